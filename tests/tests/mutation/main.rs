@@ -15,11 +15,16 @@
 //! MUTANTS=last UPDATE=1 cargo test --release -p tests --test mutation     the page of what came of them when all were last tried
 //! ```
 
+mod bounds;
 mod equivalent;
+mod form;
+mod linear;
 mod mutate;
+mod needed;
 mod normal;
 mod observed;
 mod page;
+mod pairs;
 mod promised;
 mod proof;
 mod saved;
@@ -93,6 +98,8 @@ impl Wish {
 /// What came of the mutants of an instance that were tried.
 struct Row {
     instance: String,
+    /// The module of its kernel, without those that lie deeper.
+    module: String,
     /// All there are.
     mutants: usize,
     tried: Vec<Tried>,
@@ -202,6 +209,11 @@ fn named(bench: &Bench, instance: &str) -> Vec<(Name, Mutation)> {
     all.into_iter().filter(|(name, _)| name.number == 1 || Some(name.number) == last(name)).collect()
 }
 
+/// `kernels_rs::gemm` of what lies in `kernels_rs::gemm::tiled`.
+fn module(artifact: &Artifact) -> String {
+    artifact.module.split("::").take(2).collect::<Vec<_>>().join("::")
+}
+
 fn row(
     subject: &'static Subject,
     artifact: &'static Artifact,
@@ -212,7 +224,7 @@ fn row(
     if matches!(wish, Wish::Last) {
         let (_, kernel) = lowered(artifact, instance);
         let instance = instance.name(artifact.name);
-        return saved::load(&kernel, &instance).unwrap_or_else(|| {
+        return saved::load(&kernel, &instance, module(artifact)).unwrap_or_else(|| {
             panic!("{instance} is not what was last tried: MUTANTS={} tries it", artifact.name);
         });
     }
@@ -228,7 +240,7 @@ fn row(
         tried
     };
     let tried = all.into_iter().step_by(step).map(one).collect();
-    let row = Row { instance, mutants, tried };
+    let row = Row { instance, module: module(artifact), mutants, tried };
     if wish.is_whole(&row.instance) {
         saved::save(&bench.kernel, &row);
     }

@@ -67,6 +67,12 @@ impl Kind {
     pub fn steers(self) -> bool {
         self != Kind::Value
     }
+
+    /// Whether it is a mistake of one of the four kinds that a kernel is lost by first: a barrier that is missing, an index that is
+    /// off, a mask or a comparison that is wrong.
+    pub fn is_classic(self) -> bool {
+        matches!(self, Kind::Barrier | Kind::Index | Kind::Condition | Kind::Mask)
+    }
 }
 
 /// A change of the instruction with that number, counted in the order of the text.

@@ -134,6 +134,12 @@ impl Normal<'_, '_> {
                     values.iter_mut().for_each(|v| *v = self.operand(*v, &inside));
                     *guard = Some(by_one.map_or_else(|| self.operand(*g, &here), |(first, _)| first));
                 }
+                (Op::Store { guard: None, .. }, Op::Store { place, values, guard, .. }) if by_one.is_some() => {
+                    let inside = one(here.clone());
+                    place_operands(place, |v| self.operand(v, &inside));
+                    values.iter_mut().for_each(|v| *v = self.operand(*v, &inside));
+                    *guard = by_one.map(|(first, _)| first);
+                }
                 (Op::Load { guard: Some(g), .. }, Op::Load { place, guard: Some(guard), .. }) => {
                     let inside = self.inside(g.condition, &here);
                     place_operands(place, |v| self.operand(v, &inside));
@@ -256,19 +262,19 @@ impl Normal<'_, '_> {
         }
     }
 
-    /// Where threads store the same to the same places, under a condition of which only the threads' part differs among them: a
+    /// Where threads store the same to the same places, all that come or under a condition of which only the threads' part differs among them: a
     /// condition under which of each such group the first does, and these.
     fn by_one(&mut self, inst: &Inst, here: &Here, before: &mut Vec<Inst>) -> Option<(Value, Vec<bool>)> {
         let (condition, mut same) = match &inst.op {
-            Op::Store { guard: Some(guard), place, values, .. } => (*guard, self.of_store(place, values)),
+            Op::Store { guard, place, values, .. } => (*guard, self.of_store(place, values)),
             Op::If { condition, then, otherwise } if inst.results.is_empty() && otherwise.insts.len() == 1 => {
-                (*condition, self.of_stores(then)?)
+                (Some(*condition), self.of_stores(then)?)
             }
             _ => return None,
         };
         same &= here.together;
         let (mut active, mut rest) = (here.active.clone(), Vec::new());
-        for part in self.parts(condition) {
+        for part in condition.into_iter().flat_map(|condition| self.parts(condition)) {
             match self.uniformity.numbers(part) {
                 Some(numbers) => active.iter_mut().zip(numbers).for_each(|(active, n)| *active &= n != 0),
                 None => {

@@ -73,6 +73,14 @@ fn percent(part: usize, whole: usize) -> f64 {
     (1000 * part / whole.max(1)) as f64 / 10.0
 }
 
+/// How many there are of some, and what came of them.
+fn part(name: &str, of: &[&Tried]) -> String {
+    let same = of.iter().filter(|tried| matches!(tried.fate, Fate::Same(_))).count();
+    let survive = of.iter().filter(|tried| tried.survives()).count();
+    let caught = percent(of.len() - same - survive, of.len() - same);
+    format!("| {name} | {} | {same} | {survive} | {caught:.1} % |\n", of.len())
+}
+
 fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     let mut page = HEAD.to_string();
     page += "| kernel | mutants | by the oracle | by the verifier | by the reference | by another order | proved | survive | caught |\n";
@@ -97,15 +105,23 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     page += &line("all", &all);
     let steers: Vec<_> = all.iter().copied().filter(|tried| tried.kind.steers()).collect();
     page += &line("all but floats that are only computed with", &steers);
+    let classic: Vec<_> = all.iter().copied().filter(|tried| tried.kind.is_classic()).collect();
+    page += &line("of all: barriers, indices, masks and comparisons", &classic);
+
+    page += "\n| module | mutants | proved | survive | caught |\n|---|---|---|---|---|\n";
+    let mut modules = BTreeMap::<&str, Vec<&Tried>>::new();
+    for row in rows {
+        modules.entry(&row.module).or_default().extend(&row.tried);
+    }
+    for (module, of) in modules {
+        page += &part(&format!("`{module}`"), &of);
+    }
 
     let survivors: Vec<_> = all.iter().copied().filter(|tried| tried.survives()).collect();
     page += "\n| change | mutants | proved | survive | caught |\n|---|---|---|---|---|\n";
     for (kind, name) in Kind::ALL {
-        let of: Vec<_> = all.iter().filter(|tried| tried.kind == kind).collect();
-        let same = of.iter().filter(|tried| matches!(tried.fate, Fate::Same(_))).count();
-        let survive = of.iter().filter(|tried| tried.survives()).count();
-        let part = percent(of.len() - same - survive, of.len() - same);
-        let _ = writeln!(page, "| {name} | {} | {same} | {survive} | {part:.1} % |", of.len());
+        let of: Vec<_> = all.iter().copied().filter(|tried| tried.kind == kind).collect();
+        page += &part(name, &of);
     }
 
     page += "\n| caught by | mutants |\n|---|---|\n";

@@ -5,7 +5,7 @@ use kernel_dsl::compiler::ir::{Binary, Comparison, Kernel, Op, Region, Role, Spe
 use std::collections::HashMap;
 
 /// An extent of an argument: which, and of which dimension.
-type Extent = (u32, u32);
+pub type Extent = (u32, u32);
 
 /// What a launch that breaks it is refused for.
 pub struct Promised {
@@ -30,7 +30,8 @@ impl Promised {
         promised
     }
 
-    fn first(&self, extent: Extent) -> Extent {
+    /// The first of the extents that are equal to it.
+    pub fn first(&self, extent: Extent) -> Extent {
         self.first.get(&extent).copied().unwrap_or(extent)
     }
 
@@ -131,7 +132,8 @@ enum Term {
     One,
 }
 
-fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
+/// The extent that a parameter is, if it is one.
+pub fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
     let parameter = kernel.parameters.get(parameter as usize)?;
     match parameter.role {
         Role::Extent(dimension) => Some((parameter.argument, dimension)),
@@ -144,14 +146,15 @@ fn first_parameter(kernel: &Kernel, extent: Extent) -> Option<u32> {
 }
 
 /// The kernel's own names for things, in the expressions of its launch.
-struct Reader<'p> {
+pub struct Reader<'p> {
     program: &'p Monomorphic,
     /// By parameter, the argument of the launch that it is, if it is one alone.
     arguments: HashMap<u32, u32>,
 }
 
 impl<'p> Reader<'p> {
-    fn of(program: &'p Monomorphic) -> Reader<'p> {
+    /// Of an instance.
+    pub fn of(program: &'p Monomorphic) -> Reader<'p> {
         let all = program.arguments();
         let alone = |parameter: u32| all.iter().filter(|a| a.parameter == parameter).count() == 1;
         let arguments = all.iter().enumerate().filter(|(_, a)| alone(a.parameter));
@@ -160,7 +163,7 @@ impl<'p> Reader<'p> {
     }
 
     /// An argument's extent, where an expression is one.
-    fn extent(&self, e: &Expr) -> Option<Extent> {
+    pub fn extent(&self, e: &Expr) -> Option<Extent> {
         let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } = &e.kind else { return None };
         let ExprKind::Local(LocalId(parameter)) = arguments.first()?.kind else { return None };
         let dimension = match dimension {
@@ -171,7 +174,7 @@ impl<'p> Reader<'p> {
     }
 
     /// A number, or a constant of the instance.
-    fn number(&self, e: &Expr) -> Option<u64> {
+    pub fn number(&self, e: &Expr) -> Option<u64> {
         match &e.kind {
             ExprKind::Literal(n) => Some(*n),
             ExprKind::Generic(i) => match self.program.instance().0.get(*i as usize)? {

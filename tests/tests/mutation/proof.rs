@@ -1,15 +1,19 @@
 //! Mutants that are none: what is proved to do what the kernel does, in every launch, by rewriting both until they are the same.
 //!
 //! Each rewriting is one of the compiler's passes, or keeps what a kernel does by what the compiler's analyses know: what a launch
-//! promises ([`Promised`]), and numbers by thread ([`normal`]).
+//! promises ([`Promised`]), numbers by thread ([`normal`]), where a value is asked for ([`needed`]), and how integers lie to one another
+//! where they are compared ([`Bounds`]). What is left is held against the kernel's own by what it does and of what ([`Forms`]).
 
+use super::bounds::Bounds;
+use super::form::{Form, Forms};
+use super::needed::needed;
 use super::normal::{Depth, Names, normal};
 use super::promised::Promised;
 use kernel_dsl::compiler::hir::Monomorphic;
-use kernel_dsl::compiler::ir::{Inst, Kernel, Label, Location, Op, Region, Type, Unroll, Value};
+use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region, Unroll, Value, Values};
 use kernel_dsl::compiler::{emit, passes};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 
 /// By what a mutant is proved to be none.
@@ -23,6 +27,16 @@ pub enum Proof {
     Numbers,
     /// And one thread for all that store the same to one place.
     Stores,
+    /// And one thing for what nobody asks for.
+    Needed,
+    /// And comparisons decided by where they stand.
+    Bounds,
+}
+
+impl Proof {
+    /// All of them, those that take the least first.
+    pub const ALL: [Proof; 6] =
+        [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores, Proof::Needed, Proof::Bounds];
 }
 
 impl fmt::Display for Proof {
@@ -34,6 +48,8 @@ impl fmt::Display for Proof {
             }
             Proof::Numbers => "and what follows from the index of a thread alone is computed for each that comes there",
             Proof::Stores => "and of threads that store the same to one place the first does",
+            Proof::Needed => "and where nobody asks for a value one thing stands for it",
+            Proof::Bounds => "and comparisons of which where they stand, and the launch, leave one outcome have that",
         })
     }
 }
@@ -41,17 +57,23 @@ impl fmt::Display for Proof {
 /// A kernel in the forms that mutants are held against.
 pub struct Prover {
     promised: Promised,
+    bounds: Bounds,
     names: RefCell<Names>,
+    forms: RefCell<Forms>,
     ptx: Option<String>,
-    forms: Vec<(Proof, Option<Form>)>,
+    own: Vec<(Proof, Option<Form>)>,
 }
 
 impl Prover {
     /// Of a kernel as lowered, and what it was lowered from.
     pub fn new(program: &Monomorphic, kernel: &Kernel) -> Prover {
-        let (promised, names) = (Promised::of(program), RefCell::new(Names::default()));
-        let mut prover = Prover { promised, names, ptx: ptx(kernel), forms: Vec::new() };
-        prover.forms = prover.forms_of(kernel).collect();
+        let (promised, names, forms) = (Promised::of(program), RefCell::default(), RefCell::default());
+        let bounds = Bounds::of(program, &promised);
+        let mut prover = Prover { promised, bounds, names, forms, ptx: ptx(kernel), own: Vec::new() };
+        let plain = prover.plain(kernel);
+        let of = |proof: Proof| (proof, plain.as_ref().and_then(|plain| prover.form(plain, proof)));
+        prover.own = Proof::ALL[1..].iter().map(|proof| of(*proof)).collect();
+        prover.forms.borrow_mut().keep();
         prover
     }
 
@@ -60,27 +82,94 @@ impl Prover {
         if self.ptx.is_some() && self.ptx == ptx(mutant) {
             return Some(Proof::Ptx);
         }
-        let mut both = self.forms.iter().zip(self.forms_of(mutant));
-        both.find(|((_, own), (_, of))| own.is_some() && own == of).map(|((proof, _), _)| *proof)
+        let plain = self.plain(mutant)?;
+        let same = |(proof, own): &&(Proof, Option<Form>)| own.is_some() && *own == self.form(&plain, *proof);
+        let proof = self.own.iter().find(same).map(|(proof, _)| *proof);
+        self.forms.borrow_mut().forget();
+        proof
     }
 
-    fn forms_of(&self, kernel: &Kernel) -> impl Iterator<Item = (Proof, Option<Form>)> {
-        let plain = unrolled(kernel).map(|mut kernel| {
-            self.promised.apply(&mut kernel);
-            kernel
-        });
-        let plain = plain.and_then(|kernel| passes::with_places(kernel).ok());
-        let deep = |depth| {
-            let form = normal(plain.as_ref()?, &mut self.names.borrow_mut(), depth);
-            passes::with_places(form).ok().as_ref().map(Form::of)
-        };
-        [
-            (Proof::Launch, plain.as_ref().map(Form::of)),
-            (Proof::Numbers, deep(Depth::Numbers)),
-            (Proof::Stores, deep(Depth::Stores)),
-        ]
-        .into_iter()
+    /// With places, unrolled, and with what a launch promises.
+    fn plain(&self, kernel: &Kernel) -> Option<Kernel> {
+        let mut kernel = unrolled(kernel)?;
+        self.promised.apply(&mut kernel);
+        flat(&mut kernel.body);
+        passes::with_places(kernel).ok()
     }
+
+    fn form(&self, plain: &Kernel, proof: Proof) -> Option<Form> {
+        let normal = |kernel: &Kernel, depth| {
+            let normal = normal(kernel, &mut self.names.borrow_mut(), depth);
+            passes::with_places(normal).ok()
+        };
+        let form = |kernel: &Kernel| Some(self.forms.borrow_mut().of(kernel));
+        match proof {
+            Proof::Ptx => None,
+            Proof::Launch => form(plain),
+            Proof::Numbers => form(&normal(plain, Depth::Numbers)?),
+            Proof::Stores => form(&normal(plain, Depth::Stores)?),
+            Proof::Needed => form(&asked(normal(&asked(plain.clone())?, Depth::Stores)?)?),
+            Proof::Bounds => {
+                let decided = asked(self.decided(plain.clone())?)?;
+                form(&asked(normal(&asked(self.decided(decided)?)?, Depth::Stores)?)?)
+            }
+        }
+    }
+
+    /// With the outcome of comparisons that are decided.
+    fn decided(&self, mut kernel: Kernel) -> Option<Kernel> {
+        for _ in 0..ROUNDS {
+            let changed = self.bounds.apply(&mut kernel, &self.promised);
+            kernel = passes::with_places(kernel).ok()?;
+            if !changed {
+                break;
+            }
+        }
+        Some(kernel)
+    }
+}
+
+/// Has choices for branches that only compute: that the other side is computed too changes nothing.
+fn flat(region: &mut Region) {
+    for mut inst in std::mem::take(&mut region.insts) {
+        inst.op.regions_mut().into_iter().for_each(flat);
+        match inst.op {
+            Op::If { condition, mut then, mut otherwise } if [&then, &otherwise].into_iter().all(only_computes) => {
+                let ends = [&mut then, &mut otherwise].map(|side| match side.insts.pop() {
+                    Some(Inst { op: Op::Yield(values), .. }) => values,
+                    _ => Values::new(),
+                });
+                region.insts.extend(then.insts.into_iter().chain(otherwise.insts));
+                for (i, result) in inst.results.iter().enumerate() {
+                    let op = Op::Select { condition, yes: ends[0][i], no: ends[1][i] };
+                    let results = Values::from_slice(&[*result]);
+                    region.insts.push(Inst { op, results, location: inst.location });
+                }
+            }
+            _ => region.insts.push(inst),
+        }
+    }
+}
+
+/// Whether a region only computes what its end hands on.
+fn only_computes(region: &Region) -> bool {
+    let Some((Inst { op: Op::Yield(_), .. }, before)) = region.insts.split_last() else { return false };
+    before.iter().all(|inst| inst.op.is_pure())
+}
+
+/// Rounds of a rewriting that makes way for itself.
+const ROUNDS: usize = 8;
+
+/// With one thing for what nobody asks for.
+fn asked(mut kernel: Kernel) -> Option<Kernel> {
+    for _ in 0..ROUNDS {
+        let changed = needed(&mut kernel);
+        kernel = passes::with_places(kernel).ok()?;
+        if !changed {
+            break;
+        }
+    }
+    Some(kernel)
 }
 
 /// What is compiled of a kernel.
@@ -118,96 +207,5 @@ fn mark(region: &mut Region, constants: &mut HashMap<Value, u64>) {
             _ => {}
         }
         inst.op.regions_mut().into_iter().for_each(|inner| mark(inner, constants));
-    }
-}
-
-/// A kernel's body, by which number a value has and where it comes from apart.
-#[derive(PartialEq)]
-struct Form {
-    body: Region,
-    types: Vec<Type>,
-}
-
-impl Form {
-    fn of(kernel: &Kernel) -> Form {
-        let mut body = kernel.body.clone();
-        let mut leaves = Leaves { kernel, first: BTreeMap::new(), stands: HashMap::new() };
-        leaves.take(&mut body);
-        let mut used = HashSet::new();
-        leaves.stand(&mut body, &mut used);
-        let first = leaves.first.into_values().filter(|inst| used.contains(&inst.results[0]));
-        body.insts.splice(0..0, first);
-        let mut numbers = Numbers { kernel, values: HashMap::new(), labels: HashMap::new(), types: Vec::new() };
-        numbers.region(&mut body);
-        Form { body, types: numbers.types }
-    }
-}
-
-/// Instructions without operands: each once, first in the body, in an order of their own.
-struct Leaves<'k> {
-    kernel: &'k Kernel,
-    first: BTreeMap<String, Inst>,
-    stands: HashMap<Value, Value>,
-}
-
-impl Leaves<'_> {
-    fn take(&mut self, region: &mut Region) {
-        for mut inst in std::mem::take(&mut region.insts) {
-            inst.location = Location(0);
-            if matches!(inst.op, Op::Constant(_) | Op::Parameter(_) | Op::Special(_)) {
-                let value = inst.results[0];
-                let key = format!("{:?} {:?}", self.kernel.ty(value), inst.op);
-                let stand = self.first.entry(key).or_insert(inst).results[0];
-                self.stands.insert(value, stand);
-                continue;
-            }
-            inst.op.regions_mut().into_iter().for_each(|inner| self.take(inner));
-            region.insts.push(inst);
-        }
-    }
-
-    fn stand(&self, region: &mut Region, used: &mut HashSet<Value>) {
-        for inst in &mut region.insts {
-            inst.op.map_operands(|v| self.stands.get(&v).copied().unwrap_or(v));
-            inst.op.for_each_operand(|v| _ = used.insert(v));
-            inst.op.regions_mut().into_iter().for_each(|inner| self.stand(inner, used));
-        }
-    }
-}
-
-/// Numbers in the order of definition.
-struct Numbers<'k> {
-    kernel: &'k Kernel,
-    values: HashMap<Value, Value>,
-    labels: HashMap<Label, Label>,
-    types: Vec<Type>,
-}
-
-impl Numbers<'_> {
-    fn define(&mut self, value: &mut Value) {
-        self.types.push(self.kernel.ty(*value));
-        let number = Value(self.types.len() as u32 - 1);
-        self.values.insert(*value, number);
-        *value = number;
-    }
-
-    fn label(&mut self, label: &mut Label) {
-        let next = Label(self.labels.len() as u32);
-        *label = *self.labels.entry(*label).or_insert(next);
-    }
-
-    fn region(&mut self, region: &mut Region) {
-        region.parameters.iter_mut().for_each(|v| self.define(v));
-        for inst in &mut region.insts {
-            inst.op.map_operands(|v| self.values.get(&v).copied().unwrap_or(v));
-            match &mut inst.op {
-                Op::For(l) => self.label(&mut l.label),
-                Op::Loop { label, .. } | Op::Block { label, .. } => self.label(label),
-                Op::Break(label, _) | Op::Continue(label, _) => self.label(label),
-                _ => {}
-            }
-            inst.op.regions_mut().into_iter().for_each(|inner| self.region(inner));
-            inst.results.iter_mut().for_each(|v| self.define(v));
-        }
     }
 }

@@ -11,7 +11,6 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-const PROOFS: [Proof; 4] = [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores];
 const ORDERS: [Ordering; 3] = [Ordering::Less, Ordering::Equal, Ordering::Greater];
 
 fn path(instance: &str) -> PathBuf {
@@ -41,7 +40,7 @@ pub fn save(kernel: &Kernel, row: &Row) {
 }
 
 /// What was kept of the instance, if its kernel is still the same.
-pub fn load(kernel: &Kernel, instance: &str) -> Option<Row> {
+pub fn load(kernel: &Kernel, instance: &str, module: String) -> Option<Row> {
     let all: Value = serde_json::from_str(&fs::read_to_string(path(instance)).ok()?).ok()?;
     if all["kernel"].as_u64() != Some(mark(kernel)) {
         return None;
@@ -53,7 +52,7 @@ pub fn load(kernel: &Kernel, instance: &str) -> Option<Row> {
         Some(Tried { name, kind: Kind::ALL.get(of[3].as_u64()? as usize)?.0, fate: fate(&of[4])? })
     };
     let tried = all["tried"].as_array()?.iter().map(one).collect::<Option<_>>()?;
-    Some(Row { instance: instance.into(), mutants: all["mutants"].as_u64()? as usize, tried })
+    Some(Row { instance: instance.into(), module, mutants: all["mutants"].as_u64()? as usize, tried })
 }
 
 fn of_fate(fate: Fate) -> Value {
@@ -62,7 +61,7 @@ fn of_fate(fate: Fate) -> Value {
         Fate::Caught(Caught::Verifier) => json!(["verifier"]),
         Fate::Caught(Caught::Reference) => json!(["reference"]),
         Fate::Caught(Caught::Order) => json!(["order"]),
-        Fate::Same(proof) => json!(["same", PROOFS.iter().position(|p| *p == proof)]),
+        Fate::Same(proof) => json!(["same", Proof::ALL.iter().position(|p| *p == proof)]),
         Fate::Survives(Beside { work, bits }) => {
             json!(["survives", ORDERS.iter().position(|o| *o == work), bits])
         }
@@ -76,7 +75,7 @@ fn fate(value: &Value) -> Option<Fate> {
         "verifier" => Fate::Caught(Caught::Verifier),
         "reference" => Fate::Caught(Caught::Reference),
         "order" => Fate::Caught(Caught::Order),
-        "same" => Fate::Same(*PROOFS.get(at(1)?)?),
+        "same" => Fate::Same(*Proof::ALL.get(at(1)?)?),
         "survives" => Fate::Survives(Beside { work: *ORDERS.get(at(1)?)?, bits: value[2].as_bool()? }),
         _ => return None,
     })

@@ -1,0 +1,595 @@
+//! Comparisons that are decided by where they stand, by what the launch promises, or by both.
+//!
+//! A `usize` is a polynomial of extents, of indices of threads and blocks, of the numbers of loops' turns, and of what else there is;
+//! no `usize` wraps, as its overflow is an error of the kernel, so that it is one of integers. Known are the bounds of these, the
+//! conditions of the branches and loops around, what `#[requires]` says, and that a block's index is below the blocks that `grid` has.
+//! A comparison of which only one outcome is possible ([`linear`]) becomes that one; one of two that differ in what
+//! is not possible alone, as `<=` where both are never equal, becomes the stricter.
+//!
+//! Of a mutant this says, as the passes do, what it does where no `usize` of its own wraps: where one does, that is an error, which
+//! the oracle tells of.
+//!
+//! What is computed where the program would not have computed it may have wrapped; then nobody asks for a comparison of it, and any outcome
+//! is as good.
+
+use super::linear::{Polynomial, Variable, impossible};
+use super::promised::{Extent, Promised, Reader, extent_of};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
+use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Location, Op, Region, Special, Type, Unary, Value};
+use std::collections::{BTreeSet, HashMap};
+
+/// What a variable stands for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Of {
+    Extent(Extent),
+    Parameter(u32),
+    Special(Special),
+    Value(Value),
+    /// ⌊a / b⌋
+    Quotient(String),
+    /// ⌈a / b⌉
+    Ceiling(String),
+    /// The lesser or the larger of two.
+    Least(String),
+    Most(String),
+}
+
+/// Variables, and what is known of them in every launch.
+#[derive(Clone, Default)]
+pub struct Bounds {
+    variables: HashMap<Of, Variable>,
+    /// What every launch keeps: each is ≥ 0.
+    known: Vec<Polynomial>,
+    /// What a variable is known by: each is ≥ 0 where what it stands for is asked for.
+    of: HashMap<Variable, Vec<Polynomial>>,
+    /// What a quotient, or the lesser or larger of two, is made of.
+    made: HashMap<Variable, [Polynomial; 2]>,
+    /// What is the one or the other.
+    either: HashMap<Variable, (Value, Value, Value)>,
+    /// Blocks along each axis.
+    grid: [Option<Polynomial>; 3],
+}
+
+impl Bounds {
+    /// What `grid` and `#[requires(…)]` say of an instance.
+    pub fn of(program: &Monomorphic, promised: &Promised) -> Bounds {
+        let (launch, reader) = (&program.program().launch, Reader::of(program));
+        let mut bounds = Bounds::default();
+        for requirement in &launch.requires {
+            bounds.require(&requirement.condition, &reader, promised);
+        }
+        for (axis, blocks) in launch.grid.iter().enumerate() {
+            bounds.grid[axis] = bounds.expression(blocks, &reader, promised);
+        }
+        if !launch.grid.is_empty() {
+            bounds.grid[launch.grid.len()..].fill(Some(Polynomial::constant(1)));
+        }
+        bounds
+    }
+
+    fn variable(&mut self, of: Of) -> (Polynomial, bool) {
+        let next = self.variables.len() as Variable;
+        let known = *self.variables.entry(of).or_insert(next);
+        (Polynomial::variable(known), known == next)
+    }
+
+    fn extent(&mut self, extent: Extent, promised: &Promised) -> Polynomial {
+        self.variable(Of::Extent(promised.first(extent))).0
+    }
+
+    /// a ≥ b, by what a variable is.
+    fn at_least(&mut self, variable: &Polynomial, a: &Polynomial, b: &Polynomial) {
+        for of in variable.variables() {
+            self.of.entry(of).or_default().push(a.plus(b, -1));
+        }
+    }
+
+    fn make(&mut self, variable: &Polynomial, of: [&Polynomial; 2]) {
+        for variable in variable.variables() {
+            self.made.insert(variable, of.map(Clone::clone));
+        }
+    }
+
+    /// Whether a number is what its variables say even where nobody asks for it: all that is divided in it, or chosen from, has not
+    /// wrapped, as somebody asks for those; sums and products may have, and are what they say modulo 2ⁿ.
+    fn is_plain(&self, number: &Polynomial, asked: &[Polynomial]) -> bool {
+        number.variables().into_iter().all(|variable| {
+            let of = self.made.get(&variable).into_iter().flatten();
+            !self.either.contains_key(&variable)
+                && of.into_iter().all(|p| (p.is_variable_or_number() || asked.contains(p)) && self.is_plain(p, asked))
+        })
+    }
+
+    /// What is known of the variables of these, and of the variables that these are made of. What is made of a variable says nothing of
+    /// it: that may be computed where nobody asks for it, of what has wrapped.
+    fn known_of(&self, asked: &[Polynomial]) -> Vec<Polynomial> {
+        let mut known: Vec<Polynomial> = asked.to_vec();
+        let mut seen = BTreeSet::new();
+        let mut next = 0;
+        while let Some(p) = known.get(next) {
+            next += 1;
+            for variable in p.variables() {
+                if seen.insert(variable) {
+                    known.extend(self.of.get(&variable).into_iter().flatten().cloned());
+                }
+            }
+        }
+        known
+    }
+
+    fn quotient(&mut self, a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
+        let (quotient, new) = match (a.number(), b.number()) {
+            (_, Some(1)) => return Some(a.clone()),
+            (Some(a), Some(b)) if b > 0 => return Some(Polynomial::constant(a / b)),
+            _ => self.variable(Of::Quotient(format!("{a:?} / {b:?}"))),
+        };
+        if new {
+            self.make(&quotient, [a, b]);
+            let product = quotient.times(b)?;
+            self.at_least(&quotient, a, &product);
+            self.at_least(&quotient, &product.plus(b, 1).plus(&Polynomial::constant(1), -1), a);
+        }
+        Some(quotient)
+    }
+
+    fn ceiling(&mut self, a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
+        if b.number() == Some(1) {
+            return Some(a.clone());
+        }
+        let (quotient, new) = self.variable(Of::Ceiling(format!("{a:?} / {b:?}")));
+        if new {
+            let product = quotient.times(b)?;
+            self.at_least(&quotient, &product, a);
+            self.at_least(&quotient, &a.plus(b, 1).plus(&Polynomial::constant(1), -1), &product);
+        }
+        Some(quotient)
+    }
+
+    fn extreme(&mut self, operator: Binary, a: &Polynomial, b: &Polynomial) -> Polynomial {
+        let name = format!("{a:?}, {b:?}");
+        let least = operator == Binary::Min;
+        let (extreme, new) = self.variable(if least { Of::Least(name) } else { Of::Most(name) });
+        self.make(&extreme, [a, b]);
+        for of in [a, b].into_iter().filter(|_| new) {
+            if least { self.at_least(&extreme, of, &extreme) } else { self.at_least(&extreme, &extreme, of) }
+        }
+        extreme
+    }
+
+    fn binary(&mut self, operator: Binary, a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
+        match operator {
+            Binary::Add => Some(a.plus(b, 1)),
+            Binary::Sub => Some(a.plus(b, -1)),
+            Binary::Mul => a.times(b),
+            Binary::Div => self.quotient(a, b),
+            Binary::Rem => Some(a.plus(&self.quotient(a, b)?.times(b)?, -1)),
+            Binary::Min | Binary::Max => Some(self.extreme(operator, a, b)),
+            _ => None,
+        }
+    }
+
+    /// An expression of the launch, which nothing in wraps.
+    fn expression(&mut self, e: &Expr, reader: &Reader<'_>, promised: &Promised) -> Option<Polynomial> {
+        if let Some(extent) = reader.extent(e) {
+            return Some(self.extent(extent, promised));
+        }
+        if let Some(n) = reader.number(e) {
+            return Some(Polynomial::constant(n.into()));
+        }
+        let mut of = |e: &Expr| self.expression(e, reader, promised);
+        match &e.kind {
+            ExprKind::Binary(operator, a, b) => {
+                let (a, b) = (of(a)?, of(b)?);
+                self.binary(*operator, &a, &b)
+            }
+            ExprKind::Intrinsic { intrinsic: Intrinsic::Binary(operator @ (Binary::Min | Binary::Max)), arguments } => {
+                let (a, b) = (of(arguments.first()?)?, of(arguments.get(1)?)?);
+                self.binary(*operator, &a, &b)
+            }
+            ExprKind::Intrinsic { intrinsic: Intrinsic::DivCeil, arguments } => {
+                let (a, b) = (of(arguments.first()?)?, of(arguments.get(1)?)?);
+                self.ceiling(&a, &b)
+            }
+            _ => None,
+        }
+    }
+
+    fn require(&mut self, condition: &Expr, reader: &Reader<'_>, promised: &Promised) {
+        match &condition.kind {
+            ExprKind::AndAlso(a, b) => {
+                self.require(a, reader, promised);
+                self.require(b, reader, promised);
+            }
+            ExprKind::Compare(comparison, a, b) => {
+                let a = self.expression(a, reader, promised);
+                let b = self.expression(b, reader, promised);
+                if let (Some(a), Some(b)) = (a, b) {
+                    self.known.extend(facts(*comparison, &a, &b));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Has the outcome in place of comparisons that are decided; whether there was one.
+    pub fn apply(&self, kernel: &mut Kernel, promised: &Promised) -> bool {
+        let outcomes = [0, 1].map(|bits: u64| (kernel.value(Type::Scalar(Scalar::Bool)), bits));
+        let mut body = std::mem::take(&mut kernel.body);
+        let mut decider = Decider {
+            outcomes: outcomes.map(|(value, _)| value),
+            asked_at: HashMap::new(),
+            bounds: self.clone(),
+            promised,
+            kernel,
+            numbers: HashMap::new(),
+            truths: HashMap::new(),
+            here: Vec::new(),
+            asked: Vec::new(),
+            changed: false,
+        };
+        decider.region(&mut body);
+        let changed = decider.changed;
+        let constant = |(value, bits)| Inst {
+            op: Op::Constant(bits),
+            results: [value].into_iter().collect(),
+            location: Location(0),
+        };
+        body.insts.splice(0..0, outcomes.map(constant));
+        kernel.body = body;
+        changed
+    }
+}
+
+/// What holds of a and b where a comparison does: each is ≥ 0.
+fn facts(comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Vec<Polynomial> {
+    let above = |a: &Polynomial, b: &Polynomial, by: i128| a.plus(b, -1).plus(&Polynomial::constant(1), -by);
+    match comparison {
+        Comparison::Lt => vec![above(b, a, 1)],
+        Comparison::Le => vec![above(b, a, 0)],
+        Comparison::Gt => vec![above(a, b, 1)],
+        Comparison::Ge => vec![above(a, b, 0)],
+        Comparison::Eq => vec![above(a, b, 0), above(b, a, 0)],
+        Comparison::Ne => Vec::new(),
+    }
+}
+
+fn opposite(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Eq => Comparison::Ne,
+        Comparison::Ne => Comparison::Eq,
+        Comparison::Lt => Comparison::Ge,
+        Comparison::Le => Comparison::Gt,
+        Comparison::Gt => Comparison::Le,
+        Comparison::Ge => Comparison::Lt,
+    }
+}
+
+/// How a truth value comes about.
+#[derive(Clone, Copy)]
+enum Truth {
+    Compare(Comparison, Value, Value),
+    And(Value, Value),
+    Or(Value, Value),
+    Not(Value),
+}
+
+struct Decider<'a> {
+    /// `false` and `true`.
+    outcomes: [Value; 2],
+    /// How much was known when a comparison was last looked at.
+    asked_at: HashMap<Value, usize>,
+    bounds: Bounds,
+    promised: &'a Promised,
+    kernel: &'a Kernel,
+    numbers: HashMap<Value, Polynomial>,
+    truths: HashMap<Value, Truth>,
+    /// What holds here; each is ≥ 0.
+    here: Vec<Polynomial>,
+    /// What is compared to come here.
+    asked: Vec<Polynomial>,
+    changed: bool,
+}
+
+/// How often a question is split by which of two a value is.
+const SPLITS: usize = 3;
+
+impl Decider<'_> {
+    fn region(&mut self, region: &mut Region) {
+        let kept = (self.here.len(), self.asked.len());
+        for inst in &mut region.insts {
+            self.inst(inst);
+        }
+        self.leave(kept);
+    }
+
+    fn inst(&mut self, inst: &mut Inst) {
+        // Where it is asked for more may be known than where it stands.
+        inst.op.map_operands(|v| self.outcome(v).unwrap_or(v));
+        if let [result] = inst.results[..] {
+            self.learn(&inst.op, result);
+        }
+        match &mut inst.op {
+            Op::Compare(comparison, a, b) if self.is_usize(*a) => {
+                if let Some(holds) = self.decided(*comparison, *a, *b) {
+                    inst.op = Op::Constant(holds.into());
+                    self.changed = true;
+                } else if let Some(stricter) = self.stricter(*comparison, *a, *b) {
+                    *comparison = stricter;
+                    self.changed = true;
+                }
+            }
+            // One of two of which the one is never beyond the other.
+            Op::Binary(operator @ (Binary::Min | Binary::Max), a, b) if self.is_usize(*a) => {
+                let (operator, a, b) = (*operator, *a, *b);
+                if let Some(first) =
+                    self.decided(if operator == Binary::Min { Comparison::Le } else { Comparison::Ge }, a, b)
+                {
+                    inst.op = Op::Select { condition: self.outcomes[usize::from(first)], yes: a, no: b };
+                    self.changed = true;
+                }
+            }
+            // One that is the other where it is chosen: then it always is the other.
+            Op::Select { condition, yes, no } if self.is_usize(*yes) && self.truths.contains_key(condition) => {
+                let (chosen, yes, no) = (*condition, *yes, *no);
+                let other = [true, false].into_iter().find(|holds| self.equal_where(chosen, *holds, yes, no));
+                if let Some(holds) = other.filter(|_| !self.outcomes.contains(&chosen)) {
+                    *condition = self.outcomes[usize::from(!holds)];
+                    self.changed = true;
+                }
+            }
+            Op::If { condition, then, otherwise } => {
+                for (side, holds) in [(&mut *then, true), (&mut *otherwise, false)] {
+                    let kept = (self.here.len(), self.asked.len());
+                    self.assume(*condition, holds);
+                    self.region(side);
+                    self.leave(kept);
+                }
+                // What follows a side that leaves stands where the other was taken.
+                if leaves(then) != leaves(otherwise) {
+                    self.assume(*condition, leaves(otherwise));
+                }
+            }
+            Op::For(l) => {
+                let kept = (self.here.len(), self.asked.len());
+                if let Some(index) = l.body.parameters.first().copied().filter(|index| self.is_usize(*index)) {
+                    let (start, end, step) = (self.number(l.start), self.number(l.end), self.number(l.step));
+                    let turn = self.bounds.variable(Of::Value(index)).0;
+                    let at = step.times(&turn).map_or(turn, |way| start.plus(&way, 1));
+                    self.here.push(at.plus(&start, -1));
+                    self.here.extend(facts(Comparison::Lt, &at, &end));
+                    self.here.extend(facts(Comparison::Ge, &step, &Polynomial::constant(1)));
+                    self.asked.extend([at.clone(), end]);
+                    self.numbers.insert(index, at);
+                }
+                self.region(&mut l.body);
+                self.leave(kept);
+            }
+            op => op.regions_mut().into_iter().for_each(|inner| self.region(inner)),
+        }
+    }
+
+    /// The outcome of a comparison that was undecided where it stands, where more is known.
+    fn outcome(&mut self, value: Value) -> Option<Value> {
+        let Some(Truth::Compare(comparison, a, b)) = self.truths.get(&value).copied() else { return None };
+        if self.asked_at.insert(value, self.here.len())? >= self.here.len() {
+            return None;
+        }
+        let holds = self.decided(comparison, a, b)?;
+        self.changed = true;
+        Some(self.outcomes[usize::from(holds)])
+    }
+
+    fn is_usize(&self, value: Value) -> bool {
+        self.kernel.ty(value) == Type::Scalar(Scalar::Usize)
+    }
+
+    fn number(&mut self, value: Value) -> Polynomial {
+        match self.numbers.get(&value) {
+            Some(number) => number.clone(),
+            None => self.bounds.variable(Of::Value(value)).0,
+        }
+    }
+
+    /// What a result is.
+    fn learn(&mut self, op: &Op, result: Value) {
+        let truth = match op {
+            Op::Compare(comparison, a, b) if self.is_usize(*a) => Some(Truth::Compare(*comparison, *a, *b)),
+            Op::Binary(Binary::And, a, b) => Some(Truth::And(*a, *b)),
+            Op::Binary(Binary::Or, a, b) => Some(Truth::Or(*a, *b)),
+            Op::Unary(Unary::Not, a) => Some(Truth::Not(*a)),
+            _ => None,
+        };
+        if self.kernel.ty(result) == Type::Scalar(Scalar::Bool) {
+            self.truths.extend(truth.map(|truth| (result, truth)));
+            self.asked_at.insert(result, self.here.len());
+        }
+        if !self.is_usize(result) {
+            return;
+        }
+        let number = match op {
+            Op::Constant(bits) => Some(Polynomial::constant((*bits).into())),
+            Op::Parameter(p) => Some(match extent_of(self.kernel, *p) {
+                Some(extent) => self.bounds.extent(extent, self.promised),
+                None => self.bounds.variable(Of::Parameter(*p)).0,
+            }),
+            Op::Special(special) => Some(self.special(*special)),
+            Op::Binary(operator, a, b) => match (operator, self.numbers.get(b).and_then(Polynomial::number)) {
+                // Factors and divisors that are powers of two.
+                (Binary::Shl, n) => n.filter(|n| *n < 32).and_then(|n| self.by(Binary::Mul, *a, 1 << n)),
+                (Binary::Shr | Binary::WrappingShr, n) => {
+                    n.filter(|n| *n < 32).and_then(|n| self.by(Binary::Div, *a, 1 << n))
+                }
+                (Binary::And, n) => n.filter(|n| (n + 1) & n == 0).and_then(|n| self.by(Binary::Rem, *a, n + 1)),
+                _ => {
+                    let (a, b) = (self.number(*a), self.number(*b));
+                    self.bounds.binary(*operator, &a, &b)
+                }
+            },
+            Op::Select { condition, yes, no } => {
+                let (variable, _) = self.bounds.variable(Of::Value(result));
+                for of in variable.variables() {
+                    self.bounds.either.insert(of, (*condition, *yes, *no));
+                }
+                Some(variable)
+            }
+            _ => None,
+        };
+        if let Some(number) = number {
+            self.numbers.insert(result, number);
+        }
+    }
+
+    fn by(&mut self, operator: Binary, a: Value, n: i128) -> Option<Polynomial> {
+        let a = self.number(a);
+        self.bounds.binary(operator, &a, &Polynomial::constant(n))
+    }
+
+    fn special(&mut self, special: Special) -> Polynomial {
+        let one = Polynomial::constant(1);
+        let axis = special.axis();
+        match special {
+            Special::BlockDim(_) if self.kernel.block.extent(axis).is_some() => {
+                let extent = self.kernel.block.extent(axis).unwrap_or(1);
+                return Polynomial::constant(extent.into());
+            }
+            Special::Grid(_) => {
+                if let Some(blocks) = &self.bounds.grid[usize::from(axis)] {
+                    return blocks.clone();
+                }
+            }
+            _ => {}
+        }
+        let (variable, new) = self.bounds.variable(Of::Special(special));
+        if new {
+            let above = match special {
+                Special::Thread(_) => Some(Polynomial::constant(self.kernel.block.most()[usize::from(axis)].into())),
+                Special::Block(_) => self.bounds.grid[usize::from(axis)].clone(),
+                Special::Grid(_) | Special::BlockDim(_) => None,
+            };
+            if let Some(above) = above {
+                self.bounds.at_least(&variable, &above.plus(&one, -1), &variable);
+            }
+        }
+        variable
+    }
+
+    /// Takes a truth value for `holds` until the region ends.
+    fn assume(&mut self, condition: Value, holds: bool) {
+        let mut found = Vec::new();
+        self.meaning(condition, holds, &mut found);
+        self.here.extend(found);
+        self.compared(condition, holds);
+    }
+
+    /// Learns what is compared where a truth value is `holds`.
+    fn compared(&mut self, condition: Value, holds: bool) {
+        match (self.truths.get(&condition).copied(), holds) {
+            (Some(Truth::Compare(_, a, b)), _) => {
+                let both = [self.number(a), self.number(b)];
+                self.asked.extend(both);
+            }
+            (Some(Truth::And(a, b)), true) | (Some(Truth::Or(a, b)), false) => {
+                self.compared(a, holds);
+                self.compared(b, holds);
+            }
+            (Some(Truth::Not(a)), _) => self.compared(a, !holds),
+            _ => {}
+        }
+    }
+
+    /// Forgets what holds in a region.
+    fn leave(&mut self, (here, asked): (usize, usize)) {
+        self.here.truncate(here);
+        self.asked.truncate(asked);
+    }
+
+    /// What follows where a truth value is `holds`; each is ≥ 0.
+    fn meaning(&mut self, condition: Value, holds: bool, found: &mut Vec<Polynomial>) {
+        match (self.truths.get(&condition).copied(), holds) {
+            (Some(Truth::Compare(comparison, a, b)), _) => {
+                let (a, b) = (self.number(a), self.number(b));
+                found.extend(facts(if holds { comparison } else { opposite(comparison) }, &a, &b));
+            }
+            (Some(Truth::And(a, b)), true) | (Some(Truth::Or(a, b)), false) => {
+                self.meaning(a, holds, found);
+                self.meaning(b, holds, found);
+            }
+            (Some(Truth::Not(a)), _) => self.meaning(a, !holds, found),
+            _ => {}
+        }
+    }
+
+    /// Whether these cannot hold here, each of them ≥ 0.
+    fn never(&mut self, asked: &[Polynomial], splits: usize) -> bool {
+        let known = self.bounds.known_of(&[&self.bounds.known[..], &self.here[..], asked].concat());
+        if impossible(&known, asked) {
+            return true;
+        }
+        // Neither where a value is the one, nor where it is the other.
+        let mut variables = asked.iter().flat_map(Polynomial::variables);
+        let Some((variable, (condition, yes, no))) =
+            variables.find_map(|variable| Some((variable, *self.bounds.either.get(&variable)?)))
+        else {
+            return false;
+        };
+        if splits == 0 {
+            return false;
+        }
+        [(yes, true), (no, false)].into_iter().all(|(of, holds)| {
+            let of = self.number(of);
+            let with: Option<Vec<Polynomial>> = asked.iter().map(|p| p.with(variable, &of)).collect();
+            let Some(mut with) = with else { return false };
+            self.meaning(condition, holds, &mut with);
+            self.never(&with, splits - 1)
+        })
+    }
+
+    /// Nothing, if a comparison never holds of two numbers that somebody asks for: neither has wrapped.
+    fn possibly(&mut self, comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Option<()> {
+        let asked = [facts(comparison, a, b), vec![a.clone(), b.clone()]].concat();
+        (!self.never(&asked, SPLITS)).then_some(())
+    }
+
+    fn decided(&mut self, comparison: Comparison, a: Value, b: Value) -> Option<bool> {
+        let (a, b) = (self.number(a), self.number(b));
+        // It holds, if the opposite never does.
+        let mut never = |comparison| match comparison {
+            Comparison::Ne => [Comparison::Lt, Comparison::Gt].into_iter().all(|c| self.possibly(c, &a, &b).is_none()),
+            _ => self.possibly(comparison, &a, &b).is_none(),
+        };
+        [true, false].into_iter().find(|holds| never(if *holds { opposite(comparison) } else { comparison }))
+    }
+
+    /// Whether two are equal wherever a condition does, or does not, hold.
+    fn equal_where(&mut self, condition: Value, holds: bool, a: Value, b: Value) -> bool {
+        let (a, b) = (self.number(a), self.number(b));
+        let chosen = if holds { &a } else { &b };
+        let other = if holds { &b } else { &a };
+        let asked = [&self.asked[..], std::slice::from_ref(chosen)].concat();
+        if !self.bounds.is_plain(other, &asked) {
+            return false;
+        }
+        [Comparison::Lt, Comparison::Gt].into_iter().all(|comparison| {
+            let mut asked = facts(comparison, &a, &b);
+            self.meaning(condition, holds, &mut asked);
+            self.never(&asked, SPLITS)
+        })
+    }
+
+    /// Where both are never equal.
+    fn stricter(&mut self, comparison: Comparison, a: Value, b: Value) -> Option<Comparison> {
+        let stricter = match comparison {
+            Comparison::Le => Comparison::Lt,
+            Comparison::Ge => Comparison::Gt,
+            _ => return None,
+        };
+        let (a, b) = (self.number(a), self.number(b));
+        self.possibly(Comparison::Eq, &a, &b).is_none().then_some(stricter)
+    }
+}
+
+/// Whether control goes elsewhere at the end of a side of a branch.
+fn leaves(region: &Region) -> bool {
+    !matches!(region.insts.last(), Some(Inst { op: Op::Yield(_), .. }))
+}

@@ -1,0 +1,262 @@
+//! Inequalities of integers, and what follows from them.
+//!
+//! A polynomial has integer factors, and variables that are zero or more. What is not linear counts as a variable of its own: a product
+//! of n and q, say. Whether nothing can be is decided by Fourier's elimination, with each inequality divided by what its factors
+//! have in common and its constant rounded: who finds that nothing can be has shown it, and who does not has shown nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A variable.
+pub type Variable = u32;
+
+/// A product of variables, in order.
+pub type Monomial = Vec<Variable>;
+
+/// Σ factor · product; the empty product is the constant.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Polynomial(BTreeMap<Monomial, i128>);
+
+/// More terms than that are no sum that anything is found of.
+const TERMS: usize = 24;
+/// Factors beyond that are given up.
+const LARGEST: i128 = 1 << 80;
+/// Inequalities at most, while variables go.
+const MOST: usize = 400;
+/// Those that one question may take.
+const ASKED: usize = 60;
+
+impl Polynomial {
+    /// A number.
+    pub fn constant(n: i128) -> Polynomial {
+        let mut polynomial = Polynomial::default();
+        polynomial.add(Monomial::new(), n);
+        polynomial
+    }
+
+    /// A variable.
+    pub fn variable(variable: Variable) -> Polynomial {
+        let mut polynomial = Polynomial::default();
+        polynomial.add(vec![variable], 1);
+        polynomial
+    }
+
+    fn add(&mut self, monomial: Monomial, factor: i128) {
+        let of = self.0.entry(monomial).or_insert(0);
+        *of = of.saturating_add(factor);
+        self.0.retain(|_, factor| *factor != 0);
+    }
+
+    /// The number that it is, if it is one.
+    pub fn number(&self) -> Option<i128> {
+        match self.0.len() {
+            0 => Some(0),
+            1 => self.0.get(&Monomial::new()).copied(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a variable alone, or a number.
+    pub fn is_variable_or_number(&self) -> bool {
+        self.number().is_some()
+            || self.0.iter().all(|(monomial, factor)| monomial.len() == 1 && *factor == 1) && self.0.len() == 1
+    }
+
+    /// self + factor · other.
+    pub fn plus(&self, other: &Polynomial, factor: i128) -> Polynomial {
+        let mut sum = self.clone();
+        for (monomial, of) in &other.0 {
+            sum.add(monomial.clone(), of.saturating_mul(factor));
+        }
+        sum
+    }
+
+    /// self · other, where that has not too many terms.
+    pub fn times(&self, other: &Polynomial) -> Option<Polynomial> {
+        let mut product = Polynomial::default();
+        for (a, m) in &self.0 {
+            for (b, n) in &other.0 {
+                let mut monomial: Monomial = a.iter().chain(b).copied().collect();
+                monomial.sort_unstable();
+                product.add(monomial, m.saturating_mul(*n));
+            }
+        }
+        (product.0.len() <= TERMS && product.0.keys().all(|monomial| monomial.len() <= 4)).then_some(product)
+    }
+
+    /// Of n · product ≥ m, both one or more: that each variable of the product is.
+    fn factors_of_one_or_more(&self) -> Vec<Polynomial> {
+        let mut monomials = self.monomials();
+        match (monomials.next(), monomials.next()) {
+            (Some(only), None) if self.factor(only) > 0 && self.factor(&Monomial::new()) < 0 => {
+                let one = Polynomial::constant(-1);
+                only.iter().map(|variable| one.plus(&Polynomial::variable(*variable), 1)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Its products, but for the constant.
+    fn monomials(&self) -> impl Iterator<Item = &Monomial> {
+        self.0.keys().filter(|monomial| !monomial.is_empty())
+    }
+
+    /// All variables in it.
+    pub fn variables(&self) -> BTreeSet<Variable> {
+        self.0.keys().flatten().copied().collect()
+    }
+
+    /// The same with another polynomial for a variable, where that has not too many terms.
+    pub fn with(&self, variable: Variable, other: &Polynomial) -> Option<Polynomial> {
+        let mut all = Polynomial::default();
+        for (monomial, factor) in &self.0 {
+            let mut product = Polynomial::constant(*factor);
+            for of in monomial {
+                product = product.times(&if *of == variable { other.clone() } else { Polynomial::variable(*of) })?;
+            }
+            all = all.plus(&product, 1);
+        }
+        Some(all)
+    }
+
+    fn factor(&self, monomial: &Monomial) -> i128 {
+        self.0.get(monomial).copied().unwrap_or(0)
+    }
+
+    /// The same inequality, `self` ≥ 0, with factors that have nothing in common: the constant may be less, as all are integers.
+    fn reduced(mut self) -> Polynomial {
+        let common = self.monomials().map(|monomial| self.factor(monomial).unsigned_abs()).fold(0, gcd);
+        if common > 1 {
+            let common = common as i128;
+            for (monomial, factor) in &mut self.0 {
+                *factor = if monomial.is_empty() { factor.div_euclid(common) } else { *factor / common };
+            }
+            self.0.retain(|_, factor| *factor != 0);
+        }
+        self
+    }
+}
+
+fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Whether not all of these can be ≥ 0. `asked` are those that the question is of: of the others what has to do with them counts.
+pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
+    // Where a product is one or more each of its factors is.
+    let asked = &[asked.to_vec(), asked.iter().flat_map(Polynomial::factors_of_one_or_more).collect()].concat()[..];
+    let mut all: Vec<Polynomial> = asked.to_vec();
+    let mut near: BTreeSet<Variable> = asked.iter().flat_map(Polynomial::variables).collect();
+    let mut left: Vec<&Polynomial> = known.iter().filter(|p| !asked.contains(p)).collect();
+    loop {
+        let (next, far): (Vec<&Polynomial>, Vec<&Polynomial>) =
+            left.into_iter().partition(|p| p.variables().iter().any(|variable| near.contains(variable)));
+        let room = ASKED.saturating_sub(all.len());
+        if next.is_empty() || room == 0 {
+            break;
+        }
+        near.extend(next.iter().flat_map(|p| p.variables()));
+        all.extend(next.into_iter().take(room).cloned());
+        left = far;
+    }
+    let reached: BTreeSet<Monomial> = all.iter().flat_map(|p| p.monomials().cloned()).collect();
+    // What is asked, multiplied by a variable where all products are there: q ≥ m is q · n ≥ m · n.
+    let factors: BTreeSet<Variable> = reached.iter().filter(|m| m.len() > 1).flatten().copied().collect();
+    for of in asked {
+        for factor in &factors {
+            if let Some(product) = of.times(&Polynomial::variable(*factor))
+                && product.monomials().all(|monomial| reached.contains(monomial))
+            {
+                all.push(product);
+            }
+        }
+    }
+    // Variables, and so their products, are zero or more.
+    all.extend(reached.into_iter().map(|monomial| Polynomial([(monomial, 1)].into_iter().collect())));
+    eliminated(all)
+}
+
+fn eliminated(all: Vec<Polynomial>) -> bool {
+    let mut all: BTreeSet<Polynomial> = all.into_iter().map(Polynomial::reduced).collect();
+    loop {
+        if all.iter().any(|p| p.number().is_some_and(|n| n < 0)) {
+            return true;
+        }
+        all.retain(|p| p.number().is_none());
+        let mut signs: BTreeMap<&Monomial, (usize, usize)> = BTreeMap::new();
+        for p in &all {
+            for monomial in p.monomials() {
+                let (up, down) = signs.entry(monomial).or_default();
+                *(if p.factor(monomial) > 0 { up } else { down }) += 1;
+            }
+        }
+        let next = signs.into_iter().min_by_key(|(_, (up, down))| up * down);
+        let Some((next, _)) = next.map(|(monomial, n)| (monomial.clone(), n)) else { return false };
+        let (with, mut rest): (Vec<Polynomial>, BTreeSet<Polynomial>) = {
+            let (with, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| p.factor(&next) != 0);
+            (with, rest.into_iter().collect())
+        };
+        for up in with.iter().filter(|p| p.factor(&next) > 0) {
+            for down in with.iter().filter(|p| p.factor(&next) < 0) {
+                let (a, b) = (up.factor(&next), -down.factor(&next));
+                let sum = Polynomial::default().plus(up, b).plus(down, a).reduced();
+                // What saturates is no sum.
+                if sum.0.values().all(|factor| factor.unsigned_abs() < LARGEST.unsigned_abs()) {
+                    rest.insert(sum);
+                }
+            }
+        }
+        if rest.len() > MOST {
+            return false;
+        }
+        all = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Polynomial, impossible};
+
+    fn of(n: i128, terms: &[(i128, &[u32])]) -> Polynomial {
+        terms.iter().fold(Polynomial::constant(n), |sum, (factor, variables)| {
+            let one = Polynomial::constant(*factor);
+            let product = variables.iter().fold(one, |p, v| p.times(&Polynomial::variable(*v)).expect("few terms"));
+            sum.plus(&product, 1)
+        })
+    }
+
+    #[test]
+    fn what_no_numbers_keep_is_impossible() {
+        // x ≥ 5, and x ≤ 4.
+        assert!(impossible(&[of(-5, &[(1, &[0])])], &[of(4, &[(-1, &[0])])]));
+        // 4x ≤ 4y + 3, and x > y: among integers alone.
+        assert!(impossible(&[of(3, &[(4, &[1]), (-4, &[0])])], &[of(-1, &[(1, &[0]), (-1, &[1])])]));
+        // q · n ≤ a < m · n, and q ≥ m.
+        let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(-1, &[(1, &[1, 2]), (-1, &[3])])];
+        assert!(impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
+    }
+
+    #[test]
+    fn what_some_numbers_keep_is_not() {
+        let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(0, &[(1, &[1, 2]), (-1, &[3])])];
+        // q · n ≤ a ≤ m · n: q may be m.
+        assert!(!impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
+        // All of it for every choice of small numbers: where nothing is said to be possible, nothing is.
+        let lines: Vec<Polynomial> =
+            (-2..=2).flat_map(|a| (-2..=2).map(move |b| of(-1, &[(a, &[0]), (b, &[1])]))).collect();
+        for (i, p) in lines.iter().enumerate() {
+            for q in &lines[..i] {
+                for r in &lines[..i] {
+                    let holds = |p: &Polynomial, x: i128, y: i128| {
+                        let p = p.with(0, &Polynomial::constant(x)).and_then(|p| p.with(1, &Polynomial::constant(y)));
+                        p.and_then(|p| p.number()).is_some_and(|n| n >= 0)
+                    };
+                    let found = (0..8).any(|x| (0..8).any(|y| [p, q, r].into_iter().all(|p| holds(p, x, y))));
+                    assert!(
+                        !(found && impossible(&[p.clone(), q.clone()], std::slice::from_ref(r))),
+                        "{p:?} {q:?} {r:?}"
+                    );
+                }
+            }
+        }
+    }
+}

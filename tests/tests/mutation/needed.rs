@@ -1,0 +1,470 @@
+//! What of a kernel is asked for where.
+//!
+//! A value that is asked for only where a condition holds may be anything elsewhere: `select c, a, b` that is used where `c` holds
+//! alone is `a`, and what a masked load gives to lanes outside its mask is whatever one likes where only those inside ask. Of
+//! that freedom one thing is made always: the other operand, or zero. So kernels that differ there alone become one.
+//!
+//! Why this is sound: with each value goes a set of truths (a condition, and whether it holds) that hold whenever a thread asks for the
+//! value, by an effect or by way of other values. Along the order of definitions, what replaces a value is equal to it wherever those
+//! truths hold: an operand's truths are among those of the value that it is an operand of, together with what picks it there (the condition of a
+//! select, the side of a branch). A condition counts for a value only if it is defined before it, and so
+//! is of the same turn of each loop around; what a loop carries on is asked for in all of them, or in none.
+
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::ir::{
+    Binary, Comparison, Inst, Kernel, Label, Location, Op, Place, Region, Type, Unary, Value, Values,
+};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Conditions, and whether they hold.
+type Truths = BTreeSet<(Value, bool)>;
+
+/// Has one thing in place of what nobody asks for; whether there was something.
+pub fn needed(kernel: &mut Kernel) -> bool {
+    let mut needs = Needs {
+        asked: vec![None; kernel.values.len()],
+        order: vec![u32::MAX; kernel.values.len()],
+        made_of: HashMap::new(),
+        loops: HashMap::new(),
+        zeros: HashSet::new(),
+        less: HashMap::new(),
+        next: 0,
+    };
+    needs.define(kernel, &kernel.body);
+    needs.region(&kernel.body, &Truths::new(), End::Always);
+    let mut body = std::mem::take(&mut kernel.body);
+    let mut rewriter = Rewriter { needs, kernel, zeros: HashMap::new(), stands: HashMap::new(), changed: false };
+    rewriter.region(&mut body);
+    stand(&mut body, &rewriter.stands);
+    let (zeros, changed) = (rewriter.zeros, rewriter.changed);
+    let zeros = zeros.into_values().map(|zero| Inst {
+        op: Op::Constant(0),
+        results: [zero].into_iter().collect(),
+        location: Location(0),
+    });
+    body.insts.splice(0..0, zeros);
+    kernel.body = body;
+    changed
+}
+
+fn stand(region: &mut Region, stands: &HashMap<Value, Value>) {
+    for inst in &mut region.insts {
+        inst.op.map_operands(|mut value| {
+            while let Some(stand) = stands.get(&value) {
+                value = *stand;
+            }
+            value
+        });
+        inst.op.regions_mut().into_iter().for_each(|inner| stand(inner, stands));
+    }
+}
+
+/// What a truth value is made of.
+#[derive(Clone, Copy)]
+enum Made {
+    And(Value, Value),
+    Or(Value, Value),
+    Not(Value),
+}
+
+struct Needs {
+    /// By value: what holds wherever it is asked for; `None` where it never is.
+    asked: Vec<Option<Truths>>,
+    /// By value: its place in the order of definitions.
+    order: Vec<u32>,
+    made_of: HashMap<Value, Made>,
+    /// What each turn of a loop is handed, and what the loop gives.
+    loops: HashMap<Label, Carried>,
+    /// Constants of zero.
+    zeros: HashSet<Value>,
+    /// By two values: comparisons of whether the first is less.
+    less: HashMap<(Value, Value), Vec<Value>>,
+    next: u32,
+}
+
+/// What a loop carries on, value by value.
+#[derive(Clone, Default)]
+struct Carried {
+    parameters: Values,
+    results: Values,
+    /// Whether the results are what the last turn hands on.
+    counted: bool,
+}
+
+impl Carried {
+    fn of(op: &Op, results: &Values) -> Option<(Label, Carried)> {
+        let (label, parameters, counted) = match op {
+            Op::For(l) => (l.label, l.body.parameters.iter().skip(1).copied().collect(), true),
+            Op::Loop { label, body, .. } => (*label, body.parameters.clone(), false),
+            Op::Block { label, .. } => (*label, Values::new(), true),
+            _ => return None,
+        };
+        Some((label, Carried { parameters, results: results.clone(), counted }))
+    }
+
+    /// What the `i`-th value that a turn hands on becomes.
+    fn becomes(&self, i: usize) -> impl Iterator<Item = Value> {
+        let result = self.results.get(i).filter(|_| self.counted);
+        self.parameters.get(i).into_iter().chain(result).copied().collect::<Values>().into_iter()
+    }
+}
+
+/// Where the values go that a region ends with.
+#[derive(Clone, Copy)]
+enum End<'r> {
+    Always,
+    /// They are the results of a branch.
+    Side(&'r Values),
+    Turn(Label),
+}
+
+impl Needs {
+    fn define(&mut self, kernel: &Kernel, region: &Region) {
+        let define = |needs: &mut Needs, value: &Value| {
+            needs.order[value.0 as usize] = needs.next;
+            needs.next += 1;
+        };
+        region.parameters.iter().for_each(|v| define(self, v));
+        for inst in &region.insts {
+            inst.op.regions().into_iter().for_each(|inner| self.define(kernel, inner));
+            inst.results.iter().for_each(|v| define(self, v));
+            if inst.op == Op::Constant(0) {
+                self.zeros.extend(&inst.results);
+            }
+            if let Op::Compare(comparison @ (Comparison::Lt | Comparison::Gt), a, b) = inst.op {
+                let pair = if comparison == Comparison::Lt { (a, b) } else { (b, a) };
+                self.less.entry(pair).or_default().extend(&inst.results);
+            }
+            let made = match inst.op {
+                // Integers are not what holds or does not.
+                Op::Binary(_, a, _) | Op::Unary(_, a) if kernel.ty(a) != Type::Scalar(Scalar::Bool) => continue,
+                Op::Binary(Binary::And, a, b) => Made::And(a, b),
+                Op::Binary(Binary::Or, a, b) => Made::Or(a, b),
+                Op::Unary(Unary::Not, a) => Made::Not(a),
+                _ => continue,
+            };
+            self.made_of.insert(inst.results[0], made);
+        }
+    }
+
+    /// Adds a truth, and what follows from it.
+    fn add(&self, truths: &mut Truths, condition: Value, holds: bool) {
+        if truths.insert((condition, holds)) {
+            match (self.made_of.get(&condition), holds) {
+                (Some(Made::And(a, b)), true) | (Some(Made::Or(a, b)), false) => {
+                    self.add(truths, *a, holds);
+                    self.add(truths, *b, holds);
+                }
+                (Some(Made::Not(a)), _) => self.add(truths, *a, !holds),
+                _ => {}
+            }
+        }
+    }
+
+    fn with(&self, truths: &Truths, condition: Value, holds: bool) -> Truths {
+        let mut more = truths.clone();
+        self.add(&mut more, condition, holds);
+        more
+    }
+
+    /// Whether a truth is among these, or follows from them.
+    fn among(&self, truths: &Truths, condition: Value, holds: bool) -> bool {
+        truths.contains(&(condition, holds))
+            || match (self.made_of.get(&condition), holds) {
+                (Some(Made::And(a, b)), true) | (Some(Made::Or(a, b)), false) => {
+                    self.among(truths, *a, holds) && self.among(truths, *b, holds)
+                }
+                (Some(Made::And(a, b)), false) | (Some(Made::Or(a, b)), true) => {
+                    self.among(truths, *a, holds) || self.among(truths, *b, holds)
+                }
+                (Some(Made::Not(a)), _) => self.among(truths, *a, !holds),
+                _ => false,
+            }
+    }
+
+    /// A value is asked for where `truths` hold: nowhere, where they contradict one another.
+    fn ask(&mut self, value: Value, truths: &Truths) {
+        if truths.iter().any(|(condition, holds)| *holds && truths.contains(&(*condition, false))) {
+            return;
+        }
+        let order = self.order[value.0 as usize];
+        let before = |(condition, _): &(Value, bool)| self.order[condition.0 as usize] < order;
+        let asked = match &self.asked[value.0 as usize] {
+            None => truths.iter().filter(|truth| before(truth)).copied().collect(),
+            Some(asked) => asked.intersection(truths).copied().collect(),
+        };
+        self.asked[value.0 as usize] = Some(asked);
+    }
+
+    /// Where a result is asked for, of an instruction that stands where `here` holds.
+    fn of(&self, result: Value, here: &Truths) -> Option<Truths> {
+        let asked = self.asked[result.0 as usize].as_ref()?;
+        Some(asked.union(here).copied().collect())
+    }
+
+    /// Asks for what a turn, or a way out of a loop, hands on, if what it becomes is asked for.
+    fn hand_on(&mut self, label: Label, values: &Values, leaves: bool, here: &Truths) {
+        let carried = self.loops.get(&label).cloned().unwrap_or_default();
+        for (i, value) in values.iter().enumerate() {
+            let mut becomes = match leaves {
+                true => carried.results.get(i).copied().into_iter().collect::<Values>().into_iter(),
+                false => carried.becomes(i).collect::<Values>().into_iter(),
+            };
+            if becomes.any(|of| self.asked[of.0 as usize].is_some()) {
+                self.ask(*value, here);
+            }
+        }
+    }
+
+    fn region(&mut self, region: &Region, here: &Truths, end: End<'_>) {
+        // What follows a side that leaves stands where the other was taken.
+        let mut heres = Vec::with_capacity(region.insts.len());
+        let mut now = here.clone();
+        for inst in &region.insts {
+            heres.push(now.clone());
+            if let Op::If { condition, then, otherwise } = &inst.op
+                && leaves(then) != leaves(otherwise)
+            {
+                self.add(&mut now, *condition, leaves(otherwise));
+            }
+        }
+        for (inst, here) in region.insts.iter().zip(heres).rev() {
+            self.inst(inst, &here, end);
+        }
+    }
+
+    fn inst(&mut self, inst: &Inst, here: &Truths, end: End<'_>) {
+        match &inst.op {
+            Op::Yield(values) => match end {
+                End::Always => values.iter().for_each(|v| self.ask(*v, here)),
+                End::Turn(label) => self.hand_on(label, values, false, here),
+                End::Side(results) => {
+                    for (value, result) in values.iter().zip(results) {
+                        if let Some(truths) = self.of(*result, here) {
+                            self.ask(*value, &truths);
+                        }
+                    }
+                }
+            },
+            Op::Continue(label, values) => self.hand_on(*label, values, false, here),
+            Op::Break(label, values) => self.hand_on(*label, values, true, here),
+            Op::For(_) | Op::Loop { .. } | Op::Block { .. } => self.turns(inst, here),
+            Op::If { condition, then, otherwise } => {
+                self.region(then, &self.with(here, *condition, true), End::Side(&inst.results));
+                self.region(otherwise, &self.with(here, *condition, false), End::Side(&inst.results));
+                self.ask(*condition, here);
+            }
+            Op::Select { condition, yes, no } => {
+                let Some(truths) = self.of(inst.results[0], here) else { return };
+                self.ask(*yes, &self.with(&truths, *condition, true));
+                self.ask(*no, &self.with(&truths, *condition, false));
+                self.ask(*condition, &truths);
+            }
+            // The second is asked for where the first does not decide: not both ways at once.
+            Op::Binary(op @ (Binary::And | Binary::Or), a, b) if self.made_of.contains_key(&inst.results[0]) => {
+                let Some(truths) = self.of(inst.results[0], here) else { return };
+                self.ask(*a, &truths);
+                self.ask(*b, &self.with(&truths, *a, *op == Binary::And));
+            }
+            Op::Store { place, values, guard, .. } => {
+                let inside = guard.map_or_else(|| here.clone(), |guard| self.with(here, guard, true));
+                self.place(place, &inside);
+                values.iter().for_each(|v| self.ask(*v, &inside));
+                guard.iter().for_each(|guard| self.ask(*guard, here));
+            }
+            Op::Load { place, guard, .. } => {
+                if inst.results.iter().all(|v| self.asked[v.0 as usize].is_none()) {
+                    return;
+                }
+                let Some(guard) = guard else { return self.place(place, here) };
+                self.place(place, &self.with(here, guard.condition, true));
+                for (result, otherwise) in inst.results.iter().zip(&guard.otherwise) {
+                    if let Some(truths) = self.of(*result, here) {
+                        self.ask(*otherwise, &self.with(&truths, guard.condition, false));
+                    }
+                }
+                self.ask(guard.condition, here);
+            }
+            op if op.is_pure() => {
+                let [result] = inst.results[..] else { return op.for_each_operand(|v| self.ask(v, here)) };
+                if let Some(truths) = self.of(result, here) {
+                    op.for_each_operand(|v| self.ask(v, &truths));
+                }
+            }
+            op => {
+                for inner in op.regions() {
+                    self.region(inner, here, End::Always);
+                }
+                op.for_each_operand(|v| self.ask(v, here));
+            }
+        }
+    }
+
+    /// A loop, or a block: what it carries on is asked for where a turn asks for it, which the next turn, or a later one, may.
+    fn turns(&mut self, inst: &Inst, here: &Truths) {
+        let Some((label, carried)) = Carried::of(&inst.op, &inst.results) else { return };
+        self.loops.insert(label, carried.clone());
+        // Where a loop is entered its start is below its end.
+        let mut inside = here.clone();
+        if let Op::For(l) = &inst.op {
+            for entered in self.less.get(&(l.start, l.end)).cloned().unwrap_or_default() {
+                self.add(&mut inside, entered, true);
+            }
+        }
+        loop {
+            let asked =
+                |needs: &Needs| carried.parameters.iter().filter(|v| needs.asked[v.0 as usize].is_some()).count();
+            let before = asked(self);
+            for inner in inst.op.regions() {
+                self.region(inner, &inside, End::Turn(label));
+            }
+            if asked(self) == before {
+                break;
+            }
+        }
+        match &inst.op {
+            Op::For(l) => {
+                [l.start, l.end, l.step].into_iter().for_each(|v| self.ask(v, here));
+                // What the loop gives is what it is handed, where it is not entered.
+                for ((init, parameter), result) in l.inits.iter().zip(&carried.parameters).zip(&carried.results) {
+                    match [result, parameter].map(|of| self.asked[of.0 as usize].is_some()) {
+                        [true, _] => self.ask(*init, here),
+                        [false, true] => self.ask(*init, &inside),
+                        [false, false] => {}
+                    }
+                }
+            }
+            Op::Loop { inits, .. } => self.hand_on(label, inits, false, here),
+            _ => {}
+        }
+    }
+
+    /// What a place is made of, but for the bounds that accesses are held against.
+    fn place(&mut self, place: &Place, truths: &Truths) {
+        operands(place, |v| self.ask(v, truths));
+    }
+}
+
+/// What an access depends on: not the bounds that it is held against.
+fn operands(place: &Place, mut f: impl FnMut(Value)) {
+    match place {
+        Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+            f(*base);
+            for dim in dims {
+                f(dim.index);
+                dim.stride.into_iter().for_each(&mut f);
+            }
+        }
+        Place::Shared { indices, .. } => indices.iter().for_each(|v| f(*v)),
+        Place::Address { base, .. } => f(*base),
+    }
+    place.within().into_iter().flat_map(|within| &within.indices).for_each(|step| f(step.index));
+}
+
+/// Whether control goes elsewhere at the end of a side of a branch.
+fn leaves(region: &Region) -> bool {
+    !matches!(region.insts.last(), Some(Inst { op: Op::Yield(_), .. }))
+}
+
+struct Rewriter<'k> {
+    needs: Needs,
+    kernel: &'k mut Kernel,
+    /// A zero of each type.
+    zeros: HashMap<Scalar, Value>,
+    stands: HashMap<Value, Value>,
+    changed: bool,
+}
+
+impl Rewriter<'_> {
+    fn region(&mut self, region: &mut Region) {
+        for mut inst in std::mem::take(&mut region.insts) {
+            let results = inst.results.clone();
+            match &mut inst.op {
+                Op::Select { condition, yes, no } => {
+                    let picked = match (
+                        self.is_where(results[0], *condition, true),
+                        self.is_where(results[0], *condition, false),
+                    ) {
+                        (true, false) => Some(*yes),
+                        (false, true) => Some(*no),
+                        _ => None,
+                    };
+                    if let Some(picked) = picked {
+                        self.stands.insert(results[0], picked);
+                        self.changed = true;
+                        continue;
+                    }
+                }
+                Op::Load { guard: Some(guard), .. } => {
+                    let condition = guard.condition;
+                    for (result, otherwise) in results.iter().zip(&mut guard.otherwise) {
+                        self.let_go(*result, condition, true, otherwise);
+                    }
+                }
+                Op::If { condition, then, otherwise } => {
+                    for (side, holds) in [(then, false), (otherwise, true)] {
+                        if let Some(Inst { op: Op::Yield(values), .. }) = side.insts.last_mut() {
+                            for (result, value) in results.iter().zip(values) {
+                                self.let_go(*result, *condition, holds, value);
+                            }
+                        }
+                    }
+                }
+                Op::Continue(label, values) => self.drop(*label, values),
+                op => {
+                    if let Some((label, carried)) = Carried::of(op, &results) {
+                        self.needs.loops.insert(label, carried);
+                        let inits = match &mut *op {
+                            Op::For(l) => Some(&mut l.inits),
+                            Op::Loop { inits, .. } => Some(inits),
+                            _ => None,
+                        };
+                        inits.into_iter().for_each(|inits| self.drop(label, inits));
+                        for inner in op.regions_mut() {
+                            if let Some(Inst { op: Op::Yield(values), .. }) = inner.insts.last_mut() {
+                                self.drop(label, values);
+                            }
+                        }
+                    }
+                }
+            }
+            inst.op.regions_mut().into_iter().for_each(|inner| self.region(inner));
+            region.insts.push(inst);
+        }
+    }
+
+    /// Has zero for what a turn hands on and nobody asks for.
+    fn drop(&mut self, label: Label, values: &mut Values) {
+        let carried = self.needs.loops.get(&label).cloned().unwrap_or_default();
+        for (i, value) in values.iter_mut().enumerate() {
+            if carried.becomes(i).all(|of| self.needs.asked[of.0 as usize].is_none())
+                && let Type::Scalar(ty) = self.kernel.ty(*value)
+            {
+                self.zero(ty, value);
+            }
+        }
+    }
+
+    fn zero(&mut self, ty: Scalar, value: &mut Value) {
+        if self.needs.zeros.contains(value) {
+            return;
+        }
+        let kernel = &mut *self.kernel;
+        let zero = *self.zeros.entry(ty).or_insert_with(|| kernel.value(Type::Scalar(ty)));
+        self.changed |= std::mem::replace(value, zero) != zero;
+    }
+
+    /// Whether a value is asked for only where the condition does, or does not, hold.
+    fn is_where(&self, value: Value, condition: Value, holds: bool) -> bool {
+        let asked = self.needs.asked.get(value.0 as usize).and_then(Option::as_ref);
+        asked.is_some_and(|truths| self.needs.among(truths, condition, holds))
+    }
+
+    /// Has zero for `other`, which is `result` where nobody asks.
+    fn let_go(&mut self, result: Value, condition: Value, holds: bool, other: &mut Value) {
+        let Type::Scalar(ty) = self.kernel.ty(result) else { return };
+        if self.is_where(result, condition, holds) {
+            self.zero(ty, other);
+        }
+    }
+}

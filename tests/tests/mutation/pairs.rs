@@ -1,0 +1,447 @@
+//! What the prover takes for one, and what it does not, in pairs of small kernels.
+
+use super::proof::{Proof, Prover};
+use super::trial::lowered;
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Artifact, Kernel};
+
+/// By what the second is proved to do what the first does, in every launch of the first.
+fn proof(of: &'static Artifact, other: &'static Artifact) -> Option<Proof> {
+    let instance = Instance(of.instances[0].constants.to_vec());
+    let (program, kernel) = lowered(of, &instance);
+    let (_, other) = lowered(other, &instance);
+    Prover::new(&program, &kernel).proof(&other)
+}
+
+macro_rules! same {
+    ($of:ident, $other:ident) => {
+        assert!(proof($of::ARTIFACT, $other::ARTIFACT).is_some(), "not proved");
+        assert!(proof($other::ARTIFACT, $of::ARTIFACT).is_some(), "not proved the other way round");
+    };
+}
+
+macro_rules! different {
+    ($of:ident, $other:ident) => {
+        assert_eq!(proof($of::ARTIFACT, $other::ARTIFACT), None);
+        assert_eq!(proof($other::ARTIFACT, $of::ARTIFACT), None, "the other way round");
+    };
+}
+
+#[kernel(block = 64, grid = 1)]
+fn masked(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 0.0;
+    if i < y.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn masked_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 1.0;
+    if i < y.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn otherwise_masked(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 0.0;
+    if i < x.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn otherwise_masked_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 1.0;
+    if i < x.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[test]
+fn what_is_asked_for_only_where_a_mask_holds_may_be_anything_elsewhere() {
+    same!(masked, masked_of_one);
+    different!(otherwise_masked, otherwise_masked_of_one);
+    different!(masked, otherwise_masked);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn shuffled(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 0.0;
+    if i < y.len() {
+        v = x[i];
+    }
+    let v = warp::shuffle_xor(v, 1);
+    if i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn shuffled_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 1.0;
+    if i < y.len() {
+        v = x[i];
+    }
+    let v = warp::shuffle_xor(v, 1);
+    if i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[test]
+fn other_lanes_ask_for_what_is_shuffled() {
+    different!(shuffled, shuffled_of_one);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn carried(x: &[f32], y: &mut [f32]) {
+    let mut v = 0.0;
+    for i in (thread::x()..x.len()).step_by(64) {
+        if i % 2 == 0 {
+            v = x[i];
+        }
+        if i % 2 == 0 {
+            y[i] = v;
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn carried_of_one(x: &[f32], y: &mut [f32]) {
+    let mut v = 1.0;
+    for i in (thread::x()..x.len()).step_by(64) {
+        if i % 2 == 0 {
+            v = x[i];
+        }
+        if i % 2 == 0 {
+            y[i] = v;
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn carried_further(x: &[f32], y: &mut [f32]) {
+    let mut v = 0.0;
+    for i in (thread::x()..x.len()).step_by(64) {
+        if i % 3 == 0 {
+            v = x[i];
+        }
+        if i % 2 == 0 {
+            y[i] = v;
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn carried_further_of_one(x: &[f32], y: &mut [f32]) {
+    let mut v = 1.0;
+    for i in (thread::x()..x.len()).step_by(64) {
+        if i % 3 == 0 {
+            v = x[i];
+        }
+        if i % 2 == 0 {
+            y[i] = v;
+        }
+    }
+}
+
+#[test]
+fn what_a_loop_carries_is_asked_for_where_a_turn_asks_for_it() {
+    same!(carried, carried_of_one);
+    different!(carried_further, carried_further_of_one);
+}
+
+#[kernel(block = 1, grid = y.len())]
+fn a_block_each(y: &mut [f32]) {
+    let i = block::x();
+    if i < y.len() {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 1, grid = y.len())]
+fn a_block_each_or_equal(y: &mut [f32]) {
+    let i = block::x();
+    if i <= y.len() {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 1, grid = y.len() + 1)]
+fn a_block_more(y: &mut [f32]) {
+    let i = block::x();
+    if i < y.len() {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 1, grid = y.len() + 1)]
+fn a_block_more_or_equal(y: &mut [f32]) {
+    let i = block::x();
+    if i <= y.len() {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 64, grid = y.len().div_ceil(64))]
+fn a_thread_each(y: &mut [f32]) {
+    let i = block::x() * 64 + thread::x();
+    if i < y.len() {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 64, grid = y.len().div_ceil(64))]
+fn a_thread_each_or_equal(y: &mut [f32]) {
+    let i = block::x() * 64 + thread::x();
+    if i <= y.len() {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 64, grid = y.len().div_ceil(64))]
+fn a_thread_each_of_blocks(y: &mut [f32]) {
+    let i = block::x() * 64 + thread::x();
+    if block::x() * 64 < y.len() {
+        if i < y.len() {
+            y[i] = 1.0;
+        }
+    }
+}
+
+#[test]
+fn a_block_lies_in_the_grid_and_nothing_more_is_known_of_it() {
+    same!(a_block_each, a_block_each_or_equal);
+    different!(a_block_more, a_block_more_or_equal);
+    different!(a_thread_each, a_thread_each_or_equal);
+    same!(a_thread_each, a_thread_each_of_blocks);
+}
+
+#[kernel(block = 1, grid = y.rows() * y.cols())]
+fn place(mut y: ViewMut<f32, 2>) {
+    let (i, n) = (block::x(), y.cols());
+    let (row, col) = if n == 1 { (i, 0) } else { (i / n, i - i / n * n) };
+    if row < y.rows() {
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[kernel(block = 1, grid = y.rows() * y.cols())]
+fn place_divided(mut y: ViewMut<f32, 2>) {
+    let (i, n) = (block::x(), y.cols());
+    let (row, col) = (i / n, i - i / n * n);
+    if row <= y.rows() {
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[kernel(block = 1, grid = y.rows() * y.cols())]
+fn place_of_two(mut y: ViewMut<f32, 2>) {
+    let (i, n) = (block::x(), y.cols());
+    let (row, col) = if n == 2 { (i, 0) } else { (i / n, i - i / n * n) };
+    if row < y.rows() {
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[kernel(block = 64, grid = (y.rows() * y.cols()).div_ceil(64))]
+fn row(mut y: ViewMut<f32, 2>) {
+    let i = grid::index();
+    if i < y.rows() * y.cols() {
+        let (row, col) = if y.rows() == 1 { (0, i) } else { (i / y.cols(), i - i / y.cols() * y.cols()) };
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[kernel(block = 64, grid = (y.rows() * y.cols()).div_ceil(64))]
+fn row_divided(mut y: ViewMut<f32, 2>) {
+    let i = grid::index();
+    if i < y.rows() * y.cols() {
+        let (row, col) = (i / y.cols(), i - i / y.cols() * y.cols());
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[kernel(block = 64, grid = (y.rows() * y.cols()).div_ceil(64))]
+fn row_of_two(mut y: ViewMut<f32, 2>) {
+    let i = grid::index();
+    if i < y.rows() * y.cols() {
+        let (row, col) = if y.rows() == 2 { (0, i) } else { (i / y.cols(), i - i / y.cols() * y.cols()) };
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[test]
+fn where_there_is_one_row_what_lies_inside_is_in_it() {
+    same!(row, row_divided);
+    different!(row, row_of_two);
+}
+
+#[test]
+fn where_a_number_is_one_what_is_divided_by_it_stays() {
+    same!(place, place_divided);
+    different!(place, place_of_two);
+}
+
+/// The subtraction wraps where i is 0, and nobody asks for it there.
+#[kernel(block = 64, grid = 1)]
+fn before(x: &[f32], y: &mut [f32]) {
+    let i = thread::x() + block::y();
+    let at = if i > 0 { (i - 1) / 4 } else { 0 };
+    if i > 0 {
+        y[i] = x[at];
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn before_always(x: &[f32], y: &mut [f32]) {
+    let i = thread::x() + block::y();
+    let at = if i > 0 { (i - 1) / 4 } else { 0 };
+    y[i] = x[at];
+}
+
+#[kernel(block = 64, grid = 1)]
+fn before_or_three(x: &[f32], y: &mut [f32]) {
+    let i = thread::x() + block::y();
+    y[i] = x[if i == 0 { 3 } else { (i - 1) / 4 }];
+}
+
+#[kernel(block = 64, grid = 1)]
+fn before_or_wrapped(x: &[f32], y: &mut [f32]) {
+    let i = thread::x() + block::y();
+    y[i] = x[(i - 1) / 4];
+}
+
+#[test]
+fn what_is_computed_for_nobody_says_nothing_of_what_it_is_computed_of() {
+    different!(before, before_always);
+    different!(before_or_three, before_or_wrapped);
+}
+
+#[kernel(block = 1, grid = y.len())]
+fn clamped(x: &[f32], y: &mut [f32]) {
+    let i = block::x();
+    y[i] = x[i.min(y.len() - 1)];
+}
+
+#[kernel(block = 1, grid = y.len())]
+fn unclamped(x: &[f32], y: &mut [f32]) {
+    let i = block::x();
+    y[i] = x[i];
+}
+
+#[kernel(block = 1, grid = y.len())]
+fn clamped_lower(x: &[f32], y: &mut [f32]) {
+    let i = block::x();
+    y[i] = x[i.min(y.len() - 2)];
+}
+
+#[test]
+fn the_lesser_of_two_is_the_one_that_is_never_beyond_the_other() {
+    same!(clamped, unclamped);
+    different!(clamped, clamped_lower);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn squared(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (v, first) = (x[i], x[0]);
+    let d = v - first;
+    y[i] = d * d;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn squared_turned(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (v, first) = (x[i], x[0]);
+    let d = first - v;
+    y[i] = d * d;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn cubed(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (v, first) = (x[i], x[0]);
+    let d = v - first;
+    y[i] = d * d * d;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn cubed_turned(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (v, first) = (x[i], x[0]);
+    let d = first - v;
+    y[i] = d * d * d;
+}
+
+#[test]
+fn a_square_does_not_know_the_sign() {
+    same!(squared, squared_turned);
+    different!(cubed, cubed_turned);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn sums(x: &[f32], y: &mut [f32]) {
+    let sum = warp::sum(x[thread::x()]);
+    if warp::lane() == 0 {
+        y[warp::index()] = sum;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn sums_of_all(x: &[f32], y: &mut [f32]) {
+    let sum = warp::sum(x[thread::x()]);
+    y[warp::index()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn sums_of_one_warp(x: &[f32], y: &mut [f32]) {
+    let sum = warp::sum(x[thread::x()]);
+    if thread::x() == 0 {
+        y[warp::index()] = sum;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn firsts(x: &[f32], y: &mut [f32]) {
+    if warp::lane() == 0 {
+        y[warp::index()] = x[thread::x()];
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn firsts_of_all(x: &[f32], y: &mut [f32]) {
+    y[warp::index()] = x[thread::x()];
+}
+
+#[test]
+fn of_lanes_that_hold_the_same_any_may_store_it() {
+    same!(sums, sums_of_all);
+    different!(sums, sums_of_one_warp);
+    different!(firsts, firsts_of_all);
+}
