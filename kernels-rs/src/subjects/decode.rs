@@ -157,13 +157,15 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    // Heads of q and of keys, elements, pairs that are turned, each sequence's keys; room for 20.
-    let shapes: [([usize; 4], &[u32]); 3] =
-        [([1, 1, 1, 0], &[0]), ([4, 2, 40, 20], &[3, 20, 19]), ([2, 1, 37, 9], &[5])];
+    // Heads of q and of keys, elements, pairs that are turned, each sequence's keys; room for 20, and of the last a cache without planes.
+    let shapes: [([usize; 4], &[u32]); 4] =
+        [([1, 1, 1, 0], &[0]), ([4, 2, 40, 20], &[3, 20, 19]), ([2, 1, 37, 9], &[5]), ([2, 1, 6, 2], &[4])];
+    let last = shapes.len() - 1;
     let &[_, cached] = scalars(instance).as_slice() else { return Vec::new() };
-    let case = |([heads, groups, width, pairs], lengths): ([usize; 4], &[u32])| {
+    let case = |(i, ([heads, groups, width, pairs], lengths)): (usize, ([usize; 4], &[u32]))| {
         let sequences = lengths.len();
         let ([planes, rows], table) = layout(instance, sequences, 20);
+        let planes = if i == last { 0 } else { planes };
         let mut vectors =
             |heads: usize| Input::view(&random.values::<f32>(sequences * heads * width), [sequences, heads, width]);
         let mut inputs = vec![vectors(heads), vectors(heads), vectors(groups), vectors(groups)];
@@ -174,9 +176,10 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         inputs.push(Input::slice(lengths));
         let frequencies: Vec<f32> = (0..pairs).map(|i| 100f32.powf(-(i as f32) / pairs as f32)).collect();
         inputs.push(Input::slice(&frequencies));
-        Case::new(format!("behind {lengths:?} keys, {heads} and {groups} heads of {width}, {pairs} pairs"), inputs)
+        let name = format!("behind {lengths:?} keys, {heads} and {groups} heads of {width}, {pairs} pairs, {planes} planes");
+        Case::new(name, inputs)
     };
-    shapes.map(case).into()
+    shapes.into_iter().enumerate().map(case).collect()
 }
 
 /// The angle is rounded once, so that a sine or cosine is off by |φ|·u, and by two units in the last place of its own; a turned element is two
@@ -186,7 +189,7 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (scaled, paged) = (has_scales(instance), has::<Paged>(instance));
     let interleaved = numbers(instance).last() == Some(&1);
     let [q, new_k, new_v] = [0, 2, 3].map(|n| inputs[n].values());
-    let (&[sequences, heads, width], &[_, groups, rows, _]) = (inputs[0].extents(), inputs[4].extents()) else {
+    let (&[sequences, heads, width], &[planes, groups, rows, _]) = (inputs[0].extents(), inputs[4].extents()) else {
         return Vec::new();
     };
     let mut all: Vec<(Vec<f64>, Vec<f64>)> = [1, 4, 5, 6, 7]
@@ -220,7 +223,7 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             (all[0].0[at + d], all[0].1[at + d]) = rotated(&q[at..at + width], d, position);
         }
         let j = position as usize;
-        if j >= pages * rows {
+        if j >= pages * rows || planes == 0 {
             continue;
         }
         let plane = table[sequence * pages + j / rows] as usize;

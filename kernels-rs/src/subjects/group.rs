@@ -48,21 +48,23 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (Some(team), &[element, weights, output]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let case = |shape: Shape| {
-        let ([samples, groups, channels, spatial], with, saved) = (shape, random.below(4), random.below(2));
+    let case = |(i, shape): (usize, Shape)| {
+        // Both, then each alone.
+        let (with, saved) = ([3, 1, 2, 0][i % 4], (i + 1) % 2);
+        let [samples, groups, channels, spatial] = shape;
         let inputs = [
             Input::scalar(1e-5f32),
             rows_of(random, element, shape, team.wide, 1),
             Input::scalar(channels),
             Input::scalar(spatial),
-            a_channel(random, weights, shape, with != 1),
-            a_channel(random, weights, shape, with > 1),
+            a_channel(random, weights, shape, with & 1 > 0),
+            a_channel(random, weights, shape, with & 2 > 0),
             rows_of(random, output, shape, team.wide, 0),
             Input::view(&vec![0f32; samples * groups * 2 * saved], [samples * saved, groups * saved, 2 * saved]),
         ];
         Case::new(format!("{samples} × {groups} groups of {channels} × {spatial}, weight and bias: {with}"), inputs)
     };
-    shapes(team, &mut Random::new(3)).into_iter().map(case).collect()
+    shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect()
 }
 
 /// A row's numbers, each as often as its channel has elements.
@@ -103,8 +105,8 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (Some(team), &[element, weights]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let case = |shape: Shape| {
-        let ([samples, groups, channels, spatial], weighed) = (shape, random.below(2) == 0);
+    let case = |(i, shape): (usize, Shape)| {
+        let ([samples, groups, channels, spatial], weighed) = (shape, i % 2 == 0);
         let inputs = [
             rows_of(random, element, shape, team.wide, 1),
             saved(random, shape),
@@ -116,7 +118,7 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{samples} × {groups} groups of {channels} × {spatial}, weight: {weighed}"), inputs)
     };
-    shapes(team, &mut Random::new(3)).into_iter().map(case).collect()
+    shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect()
 }
 
 /// As of [`norm_backward`](crate::rowwise::backward::norm_backward).

@@ -17,8 +17,10 @@ fn is_centred(instance: &Instance) -> bool {
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[_, _, output] = scalars(instance).as_slice() else { return Vec::new() };
+    let mut any = false;
     let outputs = |random: &mut Random, shape, team| {
-        let saved = if random.below(2) == 0 { shape } else { [0, 0] };
+        any = !any;
+        let saved = if any { shape } else { [0, 0] };
         let saved = Input::view(&vec![0f32; 2 * saved[0]], [saved[0], if saved[0] > 0 { 2 } else { 0 }]);
         [rows_of(random, output, shape, team, 1), saved]
     };
@@ -40,7 +42,7 @@ fn all_cases(
     random: &mut Random,
     residual: Option<bool>,
     whole: bool,
-    outputs: impl Fn(&mut Random, [usize; 2], Team) -> [Input; 2],
+    mut outputs: impl FnMut(&mut Random, [usize; 2], Team) -> [Input; 2],
 ) -> Vec<Case> {
     let (Some(team), &[element, weights, ..]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
@@ -49,9 +51,10 @@ fn all_cases(
         team.shapes(random).into_iter().map(|[rows, cols]| [rows, if whole { cols.min(team.kept) } else { cols }]);
     let shapes = shapes.map(|shape| (shape, false));
     let far = [2, (team.kept / 2 + 5).next_multiple_of(team.wide)];
-    let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().map(|(shape, far)| {
+    let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().enumerate().map(|(i, (shape, far))| {
         let [rows, cols] = shape;
-        let (any, with) = (random.below(2) == 0, random.below(4));
+        // Both, then each alone.
+        let (any, with) = (random.below(2) == 0, [3, 1, 2, 0][i % 4]);
         let fused = residual.unwrap_or(any);
         let x = if far { far_from_zero(random, element, shape) } else { rows_of(random, element, shape, team, 1) };
         let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
@@ -63,7 +66,7 @@ fn all_cases(
             let n = if there { cols } else { 0 };
             drawn(random, weights, n, [n], [1])
         };
-        let (weight, bias) = (column(random, with != 1), column(random, with > 1));
+        let (weight, bias) = (column(random, with & 1 > 0), column(random, with & 2 > 0));
         let mut inputs = vec![Input::scalar(1e-5f32), x, residual, z, weight, bias];
         inputs.extend(outputs(random, shape, team));
         Case::new(format!("{rows} × {cols}, residual: {fused}, weight and bias: {with}, far from zero: {far}"), inputs)

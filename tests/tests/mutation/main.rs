@@ -131,8 +131,17 @@ impl std::fmt::Display for Name {
 }
 
 /// Kernels of which not the first declared instance is taken: that one takes long, or does less, so that less of it can be told.
-const INSTANCES: &[(&str, usize)] =
-    &[("attention", 2), ("conv3d", 1), ("csr_spmv", 1), ("decode", 1), ("sample", 3), ("sgemm", 1)];
+const INSTANCES: &[(&str, usize)] = &[
+    ("attention", 2),
+    ("cache_append", 1),
+    ("conv3d", 1),
+    ("csr_spmv", 1),
+    ("decode", 1),
+    ("rotate", 4),
+    ("rotate_in_place", 1),
+    ("sample", 3),
+    ("sgemm", 1),
+];
 
 /// Kernels that take too long for a sample: they are tried where all are asked for, or they by name.
 const LONG: &[&str] = &["attention", "decode", "q8_gemm", "sample", "sgemm"];
