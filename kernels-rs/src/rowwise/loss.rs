@@ -58,9 +58,8 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
         let mut of_label = 0.0;
         if label < cols {
             // Without smoothing nothing was added up.
-            of_label = log
-                + (1.0 - smoothing) * (base - of_row[label].to_f32())
-                + smoothing * (base - all / cols as f32);
+            of_label =
+                log + (1.0 - smoothing) * (base - of_row[label].to_f32()) + smoothing * (base - all / cols as f32);
         }
         loss[row] = of_label;
         log_sum[row] = base + log;

@@ -199,7 +199,7 @@ fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // Of how many sequences; queries and keys around a tile's, and products around a slice's.
     let shapes: [Shape; 5] = [
         ([1, 1, 1, 1, 8, 1], [FAR, FAR]),
-        ([2, 1, 3, 66, 40, 1], [FAR, 0]),
+        ([2, 1, 3, 65, 40, 1], [FAR, 0]),
         ([4, 2, 3, 5, 16, 3], [2, 1]),
         ([1, 1, 65, 64, 8, 1], [FAR, FAR]),
         ([1, 1, 2, 3, 0, 1], [FAR, FAR]),

@@ -17,11 +17,12 @@ fn is_centred(instance: &Instance) -> bool {
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[_, _, output] = scalars(instance).as_slice() else { return Vec::new() };
-    let mut any = false;
-    let outputs = |random: &mut Random, shape, team| {
-        any = !any;
-        let saved = if any { shape } else { [0, 0] };
-        let saved = Input::view(&vec![0f32; 2 * saved[0]], [saved[0], if saved[0] > 0 { 2 } else { 0 }]);
+    let mut i = 0;
+    let outputs = |random: &mut Random, shape: [usize; 2], team| {
+        // There, or missing one way or the other.
+        let saved = [[shape[0], 2], [0, 2], [shape[0], 2], [shape[0], 0]][i % 4];
+        i += 1;
+        let saved = Input::view(&vec![0f32; saved[0] * saved[1]], saved);
         [rows_of(random, output, shape, team, 1), saved]
     };
     let &[_, fused, whole, ..] = numbers(instance).as_slice() else { return Vec::new() };
@@ -75,12 +76,13 @@ fn all_cases(
 }
 
 /// Rows whose mean is a thousand times what they vary by; and rows that do not vary.
-fn far_from_zero(random: &mut Random, element: Scalar, [rows, cols]: [usize; 2]) -> Input {
-    let x: Vec<f32> = random.values(rows * cols);
+pub(super) fn far_from_zero<const R: usize>(random: &mut Random, element: Scalar, extents: [usize; R]) -> Input {
+    let cols = extents.last().copied().unwrap_or(0);
+    let x: Vec<f32> = random.values(extents.iter().product());
     let x = x.iter().enumerate().map(|(i, x)| 1000.0 + if i < cols { *x } else { 0.0 });
     match element {
-        Scalar::F16 => Input::view(&x.map(kernel_dsl::half::f16::from_f32).collect::<Vec<_>>(), [rows, cols]),
-        _ => Input::view(&x.collect::<Vec<_>>(), [rows, cols]),
+        Scalar::F16 => Input::view(&x.map(kernel_dsl::half::f16::from_f32).collect::<Vec<_>>(), extents),
+        _ => Input::view(&x.collect::<Vec<_>>(), extents),
     }
 }
 

@@ -68,8 +68,11 @@ fn is_masked(instance: &Instance) -> bool {
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let Some(team) = Team::of(instance) else { return Vec::new() };
-    let mut all: Vec<_> =
-        team.shapes(random).into_iter().enumerate().map(|shape| ordinary(random, instance, team, shape)).collect();
+    let mut shapes = team.shapes(random);
+    if team.kept <= 4096 {
+        shapes.push([1, team.kept + team.wide]);
+    }
+    let mut all: Vec<_> = shapes.into_iter().enumerate().map(|shape| ordinary(random, instance, team, shape)).collect();
     if team.kept <= 4096 {
         all.extend([special(random, instance, team), peaks(random, instance, team)]);
         all.extend([scattered(random, instance, team, 0), scattered(random, instance, team, team.kept)]);
@@ -136,7 +139,8 @@ fn peaks(random: &mut Random, instance: &Instance, team: Team) -> Case {
     case("in each row one value of 60 among −60".into(), random, instance, team, 1.0, x, y)
 }
 
-/// −60, but for one element of each thread's from `from` on, another piece and place in each: what its maximum misses would be infinite.
+/// −60, but for one element of each thread's from `from` on, another piece and place in each: what its maximum misses would be infinite. A warp's are below
+/// those of the warp before.
 fn scattered(random: &mut Random, instance: &Instance, team: Team, from: usize) -> Case {
     let Team { wide, kept, again, threads, .. } = team;
     let cols = from + if from == 0 { kept } else { again };
@@ -144,14 +148,22 @@ fn scattered(random: &mut Random, instance: &Instance, team: Team, from: usize) 
     let mut x = vec![-60.0f32; cols];
     for thread in 0..threads {
         let (piece, place) = (thread % pieces, thread / pieces % wide);
-        x[from + (piece * threads + thread) * wide + place] = 60.0;
+        x[from + (piece * threads + thread) * wide + place] = 60.0 - 3.0 * (thread / 32) as f32;
     }
     let (x, y) = (values(instance, &x, [1, cols]), rows_of(random, stored(instance), [1, cols], team, 0));
-    case(format!("one value of 60 a thread among −60, from {from} of {cols} on"), random, instance, team, 1.0, x, y)
+    case(
+        format!("one value of 60 or less a thread among −60, from {from} of {cols} on"),
+        random,
+        instance,
+        team,
+        1.0,
+        x,
+        y,
+    )
 }
 
 /// Rows without gaps of what the instance stores.
-fn values(instance: &Instance, x: &[f32], extents: [usize; 2]) -> Input {
+pub(super) fn values(instance: &Instance, x: &[f32], extents: [usize; 2]) -> Input {
     match stored(instance) {
         Scalar::F16 => Input::view(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>(), extents),
         _ => Input::view(x, extents),

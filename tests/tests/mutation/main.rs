@@ -140,6 +140,7 @@ const INSTANCES: &[(&str, usize)] = &[
     ("rotate", 4),
     ("rotate_in_place", 1),
     ("sample", 3),
+    ("sample_top", 1),
     ("sgemm", 1),
 ];
 
