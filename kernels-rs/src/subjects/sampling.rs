@@ -211,8 +211,11 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (1, most + 1, most, 0.97, Among::Drawn),
             (1, 1100, 33, 1.0, Among::Near([32.0, 34.0])),
             (1, 1100, most, 1.0, Among::Near([1000.0, 1024.0])),
-            (1, 300, 40, 0.61, Among::Equal),
-            (1, 40, 40, 0.9, Among::Special),
+            (1, 1100, 1001, 0.9705, Among::Equal),
+            (1, 1100, 550, 1.0, Among::Fine([550.0; 2])),
+            (1, 5, 1, 1.0, Among::Drawn),
+            (2, 40, 40, 0.9, Among::Special),
+            (2, 40, 6, 1.0, Among::Special),
         ],
     };
     for (rows, cols, k, top_p, among) in shapes {
@@ -244,6 +247,8 @@ enum Among {
     Drawn,
     /// Logits of which a warp's weigh nearly the same, and a draw that is another with a bound like either of these.
     Near([f64; 2]),
+    /// Logits of which the first half of the bits are the same, and such a draw.
+    Fine([f64; 2]),
     /// Logits that are the same.
     Equal,
     /// NaNs, −∞, both zeros, and numbers that several have.
@@ -263,9 +268,14 @@ impl Among {
                 let mut x: Vec<f32> = random.values(rows * cols);
                 // What the threads come to when all have had one; and neighbours' that weigh alike, other warps' do not.
                 x.iter_mut().enumerate().for_each(|(i, x)| *x += 40.0 * (i / 32 % 5) as f32);
-                if let Some(x) = x.get_mut(1024) {
-                    *x = 200.0;
+                if let Some(x) = x.get_mut(1023..1025) {
+                    x.fill(200.0);
                 }
+                Input::view(&x, [rows, cols])
+            }
+            Among::Fine(_) => {
+                let x: Vec<f32> =
+                    (0..rows * cols).map(|_| f32::from_bits(0x3e80_0000 + random.below(1 << 16) as u32)).collect();
                 Input::view(&x, [rows, cols])
             }
             Among::Drawn => drawn(random, stored(instance), rows * cols, [rows, cols], [cols, 1]),
@@ -282,7 +292,7 @@ impl Among {
     /// Whether the draw is another with each bound that it should be another with; `own` is the case's.
     fn tells(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
         match self {
-            Among::Near(bounds) => bounds.iter().all(|bound| *bound == own || differs(*bound)),
+            Among::Near(bounds) | Among::Fine(bounds) => bounds.iter().all(|bound| *bound == own || differs(*bound)),
             _ => true,
         }
     }
@@ -353,6 +363,10 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         (1, 1100, 0, 0.5, Among::Near([0.48, 0.5])),
         (1, 1100, 0, 0.5, Among::Near([0.5, 0.52])),
         (1, 40, 0, 0.4, Among::Special),
+        (1, 1100, 550, 0.0, Among::Fine([535.0, 550.0])),
+        (1, 1100, 550, 0.0, Among::Fine([550.0, 565.0])),
+        (1, 1100, 0, 0.5, Among::Fine([0.485, 0.5])),
+        (1, 1100, 0, 0.5, Among::Fine([0.5, 0.515])),
     ] {
         for _ in 0..1000 {
             let x = among.logits(random, instance, [rows, cols]);
