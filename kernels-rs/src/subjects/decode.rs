@@ -44,9 +44,14 @@ fn layout(instance: &Instance, sequences: usize, room: usize) -> ([usize; 2], Op
 type Shape<'a> = ([usize; 3], &'a [u32], [usize; 2]);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[lanes, wide, each, group, ..] = numbers(instance).as_slice() else { return Vec::new() };
-    let shapes: [Shape; 4] = [
+    let &[lanes, wide, each, group, under_way] = numbers(instance).as_slice() else { return Vec::new() };
+    // Of 18 splits with as many keys as a block takes at a time.
+    let keys = 18 * 128 / lanes * under_way;
+    let shapes: [Shape; 6] = [
         ([1, 1, wide], &[1], [1, 1]),
+        // More splits than a warp has lanes, which most find no keys in; and more of those with keys than are brought together at once.
+        ([1, 1, lanes * each], &[70], [80, 34]),
+        ([1, 1, lanes * each], &[keys as u32 - 3], [keys, 18]),
         ([2, group + 1, lanes * each], &[37, 0], [40, 2]),
         ([1, group, lanes * each - wide], &[70, 65, 33], [64, 3]),
         ([1, 1, lanes * each], &[5], [200, 4]),

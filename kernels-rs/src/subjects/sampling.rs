@@ -47,9 +47,9 @@ fn random_stream(random: &mut Random) -> Stream {
     Stream { seed: [word(), word()], offset: [word(), word()] }
 }
 
-/// What is compared first: a NaN is below all.
+/// What is compared first: a NaN is below all, and −0 counts as 0.
 fn order(score: f64) -> f64 {
-    if score.is_nan() { f64::MIN } else { score.max(-1e300) }
+    if score.is_nan() { f64::MIN } else { score.max(-1e300) + 0.0 }
 }
 
 fn is_noisy(instance: &Instance) -> bool {
@@ -271,6 +271,10 @@ impl Among {
                 if let Some(x) = x.get_mut(1023..1025) {
                     x.fill(200.0);
                 }
+                // So much that one of the last is drawn.
+                if let Some(x) = x.get_mut(3000..).and_then(|x| x.last_chunk_mut::<3>()) {
+                    x.fill(3000.0);
+                }
                 Input::view(&x, [rows, cols])
             }
             Among::Fine(_) => {
@@ -363,6 +367,11 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         (1, 1100, 0, 0.5, Among::Near([0.48, 0.5])),
         (1, 1100, 0, 0.5, Among::Near([0.5, 0.52])),
         (1, 40, 0, 0.4, Among::Special),
+        (1, 40, 0, 0.0, Among::Special),
+        (1, 30, 1, 0.0, Among::Near([1.0; 2])),
+        // The likeliest by a thread of the last warps, and by one that has had four.
+        (1, 3003, 0, 0.0, Among::Near([0.0; 2])),
+        (1, 4100, 0, 0.0, Among::Near([0.0; 2])),
         (1, 1100, 550, 0.0, Among::Fine([535.0, 550.0])),
         (1, 1100, 550, 0.0, Among::Fine([550.0, 565.0])),
         (1, 1100, 0, 0.5, Among::Fine([0.485, 0.5])),
