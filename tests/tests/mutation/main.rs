@@ -145,7 +145,8 @@ const INSTANCES: &[(&str, usize)] = &[
 ];
 
 /// Kernels that take too long for a sample: they are tried where all are asked for, or they by name.
-const LONG: &[&str] = &["attention", "attention_scores", "decode", "q8_gemm", "sample", "sgemm"];
+const LONG: &[&str] =
+    &["attention", "attention_scores", "decode", "q8_gemm", "sample", "sample_likely", "sample_top", "sgemm"];
 
 /// Kernels whose survivors nobody has gone through yet: they are tried by name only.
 const UNREAD: &[&str] = &[
@@ -187,8 +188,6 @@ const UNREAD: &[&str] = &[
     "repack_q4",
     "repack_q8",
     "repack_rows",
-    "sample_likely",
-    "sample_top",
     "scan_rows",
     "sum_columns",
     "sum_parts",
