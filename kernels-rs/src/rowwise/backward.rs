@@ -12,7 +12,7 @@
 //! Two matrices are read and one is written; what a team keeps are both. The gradients by weight and bias are sums down the columns, Σ g·n and
 //! Σ g, in two stages whose order does not depend on the device: slabs of rows to partial sums, and these to one.
 
-use super::row::{put, sum, take};
+use super::row::{is_row, put, sum, take};
 use kernel_dsl::prelude::*;
 
 /// What a row of softmax needs of a thread's pieces: the sum of g·y, or of g.
@@ -75,7 +75,7 @@ pub fn softmax_backward<
 ) {
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
-    let cols = if row < y.rows() { y.cols() } else { 0 };
+    let cols = if is_row::<ROWS>(row, y.rows()) { y.cols() } else { 0 };
     let (y, dy, dx) = (y.at(row), dy.at(row), dx.at(row));
 
     let kept = take::<T, L, V, N>(y, 0, cols, 0.0);
@@ -189,9 +189,9 @@ pub fn norm_backward<
 ) {
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
-    let cols = if row < z.rows() { z.cols() } else { 0 };
+    let cols = if is_row::<ROWS>(row, z.rows()) { z.cols() } else { 0 };
     let mut of_row = [0.0f32; 2];
-    if row < saved.rows() {
+    if is_row::<ROWS>(row, saved.rows()) {
         of_row = [saved[(row, 0)], saved[(row, 1)]];
     }
     let (z, dy, dz) = (z.at(row), dy.at(row), dz.at(row));

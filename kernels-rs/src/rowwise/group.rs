@@ -11,7 +11,7 @@
 
 use super::backward::{projected, removed};
 use super::norm::statistics;
-use super::row::{begins, put, sum, take};
+use super::row::{begins, is_row, put, sum, take};
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;
 
@@ -114,7 +114,7 @@ pub fn group_norm<
 ) {
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
-    let there = row < x.dim(0) * x.dim(1);
+    let there = is_row::<ROWS>(row, x.dim(0) * x.dim(1));
     let cols = if there { x.dim(2) } else { 0 };
     let (sample, group) = divided(row, x.dim(1));
     let (x, y) = (x.at(sample).at(group), y.at(sample).at(group));
@@ -192,7 +192,7 @@ pub fn group_norm_backward<
 ) {
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
-    let there = row < x.dim(0) * x.dim(1);
+    let there = is_row::<ROWS>(row, x.dim(0) * x.dim(1));
     let cols = if there { x.dim(2) } else { 0 };
     let (sample, group) = divided(row, x.dim(1));
     let mut of_row = [0.0f32; 2];

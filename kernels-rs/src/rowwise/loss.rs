@@ -9,7 +9,7 @@
 //! A vocabulary is long, 150,000 or so: the loss reads its rows once and writes two numbers; the gradient reads and writes once, a
 //! block a stretch of a row. A label that is no column is ignored: its loss is 0, and so is its gradient.
 
-use super::row::{begins, put, sum, take};
+use super::row::{begins, is_row, put, sum, take};
 use super::softmax::{accumulate, total};
 use kernel_dsl::prelude::*;
 
@@ -33,7 +33,7 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
 ) {
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
-    let cols = if row < x.rows() { x.cols() } else { 0 };
+    let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let of_row = x.at(row);
     let (mut top, mut exponentials, mut all) = (f32::NEG_INFINITY, 0.0, 0.0);
     for at in (0..cols).step_by(N * L * V) {
@@ -51,16 +51,15 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
     }
     let (base, exponentials) = total::<L>(top, exponentials);
     let all = sum::<L>(all);
-    if thread::x() == 0 && row < x.rows() {
+    if thread::x() == 0 && is_row::<ROWS>(row, x.rows()) {
         // Of nothing but −∞: nothing is likely, and the loss is ∞.
         let log = if exponentials == 0.0 { 0.0 } else { math::ln(exponentials) };
         let label = labels[row] as usize;
         let mut of_label = 0.0;
         if label < cols {
-            of_label = log + (1.0 - smoothing) * (base - of_row[label].to_f32());
-            if smoothing > 0.0 {
-                of_label += smoothing * (base - all / cols as f32);
-            }
+            // Without smoothing nothing was added up.
+            of_label =
+                log + (1.0 - smoothing) * (base - of_row[label].to_f32()) + smoothing * (base - all / cols as f32);
         }
         loss[row] = of_label;
         log_sum[row] = base + log;

@@ -10,7 +10,7 @@
 //! common. Memory limits it: on sm_61 a row's elements take a dozen instructions each for their 8 bytes. Weight and bias, which all rows
 //! share, come from the caches.
 
-use super::row::{begins, max, put, sum, take};
+use super::row::{begins, is_row, max, put, sum, take};
 use kernel_dsl::prelude::*;
 
 /// A thread's pieces of z from `at` on, zeros behind the end.
@@ -180,7 +180,7 @@ pub fn norm_rows<
 ) {
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
-    let cols = if row < x.rows() { x.cols() } else { 0 };
+    let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
 
     let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), FUSED, 0, cols);
@@ -190,7 +190,7 @@ pub fn norm_rows<
     // Behind what is kept: nothing, where that is all.
     let end = if WHOLE { 0 } else { cols };
     let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, FUSED, cols, end, epsilon);
-    if !saved.is_empty() && thread::x() == 0 && row < saved.rows() {
+    if !saved.is_empty() && thread::x() == 0 && is_row::<ROWS>(row, saved.rows()) {
         saved.store((row, 0), of_row);
     }
     normed::<W, L, V, N>(&mut kept, of_row, weight, bias, 0, cols);

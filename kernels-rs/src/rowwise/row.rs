@@ -16,6 +16,12 @@
 
 use kernel_dsl::prelude::*;
 
+/// Whether a team's row is one of `rows`: the last block of several rows has teams without one.
+#[device]
+pub fn is_row<const ROWS: usize>(row: usize, rows: usize) -> bool {
+    if ROWS == 1 { true } else { row < rows }
+}
+
 /// Where a thread's piece `i` of the stretch that begins at `at` begins.
 #[device]
 pub fn begins<const L: usize, const V: usize>(at: usize, i: usize) -> usize {

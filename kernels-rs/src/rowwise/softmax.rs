@@ -14,7 +14,7 @@
 //! memory for its 8 bytes. What a row has beyond its registers is passed over twice (Milakov, Gimelshein, *Online normalizer
 //! calculation for softmax*, 2018), for two exponentials an element.
 
-use super::row::{begins, put, take};
+use super::row::{begins, is_row, put, take};
 use kernel_dsl::prelude::*;
 
 /// What a row does not look at.
@@ -211,7 +211,7 @@ pub fn softmax_rows<
     y: ViewMut<T, 2>,
 ) {
     let row = block::x() * ROWS + thread::y();
-    let cols = if row < x.rows() { x.cols() } else { 0 };
+    let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let mask = masked::<MASKED>(bias, keep, queries, row, cols);
     let (x, y) = (x.at(row), y.at(row));
     const { assert!(L == 32 || ROWS == 1) };

@@ -37,7 +37,7 @@ struct Shape {
 }
 
 /// A matrix a head a sequence, with gaps behind rows, heads and sequences, in multiples of `unit`.
-fn heads(random: &mut Random, stored: Scalar, extents: [usize; 4], unit: usize) -> Input {
+pub(super) fn heads(random: &mut Random, stored: Scalar, extents: [usize; 4], unit: usize) -> Input {
     let [batch, heads, rows, width] = extents;
     let gap = unit * random.below(3);
     let row = (width + gap).max(unit);

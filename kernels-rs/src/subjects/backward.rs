@@ -24,7 +24,9 @@ fn softmax_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let inputs = [Input::scalar(scale), matrix(0), matrix(1), matrix(1)];
         Case::new(format!("{} × {}, scale {scale}", shape[0], shape[1]), inputs)
     };
-    team.shapes(&mut Random::new(3)).into_iter().map(one).collect()
+    let mut shapes = team.shapes(&mut Random::new(3));
+    shapes.push([1, team.kept + team.wide]);
+    shapes.into_iter().map(one).collect()
 }
 
 /// With n additions a term: Σ g·y is fused, γ(n) · Σ |g·y|, or Σ g, γ(n) · Σ |g|. Then of y·(g − Σ): the difference and two products are rounded, and
@@ -64,17 +66,20 @@ fn norm_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (Some(team), &[element, weights]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let one = |shape: [usize; 2]| {
+    let one = |(i, shape): (usize, [usize; 2])| {
         let [rows, cols] = shape;
         let z = rows_of(random, element, shape, team, 1);
         let saved = saved(random, rows);
-        let n = [0, cols][random.below(2)];
+        let n = [cols, 0][i % 2];
         let weight = drawn(random, weights, n, [n], [1]);
         let inputs =
             [z, saved, weight, rows_of(random, element, shape, team, 0), rows_of(random, element, shape, team, 1)];
         Case::new(format!("{rows} × {cols}, weight: {}", n > 0), inputs)
     };
-    team.shapes(&mut Random::new(3)).into_iter().map(one).collect()
+    let mut shapes = team.shapes(&mut Random::new(3));
+    // Longer than what is kept with a weight, and without.
+    shapes.extend([[1, team.kept + team.wide]; 2]);
+    shapes.into_iter().enumerate().map(one).collect()
 }
 
 /// n = (z − μ)·f is rounded twice, h = g·w once where there is a weight. With k additions a term, the means of h and h·n are off by

@@ -44,9 +44,14 @@ fn layout(instance: &Instance, sequences: usize, room: usize) -> ([usize; 2], Op
 type Shape<'a> = ([usize; 3], &'a [u32], [usize; 2]);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[lanes, wide, each, group, ..] = numbers(instance).as_slice() else { return Vec::new() };
-    let shapes: [Shape; 4] = [
+    let &[lanes, wide, each, group, under_way] = numbers(instance).as_slice() else { return Vec::new() };
+    // Of 18 splits with as many keys as a block takes at a time.
+    let keys = 18 * 128 / lanes * under_way;
+    let shapes: [Shape; 6] = [
         ([1, 1, wide], &[1], [1, 1]),
+        // More splits than a warp has lanes, which most find no keys in; and more of those with keys than are brought together at once.
+        ([1, 1, lanes * each], &[70], [80, 34]),
+        ([1, 1, lanes * each], &[keys as u32 - 3], [keys, 18]),
         ([2, group + 1, lanes * each], &[37, 0], [40, 2]),
         ([1, group, lanes * each - wide], &[70, 65, 33], [64, 3]),
         ([1, 1, lanes * each], &[5], [200, 4]),
@@ -156,17 +161,52 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     ]
 }
 
+/// What a cache has for its sequences.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Room {
+    /// Room for all.
+    Full,
+    /// No planes.
+    NoPlanes,
+    /// No pages, where it has any.
+    NoPages,
+    /// Pages for one sequence, of which the first is behind the last plane, where it has any: the last stands for what is not there.
+    Short,
+}
+
 fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    // Heads of q and of keys, elements, pairs that are turned, each sequence's keys; room for 20.
-    let shapes: [([usize; 4], &[u32]); 3] =
-        [([1, 1, 1, 0], &[0]), ([4, 2, 40, 20], &[3, 20, 19]), ([2, 1, 37, 9], &[5])];
+    // Heads of q and of keys, elements, pairs that are turned, each sequence's keys; room for 20, or two pages.
+    let shapes: [([usize; 4], &[u32], Room); 6] = [
+        ([1, 1, 1, 0], &[0], Room::Full),
+        ([4, 2, 40, 20], &[3, 20, 32, 19], Room::Full),
+        ([2, 1, 37, 9], &[5], Room::Full),
+        ([2, 1, 6, 2], &[4], Room::NoPlanes),
+        ([2, 1, 6, 2], &[0], Room::NoPages),
+        ([1, 1, 6, 2], &[3, 9], Room::Short),
+    ];
     let &[_, cached] = scalars(instance).as_slice() else { return Vec::new() };
-    let case = |([heads, groups, width, pairs], lengths): ([usize; 4], &[u32])| {
+    let case = |([heads, groups, width, pairs], lengths, room): ([usize; 4], &[u32], Room)| {
         let sequences = lengths.len();
         let ([planes, rows], table) = layout(instance, sequences, 20);
+        let table = match room {
+            Room::NoPages => table.map(|_| Input::view::<u32, 2>(&[], [0, 2])),
+            Room::Short => table.map(|_| Input::view(&[u32::MAX, 0], [1, 2])),
+            Room::Full | Room::NoPlanes => table,
+        };
+        let planes = if room == Room::NoPlanes { 0 } else { planes };
         let mut vectors =
             |heads: usize| Input::view(&random.values::<f32>(sequences * heads * width), [sequences, heads, width]);
-        let mut inputs = vec![vectors(heads), vectors(heads), vectors(groups), vectors(groups)];
+        let mut inputs = vec![vectors(heads), vectors(heads)];
+        // The last sequence's are zeros, where there are others; and a warp's second look finds the largest.
+        let mut rows_of = || {
+            let mut x = random.values::<f32>(sequences * groups * width);
+            x.chunks_mut(width).filter(|row| row.len() > 32).for_each(|row| row[32] = -4.0);
+            if sequences > 2 {
+                x[(sequences - 1) * groups * width..].fill(0.0);
+            }
+            Input::view(&x, [sequences, groups, width])
+        };
+        inputs.extend([rows_of(), rows_of()]);
         inputs.extend([(); 2].map(|()| self::rows(random, cached, [planes, groups, rows, width])));
         let scales = if cached == Scalar::I8 { [planes, groups, rows] } else { [0; 3] };
         inputs.extend([(); 2].map(|()| Input::view(&random.values::<f32>(scales.iter().product()), scales)));
@@ -174,7 +214,8 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         inputs.push(Input::slice(lengths));
         let frequencies: Vec<f32> = (0..pairs).map(|i| 100f32.powf(-(i as f32) / pairs as f32)).collect();
         inputs.push(Input::slice(&frequencies));
-        Case::new(format!("behind {lengths:?} keys, {heads} and {groups} heads of {width}, {pairs} pairs"), inputs)
+        let name = format!("behind {lengths:?} keys, {heads} and {groups} heads of {width}, {pairs} pairs, {room:?}");
+        Case::new(name, inputs)
     };
     shapes.map(case).into()
 }
@@ -186,7 +227,7 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (scaled, paged) = (has_scales(instance), has::<Paged>(instance));
     let interleaved = numbers(instance).last() == Some(&1);
     let [q, new_k, new_v] = [0, 2, 3].map(|n| inputs[n].values());
-    let (&[sequences, heads, width], &[_, groups, rows, _]) = (inputs[0].extents(), inputs[4].extents()) else {
+    let (&[sequences, heads, width], &[planes, groups, rows, _]) = (inputs[0].extents(), inputs[4].extents()) else {
         return Vec::new();
     };
     let mut all: Vec<(Vec<f64>, Vec<f64>)> = [1, 4, 5, 6, 7]
@@ -220,10 +261,11 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             (all[0].0[at + d], all[0].1[at + d]) = rotated(&q[at..at + width], d, position);
         }
         let j = position as usize;
-        if j >= pages * rows {
+        if j >= pages * rows || planes == 0 || table.is_empty() {
             continue;
         }
-        let plane = table[sequence * pages + j / rows] as usize;
+        let plane = table[sequence.min(table.len() / pages - 1) * pages + j / rows] as usize;
+        let plane = plane.min(planes - 1);
         for head in 0..groups {
             let from = (sequence * groups + head) * width;
             let row = (plane * groups + head) * rows + j % rows;
@@ -235,7 +277,7 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 let step = if scaled { top / 127.0 } else { 1.0 };
                 for (d, (value, of_value)) in x.into_iter().enumerate() {
                     let to = row * width + d;
-                    let byte = 0.5 + 127.0 * (off / top.max(TINY) * 2.0 + 4.0 * U);
+                    let byte = if top == 0.0 { 0.0 } else { 0.5 + 127.0 * (off / top.max(TINY) * 2.0 + 4.0 * U) };
                     let bound = if scaled { byte } else { of_value };
                     let value = if step == 0.0 { 0.0 } else { value / step };
                     (all[1 + n].0[to], all[1 + n].1[to]) = (value, bound);

@@ -1,6 +1,6 @@
 //! `attention_delta`, `attention_gradient` and `attention_scores`.
 
-use super::attention::has;
+use super::attention::{self, has};
 use super::stored::{at_rest, drawn, numbers, stored};
 use super::{TINY, U, gamma};
 use crate::attention::backward::{attention_delta, attention_gradient};
@@ -22,13 +22,13 @@ fn heads(random: &mut Random, stored: Scalar, [heads, rows, width]: [usize; 3]) 
 }
 
 fn delta_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let case = |shape: [usize; 3]| {
-        let [heads_, rows, width] = shape;
-        let (o, d_o) = (heads(random, stored(instance), shape), heads(random, stored(instance), shape));
-        let delta = Input::view(&vec![1.0f32; heads_ * rows], [1, heads_, rows]);
-        Case::new(format!("{heads_} heads of {rows} × {width}"), [o, d_o, delta])
+    let case = |shape: [usize; 4]| {
+        let [batch, heads, rows, width] = shape;
+        let mut matrices = || attention::heads(random, stored(instance), shape, 1);
+        let delta = Input::view(&vec![1.0f32; batch * heads * rows], [batch, heads, rows]);
+        Case::new(format!("{batch} of {heads} heads of {rows} × {width}"), [matrices(), matrices(), delta])
     };
-    [[1, 1, 1], [2, 5, 33], [1, 4, 64], [1, 3, 0]].map(case).into()
+    [[1, 1, 1, 1], [3, 2, 5, 33], [1, 1, 4, 64], [2, 1, 3, 0]].map(case).into()
 }
 
 /// A sum of products, fused; 5 additions among lanes.
@@ -196,18 +196,27 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let shapes: [Shape; 3] =
-        [([1, 1, 1, 1, 8, 0], [FAR, FAR]), ([2, 1, 65, 70, 24, 0], [FAR, 0]), ([2, 2, 3, 5, 16, 0], [2, 1])];
-    let case = |([of_q, of_k, queries, keys, width, _], [left, right]): Shape| {
+    // Of how many sequences; queries and keys around a tile's, and products around a slice's.
+    let shapes: [Shape; 5] = [
+        ([1, 1, 1, 1, 8, 1], [FAR, FAR]),
+        ([2, 1, 3, 65, 40, 1], [FAR, 0]),
+        ([4, 2, 3, 5, 16, 3], [2, 1]),
+        ([1, 1, 65, 64, 8, 1], [FAR, FAR]),
+        ([1, 1, 2, 3, 0, 1], [FAR, FAR]),
+    ];
+    let case = |([of_q, of_k, queries, keys, width, batch], [left, right]): Shape| {
         let inputs = [
-            heads(random, stored(instance), [of_q, queries, width]),
-            heads(random, stored(instance), [of_k, keys, width]),
-            heads(random, Scalar::F32, [of_q, queries, keys]),
+            attention::heads(random, stored(instance), [batch, of_q, queries, width], 4),
+            attention::heads(random, stored(instance), [batch, of_k, keys, width], 4),
+            attention::heads(random, Scalar::F32, [batch, of_q, queries, keys], 1),
             Input::scalar(0.25f32),
             Input::scalar(left),
             Input::scalar(right),
         ];
-        Case::new(format!("{of_q} × {queries} queries, {of_k} × {keys} keys of {width}, {left} and {right}"), inputs)
+        Case::new(
+            format!("{batch} of {of_q} × {queries} queries, {of_k} × {keys} keys of {width}, {left} and {right}"),
+            inputs,
+        )
     };
     shapes.map(case).into()
 }
@@ -216,7 +225,7 @@ fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 fn scores_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let [q, k] = [0, 1].map(|n| inputs[n].values());
     let [scale, left, right] = [3, 4, 5].map(|n| inputs[n].value());
-    let (&[_, of_q, queries, width], &[_, of_k, keys, _]) = (inputs[0].extents(), inputs[1].extents()) else {
+    let (&[batch, of_q, queries, width], &[_, of_k, keys, _]) = (inputs[0].extents(), inputs[1].extents()) else {
         return Vec::new();
     };
     let one = |i: usize| {
@@ -230,6 +239,6 @@ fn scores_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let (sum, size) = products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()));
         (scale * sum, 1.001 * gamma(width + 1) * scale * size + TINY)
     };
-    let (values, bounds) = (0..of_q * queries * keys).map(one).unzip();
+    let (values, bounds) = (0..batch * of_q * queries * keys).map(one).unzip();
     vec![Expected::new(2, values, Bound::Each(bounds))]
 }

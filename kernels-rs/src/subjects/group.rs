@@ -1,6 +1,6 @@
 //! `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
-use super::norms::{Off, Row, expected, resting, row};
+use super::norms::{Off, Row, expected, far_from_zero, resting, row};
 use super::rows::Team;
 use super::stored::{at_rest, drawn, numbers, scalars};
 use super::{TINY, U, gamma};
@@ -25,8 +25,11 @@ fn shapes(team: Team, random: &mut Random) -> Vec<Shape> {
         [samples, rows / samples, channels, cols / channels]
     };
     let mut all: Vec<Shape> = team.shapes(random).into_iter().map(one).collect();
-    // Channels of one access each.
-    all.push([1, 2, 9, team.wide]);
+    // Of the longest rows the channels are as short as three accesses.
+    all[0] = [1, 1, (team.kept + team.again + team.again / 2) / (3 * team.wide) + 1, 3 * team.wide];
+    // Channels of one access each; and of more than what is kept, with whatever is there.
+    all.push([2, 2, 9, team.wide]);
+    all.extend([[1, 1, 1, team.kept + team.wide]; 4]);
     all
 }
 
@@ -48,21 +51,32 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (Some(team), &[element, weights, output]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let case = |shape: Shape| {
-        let ([samples, groups, channels, spatial], with, saved) = (shape, random.below(4), random.below(2));
+    let case = |(i, shape): (usize, Shape)| {
+        // Both, each alone, and none. What is missing has one extent or the other.
+        let with = [3, 1, 2, 0][i % 4];
+        let [samples, groups, channels, spatial] = shape;
+        let saved = match i % 8 {
+            1 => [samples, groups, 0],
+            5 => [0, groups, 2],
+            _ => [samples, groups, 2],
+        };
+        let x = match (spatial, i % 4) {
+            (n, 0) if n > team.kept => far_from_zero(random, element, [samples, groups, channels * spatial]),
+            _ => rows_of(random, element, shape, team.wide, 1),
+        };
         let inputs = [
             Input::scalar(1e-5f32),
-            rows_of(random, element, shape, team.wide, 1),
+            x,
             Input::scalar(channels),
             Input::scalar(spatial),
-            a_channel(random, weights, shape, with != 1),
-            a_channel(random, weights, shape, with > 1),
+            a_channel(random, weights, shape, with & 1 > 0),
+            a_channel(random, weights, shape, with & 2 > 0),
             rows_of(random, output, shape, team.wide, 0),
-            Input::view(&vec![0f32; samples * groups * 2 * saved], [samples * saved, groups * saved, 2 * saved]),
+            Input::view(&vec![0f32; saved.iter().product()], saved),
         ];
         Case::new(format!("{samples} × {groups} groups of {channels} × {spatial}, weight and bias: {with}"), inputs)
     };
-    shapes(team, &mut Random::new(3)).into_iter().map(case).collect()
+    shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect()
 }
 
 /// A row's numbers, each as often as its channel has elements.
@@ -103,8 +117,8 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (Some(team), &[element, weights]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let case = |shape: Shape| {
-        let ([samples, groups, channels, spatial], weighed) = (shape, random.below(2) == 0);
+    let case = |(i, shape): (usize, Shape)| {
+        let ([samples, groups, channels, spatial], weighed) = (shape, i % 4 != 3);
         let inputs = [
             rows_of(random, element, shape, team.wide, 1),
             saved(random, shape),
@@ -116,7 +130,7 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{samples} × {groups} groups of {channels} × {spatial}, weight: {weighed}"), inputs)
     };
-    shapes(team, &mut Random::new(3)).into_iter().map(case).collect()
+    shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect()
 }
 
 /// As of [`norm_backward`](crate::rowwise::backward::norm_backward).
@@ -170,8 +184,10 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     };
     [
         ([1, 1, 1, wide], 0),
-        ([3, 2, 2, 7 * wide], 1),
-        ([2, 1, 3, 257 * wide], 2),
+        ([3, 2, 2, 7 * wide], 0),
+        ([2, 1, 3, 257 * wide], 0),
+        ([1, 1, 2, 3 * wide], 1),
+        ([1, 2, 1, 2 * wide], 2),
         ([0, 1, 2, wide], 0),
         ([2, 2, 1, 0], 0),
     ]

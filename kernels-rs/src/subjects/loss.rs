@@ -11,8 +11,10 @@ runtime::register!(cross_entropy_backward<f32, 256, 4, 4>, backward_cases, backw
 
 /// Labels, of which some are no columns.
 fn labels(random: &mut Random, rows: usize, cols: usize) -> Input {
-    let one = |_| {
-        if random.below(4) == 0 { [u32::MAX, cols as u32][random.below(2)] } else { random.below(cols.max(1)) as u32 }
+    let one = |row| match row % 4 {
+        1 => cols as u32,
+        2 => u32::MAX,
+        _ => random.below(cols.max(1)) as u32,
     };
     Input::view(&(0..rows).map(one).collect::<Vec<_>>(), [rows])
 }
@@ -32,30 +34,52 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let shapes = [
         [1, up(1)],
         [of_block + 1, up(37)],
-        [2, stretch],
-        [1, 2 * stretch + wide],
+        [3, stretch],
+        [1, up(stretch / 2 + 1 + random.below(stretch / 4))],
         [of_block, up(1 + random.below(stretch))],
         [0, up(3)],
         [3, 0],
     ];
     let mut all: Vec<_> = shapes
         .into_iter()
-        .map(|[rows, cols]| {
-            let smoothing = [0.0f32, 0.1][random.below(2)];
+        .enumerate()
+        .map(|(i, [rows, cols])| {
+            let smoothing = [0.0f32, 0.1][i % 2];
             let x = logits(random, instance, [rows, cols], wide);
             let inputs =
                 [Input::scalar(smoothing), x, labels(random, rows, cols), floats(random, rows), floats(random, rows)];
             Case::new(format!("{rows} × {cols}, smoothing {smoothing}"), inputs)
         })
         .collect();
+    let of = |x: &[f32], labels: &[u32], smoothing: f32| {
+        let rows = labels.len();
+        let x = super::rows::values(instance, x, [rows, x.len() / rows]);
+        [
+            Input::scalar(smoothing),
+            x,
+            Input::view(labels, [rows]),
+            Input::view(&vec![0f32; rows], [rows]),
+            Input::view(&vec![0f32; rows], [rows]),
+        ]
+    };
+    // Logits that rise from stretch to stretch.
+    let x: Vec<f32> = random.values(2 * stretch + wide);
+    let x: Vec<f32> = x.iter().enumerate().map(|(i, x)| x + 3.0 * (i / stretch) as f32).collect();
+    all.push(Case::new("a row that rises, smoothing 0.1", of(&x, &[17], 0.1)));
+    // One of each thread far above its others, another piece and place in each, and a warp's below those of the warp before: what a maximum misses would
+    // be infinite.
+    let mut x = vec![-60.0f32; stretch];
+    for thread in 0..threads {
+        let (piece, place) = (thread % pieces, thread / pieces % wide);
+        x[(piece * threads + thread) * wide + place] = 60.0 - 3.0 * (thread / 32) as f32;
+    }
+    all.push(Case::new("one value of 60 or less a thread among −60", of(&x, &[0], 0.0)));
     // Large logits, and nothing but −∞.
     let cols = up(40);
     let x: Vec<f32> =
         (0..2 * cols).map(|i| if i < cols { 3e38 - 1e36 * (i % 3) as f32 } else { f32::NEG_INFINITY }).collect();
     if stored(instance) == kernel_dsl::compiler::Scalar::F32 {
-        let labels = Input::view(&[1u32, 3], [2]);
-        let inputs = [Input::scalar(0f32), Input::view(&x, [2, cols]), labels, floats(random, 2), floats(random, 2)];
-        all.push(Case::new("the largest logits, and a row of −∞", inputs));
+        all.push(Case::new("the largest logits, and a row of −∞", of(&x, &[1, 3], 0.0)));
     }
     all
 }
@@ -123,7 +147,7 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{rows} × {cols}, smoothing {smoothing}"), inputs)
     };
-    [[1, up(1)], [5, up(37)], [2, stretch + wide], [0, up(3)], [3, 0]].map(one).into()
+    [[1, up(1)], [5, up(37)], [2, stretch + wide], [1, up(stretch / 2 + 1)], [0, up(3)], [3, 0]].map(one).into()
 }
 
 /// x − log is rounded, |x − log|·u; the exponential is off by 1.784·u; the weights, α / C, two differences and the product are rounded.

@@ -17,9 +17,12 @@ fn is_centred(instance: &Instance) -> bool {
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[_, _, output] = scalars(instance).as_slice() else { return Vec::new() };
-    let outputs = |random: &mut Random, shape, team| {
-        let saved = if random.below(2) == 0 { shape } else { [0, 0] };
-        let saved = Input::view(&vec![0f32; 2 * saved[0]], [saved[0], if saved[0] > 0 { 2 } else { 0 }]);
+    let mut i = 0;
+    let outputs = |random: &mut Random, shape: [usize; 2], team| {
+        // There, or missing one way or the other.
+        let saved = [[shape[0], 2], [0, 2], [shape[0], 2], [shape[0], 0]][i % 4];
+        i += 1;
+        let saved = Input::view(&vec![0f32; saved[0] * saved[1]], saved);
         [rows_of(random, output, shape, team, 1), saved]
     };
     let &[_, fused, whole, ..] = numbers(instance).as_slice() else { return Vec::new() };
@@ -63,7 +66,7 @@ fn all_cases(
     random: &mut Random,
     residual: Option<bool>,
     whole: bool,
-    outputs: impl Fn(&mut Random, [usize; 2], Team) -> [Input; 2],
+    mut outputs: impl FnMut(&mut Random, [usize; 2], Team) -> [Input; 2],
 ) -> Vec<Case> {
     let (Some(team), &[element, weights, ..]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
@@ -72,9 +75,10 @@ fn all_cases(
         team.shapes(random).into_iter().map(|[rows, cols]| [rows, if whole { cols.min(team.kept) } else { cols }]);
     let shapes = shapes.map(|shape| (shape, false));
     let far = [2, (team.kept / 2 + 5).next_multiple_of(team.wide)];
-    let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().map(|(shape, far)| {
+    let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().enumerate().map(|(i, (shape, far))| {
         let [rows, cols] = shape;
-        let (any, with) = (random.below(2) == 0, random.below(4));
+        // Both, then each alone.
+        let (any, with) = (random.below(2) == 0, [3, 1, 2, 0][i % 4]);
         let fused = residual.unwrap_or(any);
         let x = if far { far_from_zero(random, element, shape) } else { rows_of(random, element, shape, team, 1) };
         let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
@@ -86,7 +90,7 @@ fn all_cases(
             let n = if there { cols } else { 0 };
             drawn(random, weights, n, [n], [1])
         };
-        let (weight, bias) = (column(random, with != 1), column(random, with > 1));
+        let (weight, bias) = (column(random, with & 1 > 0), column(random, with & 2 > 0));
         let mut inputs = vec![Input::scalar(1e-5f32), x, residual, z, weight, bias];
         inputs.extend(outputs(random, shape, team));
         Case::new(format!("{rows} × {cols}, residual: {fused}, weight and bias: {with}, far from zero: {far}"), inputs)
@@ -95,12 +99,13 @@ fn all_cases(
 }
 
 /// Rows whose mean is a thousand times what they vary by; and rows that do not vary.
-fn far_from_zero(random: &mut Random, element: Scalar, [rows, cols]: [usize; 2]) -> Input {
-    let x: Vec<f32> = random.values(rows * cols);
+pub(super) fn far_from_zero<const R: usize>(random: &mut Random, element: Scalar, extents: [usize; R]) -> Input {
+    let cols = extents.last().copied().unwrap_or(0);
+    let x: Vec<f32> = random.values(extents.iter().product());
     let x = x.iter().enumerate().map(|(i, x)| 1000.0 + if i < cols { *x } else { 0.0 });
     match element {
-        Scalar::F16 => Input::view(&x.map(kernel_dsl::half::f16::from_f32).collect::<Vec<_>>(), [rows, cols]),
-        _ => Input::view(&x.collect::<Vec<_>>(), [rows, cols]),
+        Scalar::F16 => Input::view(&x.map(kernel_dsl::half::f16::from_f32).collect::<Vec<_>>(), extents),
+        _ => Input::view(&x.collect::<Vec<_>>(), extents),
     }
 }
 

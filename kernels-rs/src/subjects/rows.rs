@@ -37,7 +37,7 @@ impl Team {
         // All threads of a block work for one row, which takes the interpreters long: small teams show what is the same in large ones.
         let mut all = vec![long, [0, up(5)], [3, 0]];
         if kept <= 4096 {
-            all.extend([[rows + 1, up(37)], [1, up(kept - 1)]]);
+            all.extend([[rows + 1, up(37)], [1, up(kept - 1)], [1, up(kept / 2 + 1)]]);
         }
         if rows > 1 {
             all.extend([
@@ -68,19 +68,24 @@ fn is_masked(instance: &Instance) -> bool {
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let Some(team) = Team::of(instance) else { return Vec::new() };
-    let mut all: Vec<_> =
-        team.shapes(random).into_iter().map(|shape| ordinary(random, instance, team, shape)).collect();
+    let mut shapes = team.shapes(random);
+    if team.kept <= 4096 {
+        shapes.push([1, team.kept + team.wide]);
+    }
+    let mut all: Vec<_> = shapes.into_iter().enumerate().map(|shape| ordinary(random, instance, team, shape)).collect();
     if team.kept <= 4096 {
         all.extend([special(random, instance, team), peaks(random, instance, team)]);
+        all.extend([scattered(random, instance, team, 0), scattered(random, instance, team, team.kept)]);
     }
     all
 }
 
-fn ordinary(random: &mut Random, instance: &Instance, team: Team, shape: [usize; 2]) -> Case {
+fn ordinary(random: &mut Random, instance: &Instance, team: Team, (i, shape): (usize, [usize; 2])) -> Case {
     let [rows, cols] = shape;
     let gap = random.below(2);
     let x = rows_of(random, stored(instance), shape, team, gap);
-    let scale = [1.0f32, -0.125, 8.0][random.below(3)];
+    // Exponentials of more than the least numbers for the longest, and infinities of the other sign behind a row's end.
+    let scale = [8.0f32, 1.0, 1.0, -0.125][i % 4];
     let y = rows_of(random, stored(instance), shape, team, gap);
     case(format!("{rows} × {cols}, scale {scale}"), random, instance, team, scale, x, y)
 }
@@ -122,11 +127,7 @@ fn special(random: &mut Random, instance: &Instance, team: Team) -> Case {
         x.truncate(4 * cols);
     }
     let rows = x.len() / cols;
-    let x = match stored(instance) {
-        Scalar::F16 => Input::view(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>(), [rows, cols]),
-        _ => Input::view(&x, [rows, cols]),
-    };
-    let y = rows_of(random, stored(instance), [rows, cols], team, 0);
+    let (x, y) = (values(instance, &x, [rows, cols]), rows_of(random, stored(instance), [rows, cols], team, 0));
     case("infinities, NaNs, the largest numbers".into(), random, instance, team, 1.0, x, y)
 }
 
@@ -134,12 +135,39 @@ fn special(random: &mut Random, instance: &Instance, team: Team) -> Case {
 fn peaks(random: &mut Random, instance: &Instance, team: Team) -> Case {
     let (rows, cols) = (team.rows + 1, (8 * team.wide + 60).next_multiple_of(team.wide));
     let x: Vec<_> = (0..rows * cols).map(|i| if i % cols == 7 * (i / cols) { 60.0 } else { -60.0f32 }).collect();
-    let x = match stored(instance) {
-        Scalar::F16 => Input::view(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>(), [rows, cols]),
-        _ => Input::view(&x, [rows, cols]),
-    };
-    let y = rows_of(random, stored(instance), [rows, cols], team, 0);
+    let (x, y) = (values(instance, &x, [rows, cols]), rows_of(random, stored(instance), [rows, cols], team, 0));
     case("in each row one value of 60 among −60".into(), random, instance, team, 1.0, x, y)
+}
+
+/// −60, but for one element of each thread's from `from` on, another piece and place in each: what its maximum misses would be infinite. A warp's are below
+/// those of the warp before.
+fn scattered(random: &mut Random, instance: &Instance, team: Team, from: usize) -> Case {
+    let Team { wide, kept, again, threads, .. } = team;
+    let cols = from + if from == 0 { kept } else { again };
+    let pieces = (cols - from) / (threads * wide);
+    let mut x = vec![-60.0f32; cols];
+    for thread in 0..threads {
+        let (piece, place) = (thread % pieces, thread / pieces % wide);
+        x[from + (piece * threads + thread) * wide + place] = 60.0 - 3.0 * (thread / 32) as f32;
+    }
+    let (x, y) = (values(instance, &x, [1, cols]), rows_of(random, stored(instance), [1, cols], team, 0));
+    case(
+        format!("one value of 60 or less a thread among −60, from {from} of {cols} on"),
+        random,
+        instance,
+        team,
+        1.0,
+        x,
+        y,
+    )
+}
+
+/// Rows without gaps of what the instance stores.
+pub(super) fn values(instance: &Instance, x: &[f32], extents: [usize; 2]) -> Input {
+    match stored(instance) {
+        Scalar::F16 => Input::view(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>(), extents),
+        _ => Input::view(x, extents),
+    }
 }
 
 /// What is too far below the maximum for an exponential that is not 0, as any `f32` has it, and more.

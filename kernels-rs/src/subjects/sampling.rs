@@ -47,9 +47,9 @@ fn random_stream(random: &mut Random) -> Stream {
     Stream { seed: [word(), word()], offset: [word(), word()] }
 }
 
-/// What is compared first: a NaN is below all.
+/// What is compared first: a NaN is below all, and −0 counts as 0.
 fn order(score: f64) -> f64 {
-    if score.is_nan() { f64::MIN } else { score.max(-1e300) }
+    if score.is_nan() { f64::MIN } else { score.max(-1e300) + 0.0 }
 }
 
 fn is_noisy(instance: &Instance) -> bool {
@@ -217,27 +217,111 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[most] = numbers(instance).as_slice() else { return Vec::new() };
     let mut all = Vec::new();
     // A block of 1024 threads takes the interpreters long.
-    let shapes = match most {
-        64 => vec![(2, 1100, 40, 0.9f32), (1, 65, 64, 0.999), (1, 7, 7, 0.5), (0, 9, 3, 1.0)],
-        _ => vec![(1, most + 1, most, 0.97)],
+    let shapes: Vec<(usize, usize, usize, f32, Among)> = match most {
+        64 => vec![
+            (2, 1100, 40, 0.9, Among::Drawn),
+            (1, 65, 64, 0.999, Among::Drawn),
+            (1, 7, 7, 0.5, Among::Drawn),
+            (0, 9, 3, 1.0, Among::Drawn),
+            // The draw is of the last one kept, or would be of one more.
+            (1, 1100, 33, 1.0, Among::Near([32.0, 34.0])),
+            (1, 70, 64, 1.0, Among::Near([63.0, 64.0])),
+            (1, 300, 40, 0.61, Among::Equal),
+            (2, 40, 40, 0.9, Among::Special),
+        ],
+        _ => vec![
+            (1, most + 1, most, 0.97, Among::Drawn),
+            (1, 1100, 33, 1.0, Among::Near([32.0, 34.0])),
+            (1, 1100, most, 1.0, Among::Near([1000.0, 1024.0])),
+            (1, 1100, 1001, 0.9705, Among::Equal),
+            (1, 1100, 550, 1.0, Among::Fine([550.0; 2])),
+            (1, 5, 1, 1.0, Among::Drawn),
+            (2, 40, 40, 0.9, Among::Special),
+            (2, 40, 6, 1.0, Among::Special),
+        ],
     };
-    for (rows, cols, k, top_p) in shapes {
-        for _ in 0..100 {
-            let mut inputs = vec![
-                drawn(random, stored(instance), rows * cols, [rows, cols], [cols, 1]),
-                Input::scalar([1.0f32, 8.0, 0.5][random.below(3)]),
-                Input::scalar(k),
-                Input::scalar(top_p),
-            ];
+    for (rows, cols, k, top_p, among) in shapes {
+        for _ in 0..1000 {
+            let x = among.logits(random, instance, [rows, cols]);
+            let inverse = among.inverse(random);
+            let mut inputs = vec![x, Input::scalar(inverse), Input::scalar(k), Input::scalar(top_p)];
             inputs.extend(Input::value_of(random_stream(random)));
             inputs.push(Input::view(&vec![0u32; rows], [rows]));
-            if tops(&inputs).1 > MARGIN / 4.0 {
-                all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {top_p}"), inputs));
+            let (tokens, margin) = tops(&inputs);
+            let with = |k: f64| {
+                let mut inputs = inputs.clone();
+                inputs[2] = Input::scalar(k as usize);
+                tops(&inputs).0 != tokens
+            };
+            if margin > MARGIN / 4.0 && among.tells(k as f64, with) {
+                all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {top_p}, {among:?}"), inputs));
                 break;
             }
         }
     }
     all
+}
+
+/// What a draw is from.
+#[derive(Clone, Copy, Debug)]
+enum Among {
+    /// Ordinary logits.
+    Drawn,
+    /// Logits of which a warp's weigh nearly the same, and a draw that is another with a bound like either of these.
+    Near([f64; 2]),
+    /// Logits of which the first half of the bits are the same, and such a draw.
+    Fine([f64; 2]),
+    /// Logits that are the same.
+    Equal,
+    /// NaNs, −∞, both zeros, and numbers that several have.
+    Special,
+}
+
+impl Among {
+    fn logits(self, random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2]) -> Input {
+        let special = [f32::NAN, f32::NEG_INFINITY, -0.0, 0.0, 1.5, -2.0, -0.5];
+        match self {
+            Among::Equal => Input::view(&vec![0.25f32; rows * cols], [rows, cols]),
+            Among::Special => {
+                let x: Vec<f32> = (0..rows * cols).map(|_| special[random.below(special.len())]).collect();
+                Input::view(&x, [rows, cols])
+            }
+            Among::Near(_) => {
+                let mut x: Vec<f32> = random.values(rows * cols);
+                // What the threads come to when all have had one; and neighbours' that weigh alike, other warps' do not.
+                x.iter_mut().enumerate().for_each(|(i, x)| *x += 40.0 * (i / 32 % 5) as f32);
+                if let Some(x) = x.get_mut(1023..1025) {
+                    x.fill(200.0);
+                }
+                // So much that one of the last is drawn.
+                if let Some(x) = x.get_mut(3000..).and_then(|x| x.last_chunk_mut::<3>()) {
+                    x.fill(3000.0);
+                }
+                Input::view(&x, [rows, cols])
+            }
+            Among::Fine(_) => {
+                let x: Vec<f32> =
+                    (0..rows * cols).map(|_| f32::from_bits(0x3e80_0000 + random.below(1 << 16) as u32)).collect();
+                Input::view(&x, [rows, cols])
+            }
+            Among::Drawn => drawn(random, stored(instance), rows * cols, [rows, cols], [cols, 1]),
+        }
+    }
+
+    fn inverse(self, random: &mut Random) -> f32 {
+        match self {
+            Among::Near(_) => 0.01,
+            _ => [1.0f32, 8.0, 0.5][random.below(3)],
+        }
+    }
+
+    /// Whether the draw is another with each bound that it should be another with; `own` is the case's.
+    fn tells(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
+        match self {
+            Among::Near(bounds) | Among::Fine(bounds) => bounds.iter().all(|bound| *bound == own || differs(*bound)),
+            _ => true,
+        }
+    }
 }
 
 fn top_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -288,31 +372,56 @@ fn likely(inputs: &[Input]) -> (Vec<f64>, f64) {
 fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut all = Vec::new();
     // A block of 1024 threads takes the interpreters long.
-    for (rows, cols, k, part, equal) in [
-        (2usize, 1100usize, 0usize, 0.9, false),
-        (1, 1300, 1050, 0.0, false),
-        (1, 1100, 1030, 0.97, false),
-        (1, 7, 0, 0.5, false),
-        (1, 40, 0, 0.31, true),
-        (0, 9, 3, 0.0, false),
+    for (rows, cols, k, part, among) in [
+        (2usize, 1100usize, 0usize, 0.9, Among::Drawn),
+        (1, 1300, 1050, 0.0, Among::Drawn),
+        (1, 1100, 1030, 0.97, Among::Drawn),
+        (1, 7, 0, 0.5, Among::Drawn),
+        (1, 40, 0, 0.31, Among::Equal),
+        (0, 9, 3, 0.0, Among::Drawn),
+        // The draw is of one of the last that are kept, or would be of one of the next.
+        (1, 60, 7, 0.0, Among::Near([6.0, 7.0])),
+        (1, 60, 7, 0.0, Among::Near([7.0, 8.0])),
+        (1, 1100, 40, 0.0, Among::Near([39.0, 40.0])),
+        (1, 1100, 40, 0.0, Among::Near([40.0, 41.0])),
+        (1, 40, 0, 0.31, Among::Near([0.285, 0.31])),
+        (1, 40, 0, 0.31, Among::Near([0.31, 0.335])),
+        (1, 1100, 0, 0.5, Among::Near([0.48, 0.5])),
+        (1, 1100, 0, 0.5, Among::Near([0.5, 0.52])),
+        (1, 40, 0, 0.4, Among::Special),
+        (1, 40, 0, 0.0, Among::Special),
+        (1, 30, 1, 0.0, Among::Near([1.0; 2])),
+        // The likeliest by a thread of the last warps, and by one that has had four.
+        (1, 3003, 0, 0.0, Among::Near([0.0; 2])),
+        (1, 4100, 0, 0.0, Among::Near([0.0; 2])),
+        (1, 1100, 550, 0.0, Among::Fine([535.0, 550.0])),
+        (1, 1100, 550, 0.0, Among::Fine([550.0, 565.0])),
+        (1, 1100, 0, 0.5, Among::Fine([0.485, 0.5])),
+        (1, 1100, 0, 0.5, Among::Fine([0.5, 0.515])),
     ] {
-        for _ in 0..100 {
-            let x = if equal {
-                Input::view(&vec![0.25f32; rows * cols], [rows, cols])
-            } else {
-                drawn(random, stored(instance), rows * cols, [rows, cols], [cols, 1])
-            };
+        for _ in 0..1000 {
+            let x = among.logits(random, instance, [rows, cols]);
             let mut inputs = vec![
                 x,
-                Input::scalar([1.0f32, 8.0, 0.5][random.below(3)]),
+                Input::scalar(among.inverse(random)),
                 Input::scalar(k),
                 Input::scalar((part * 2f64.powi(32)) as u32),
                 Input::scalar(2f32.powi(40)),
             ];
             inputs.extend(Input::value_of(random_stream(random)));
             inputs.push(Input::view(&vec![0u32; rows], [rows]));
-            if likely(&inputs).1 > MARGIN / 8.0 {
-                all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {part}, equal: {equal}"), inputs));
+            let (tokens, margin) = likely(&inputs);
+            // The bound is of how many, or, where that is none, of their part.
+            let with = |bound: f64| {
+                let mut inputs = inputs.clone();
+                match k {
+                    0 => inputs[3] = Input::scalar((bound * 2f64.powi(32)) as u32),
+                    _ => inputs[2] = Input::scalar(bound as usize),
+                }
+                likely(&inputs).0 != tokens
+            };
+            if margin > MARGIN / 8.0 && among.tells(if k == 0 { part } else { k as f64 }, with) {
+                all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {part}, {among:?}"), inputs));
                 break;
             }
         }
