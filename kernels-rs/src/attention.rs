@@ -55,6 +55,22 @@
 //!
 //! What limits it is memory, see [`decode`]. Its cache is of `f32`, 16-bit floats, or bytes with scales, in one piece or in pages.
 //!
+//! # Measured
+//!
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench attention` and `kernels bench decode`; torch 2.11's memory-efficient attention, which uses
+//! tensor cores, ran on the same card:
+//!
+//! | batch × heads × length × element | full | causal | torch over ours |
+//! |---|---|---|---|
+//! | 1 × 16 × 2048 × 128, `f32` | 39.4 TFLOP/s | 35.7 | 0.91, 1.09 |
+//! | 1 × 16 × 4096 × 128, `f32` | 39.8 | 37.2 | 0.88, 0.94 |
+//! | 4 × 16 × 512 × 64, `f32` | 37.2 | 27.0 | 1.34, 1.46 |
+//! | 1 × 16 × 2048 × 80, `f32` | 37.7 | 34.0 | 1.27, 1.51 |
+//! | 1 × 16 × 2048 × 128, `f16` | 37.1 | 34.0 | |
+//! | masks of 16 × 4096 × 128, half and a tenth of the blocks | 0.51, 0.11 of the time | | |
+//!
+//! Gradients take 6.7 times the forward pass. A step over 8192 keys of eight heads reads 3.08 TB/s, 0.85 × a copy, over 65,536 4.20, 1.00 ×; of `f16` over 32,768 3.11, 0.80 ×.
+//!
 //! # Own scores, own layouts
 //!
 //! [`score::Score`], [`span::Sequences`] and [`span::Pattern`] are traits of device structs, so that a kernel is compiled with what it needs and no

@@ -20,6 +20,20 @@
 //! [`matmul`]: a block of T × T threads owns a T × T tile of C, a thread an element of it. The block walks along the inner dimension
 //! tile by tile: all threads copy a tile of A and one of B to shared memory, zero beyond the edge, and each then
 //! adds T products. Each element is read once a tile from global memory and T times from shared memory.
+//!
+//! # Measured
+//!
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench gemm`, beside cuBLAS in plain `f32` and a copy of as many bytes:
+//!
+//! | M × N × K | | |
+//! |---|---|---|
+//! | 4096³, 2048³ | 51.4, 50.4 TFLOP/s | 1.00 × cuBLAS |
+//! | 1024³, 512³ | 41.5, 22.3 | 1.09, 1.16 |
+//! | 4100³, 1001³ | 47.0, 30.0 | 1.11, 0.77 |
+//! | 512, 64, 16 × 6144 × 2048 | 46.7, 35.5, 18.4 | 1.07, 1.05, 1.96 |
+//! | 4, 1 × 6144 × 2048 | 3.41, 3.84 TB/s | 2.74, 1.22; 0.92 and 1.04 × a copy |
+//! | 1 × 8192 × 8192, `f32`, `f16` | 4.23, 3.66 TB/s; of Bᵀ 4.24, 3.90 | 1.04, 0.95 × a copy; 1.04, 1.01 |
+//! | 4096³ of `f16`, in `f32` | 50.3 TFLOP/s | 0.98 × ours of `f32` |
 
 pub mod epilogue;
 pub mod gemv;

@@ -14,6 +14,10 @@
 //! ```
 //!
 //! What limits it is memory where keys are spread, and the turns of lanes that meet where they are not: of keys that are all one, the 32 lanes of a warp take 32.
+//!
+//! # Measured
+//!
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096: of bytes 1.99 TB/s, of 4096 bins for numbers of 32 bits 2.24, 0.52 and 0.54 × the bytes that a copy moves.
 
 pub mod kernels;
 mod run;

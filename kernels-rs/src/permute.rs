@@ -13,6 +13,20 @@
 //!
 //! [`transpose`]: by 32 × 32 tiles. Rows of x are read and rows of y are written, both by whole warps, so that every request is 128 consecutive bytes; the
 //! turn happens in shared memory, where a pad of one element keeps the 32 lanes that read a column on 32 banks.
+//!
+//! # Measured
+//!
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096, beside a copy by the driver:
+//!
+//! | | TB/s | × copy |
+//! |---|---|---|
+//! | copy; of rows apart; axes 0213 | 4.26, 4.23, 4.20 | 1.01, 0.99, 1.00 |
+//! | fill | 4.60 | 1.10 |
+//! | transpose of `f32`, `f16`, `i8` | 4.08, 3.76, 3.42 | 0.97, 0.90, 0.84 |
+//! | gather of `f32`, `f16` | 4.01, 3.91 | 0.95, 0.93 |
+//!
+//! Narrow elements have as many instructions a word as wide ones and half or a quarter of the words: of `f16` a thread of the transpose turns two rows' words by permutations,
+//! of `i8` four.
 
 mod copy;
 pub mod gather;

@@ -14,6 +14,11 @@
 //! What limits them is memory: each element is read once, in accesses of 16 bytes, four of them under way in each thread, and combined in as many
 //! chains as an access has elements, so that no addition waits for the one before it. Where rows are too few to fill the device, or columns are summed, parts
 //! come first and are brought together by a second kernel: no atomic operation is used, and the same shape on the same device combines in the same order.
+//!
+//! # Measured
+//!
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096, beside a copy of as many bytes read and written: sums of rows 4.44 TB/s, 1.06 ×, of columns 4.09, 0.97 ×, of all 4.23,
+//! 1.01 ×; arg-max of rows 4.43, 1.06 ×; sums of rows of `f16` 4.08, 1.00 ×. Of 8192 × 1024, which takes 6 to 11 µs, columns reach 0.64 × and all 0.71 ×: two launches show.
 
 pub mod kernels;
 mod run;

@@ -12,6 +12,10 @@
 //!
 //! A block has a token: its threads compute the sine and the cosine of each pair once, into shared memory, for all heads; what they will turn is
 //! loaded before that, so that memory has work meanwhile. What limits it is memory: each element is read and written once, four numbers at a time.
+//!
+//! # Measured
+//!
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096: of `f32` 4.10 TB/s, 0.97 × a copy, in place 4.05; of `f16` 3.80, 0.91 ×, in place 3.63, 0.87 ×.
 
 pub mod kernels;
 mod run;

@@ -16,6 +16,18 @@
 //! Memory: each element is read once and written once, with some ten to forty instructions between. So a team of threads, a warp or a block of up to 1024,
 //! keeps its row in registers ([`row`] has the picture); as many as it takes to keep it, which is what a table says for a row's length. Rows
 //! are many, and blocks in different phases overlap. Where rows are few, it is one row's time that counts, and a team is as large as there is work.
+//!
+//! # Measured
+//!
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench softmax`, `norm` and `loss`, beside a copy:
+//!
+//! | | 32768 × 4096 | × copy | × torch 2.11 | 8192 × 1024, × copy |
+//! |---|---|---|---|---|
+//! | softmax, log-softmax | 4.20, 4.16 TB/s | 1.00, 0.99 | 1.67 | 0.93 |
+//! | RMS norm, layer norm | 3.95, 3.96 | 0.94, 0.94 | 1.37, 1.35 | 1.03 |
+//!
+//! Rows of 4095, which no 16 bytes begin at, take softmax 3.42 TB/s; rows of 65,536, longer than what is kept, 3.03. Cross-entropy over 151,936 tokens reads 3.39 TB/s, and its way back
+//! moves 3.80.
 
 pub mod backward;
 mod call;

@@ -17,6 +17,11 @@
 //!
 //! They are a function of seed, offset, row and column ([`random`]): the same call draws the same tokens on every device. A loop that
 //! draws one token after another counts the offset.
+//!
+//! # Measured
+//!
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench sampling`, a row of 151,936 logits and 64 of them: the likeliest 5.4 and 16.2 µs, a token of all 6.5 and 43.8; of the likeliest 50 184 and 188, of 1024 with
+//! p = 0.9 158 and 195, of p = 0.9 alone 335 and 340: one block has a row, and reads it several times.
 
 pub mod best;
 mod call;

@@ -53,6 +53,9 @@ pub enum Check {
     /// Two lanes of a warp store different values to one element in one instruction; which value stays is not
     /// specified.
     StoreConflict,
+    /// Several lanes of a warp store the same value to one element in one instruction: what stays is that value, and one lane would do.
+    /// Only where the launch asks for notes.
+    EqualStores,
     /// `block::sync()` is reached by some lanes of a warp while others, not ended, are elsewhere; or the warps of a
     /// block wait at different `block::sync()`s; or a warp has ended without reaching the one that others wait at.
     DivergentBarrier,
@@ -112,6 +115,8 @@ pub enum Check {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
+    /// The kernel is right, and does more than it needs to.
+    Note,
     /// The kernel's results are what it says, but it is likely not what its author meant.
     Warning,
     /// The kernel's results are not defined.
@@ -120,7 +125,7 @@ pub enum Severity {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 30] = [
+    pub const ALL: [Check; 31] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::ReadOnlyWrite,
@@ -133,6 +138,7 @@ impl Check {
         Check::WarpRace,
         Check::GlobalRace,
         Check::StoreConflict,
+        Check::EqualStores,
         Check::DivergentBarrier,
         Check::DivergentWarp,
         Check::ShuffleInactive,
@@ -171,6 +177,7 @@ impl Check {
             Check::WarpRace => "warp-race",
             Check::GlobalRace => "global-race",
             Check::StoreConflict => "store-conflict",
+            Check::EqualStores => "equal-stores",
             Check::DivergentBarrier => "divergent-barrier",
             Check::DivergentWarp => "divergent-warp",
             Check::ShuffleInactive => "shuffle-inactive",
@@ -195,6 +202,7 @@ impl Check {
     /// How bad it is on `target`.
     pub fn severity(self, target: Target) -> Severity {
         match self {
+            Check::EqualStores => Severity::Note,
             Check::IntegerOverflow | Check::ShiftOverflow | Check::MachineDependent => Severity::Warning,
             Check::NanProduced | Check::InfinityProduced | Check::ConversionOverflow => Severity::Warning,
             Check::Cancellation => Severity::Warning,
@@ -220,6 +228,7 @@ impl Check {
             }
             Check::GlobalRace => "let one thread own each element, or split the work into two launches",
             Check::StoreConflict => "let one lane store, or give each lane an element of its own",
+            Check::EqualStores => "let one lane store: `if warp::lane() == 0`",
             Check::DivergentBarrier => "move the `block::sync()` to where all threads of the block pass",
             Check::DivergentWarp => "move the operation to where all lanes of the warp pass",
             Check::ShuffleInactive => "let all 32 lanes pass the shuffle, and choose afterwards what to use",

@@ -41,6 +41,9 @@ pub(super) struct Check {
     /// Warn of sums and differences whose digits cancel, where what is stored is off by this relative error or more: 1e-3
     #[arg(long, value_name = "ERROR")]
     cancellation: Option<f64>,
+    /// Tell, too, of what is right and more than is needed: lanes that store the same value to one element
+    #[arg(long)]
+    notes: bool,
     /// What to compare the interpreter with: cpu (with nothing), cuda:N (a GPU), or best (the first GPU that kernels run on,
     /// if there is one)
     #[arg(long, default_value = "best", value_parser = wish)]
@@ -155,6 +158,9 @@ impl Check {
         let mut checker = Checker::new(Some(device));
         if let Some(error) = self.cancellation {
             checker = checker.with_cancellation(error);
+        }
+        if self.notes {
+            checker = checker.with_notes();
         }
         let bench = Bench { checker, ptxas, seed: self.seed };
         let started = Instant::now();
@@ -437,7 +443,8 @@ mod tests {
 
     #[test]
     fn every_kernel_here_has_a_subject() {
-        let check = Check { names: Vec::new(), json: false, seed: 1, device: Wish::Cpu, cancellation: None };
+        let check =
+            Check { names: Vec::new(), json: false, seed: 1, device: Wish::Cpu, cancellation: None, notes: false };
         let tasks = check.tasks().unwrap();
         assert!(!tasks.is_empty() && tasks.iter().all(|task| task.subject.is_some()));
     }

@@ -1,6 +1,6 @@
 //! Collects findings during a run: the first hit of a check at a site is described, the rest are counted.
 
-use super::check::{Allowance, Check};
+use super::check::{Allowance, Check, Severity};
 use super::code::Pc;
 use super::report::{Allowed, Finding, Object, Other, Place, Produced, Report, Thread};
 use super::schedule::Schedule;
@@ -111,7 +111,10 @@ impl<'p> Findings<'p> {
                 self.allowed.push(Allowed { check, place: self.place(at), reason, count: 0 });
             }
             self.allowed[i].count += u64::from(hits);
-            self.known.insert((check, site), Known::Allowed(i));
+            // What is allowed of the other side says nothing of this one with somebody else.
+            if at == site {
+                self.known.insert((check, site), Known::Allowed(i));
+            }
             return;
         }
         self.known.insert((check, site), Known::Found(self.list.len()));
@@ -127,7 +130,8 @@ impl<'p> Findings<'p> {
             produced,
             count: u64::from(hits),
         });
-        self.truncated = self.list.len() >= self.limit;
+        // Warnings end no run: it might be taken for one without errors.
+        self.truncated = self.list.iter().filter(|f| f.severity == Severity::Error).count() >= self.limit;
     }
 
     /// Whether the limit is reached.

@@ -167,7 +167,7 @@ pub struct Options {
     pub fuel: u64,
     /// When a launch that still runs is taken to be endless too.
     pub deadline: Option<Deadline>,
-    /// Findings after which a run ends: with 1, at the first.
+    /// Errors after which a run ends: with 1, at the first. Warnings and notes end none.
     pub limit: usize,
     /// In which order blocks and warps run.
     pub schedule: Schedule,
@@ -187,6 +187,8 @@ pub struct Options {
     /// The relative error from which on [`Check::Cancellation`] tells of digits that have cancelled, where a launch is to be run once
     /// more for that: `Some(1e-3)`.
     pub cancellation: Option<f64>,
+    /// Whether what is right, and more than is needed, is told of too: the checks of [`Severity::Note`].
+    pub notes: bool,
 }
 
 /// The end of a launch's time.
@@ -247,12 +249,12 @@ pub enum Checks {
 pub struct Outcome {
     /// What it did.
     pub statistics: Statistics,
-    /// What was found: errors and warnings.
+    /// What was found: errors and warnings, and notes if they are asked for.
     pub report: Report,
 }
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order, 4 GiB of shadow memory; what holds
+    /// Every check, 2³² warp instructions (some minutes), 64 errors, blocks and warps in order, 4 GiB of shadow memory; what holds
     /// nothing is zero.
     fn default() -> Options {
         Options {
@@ -267,6 +269,7 @@ impl Default for Options {
             uninitialised: Vec::new(),
             shadow: 4 << 30,
             cancellation: None,
+            notes: false,
         }
     }
 }

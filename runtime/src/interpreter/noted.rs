@@ -74,7 +74,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reports lanes that store different values to one element.
+    /// Reports lanes that store different values to one element, and, where notes are asked for, such that store the same.
     pub fn same_element(&mut self, site: Pc, warp: &Warp, access: &Access, part: &Part) {
         let size = u64::from(access.bytes());
         let mut next = 0;
@@ -89,13 +89,24 @@ impl Machine<'_, '_> {
             }
         }
         stores.sort_unstable();
-        let (mut bad, mut sides) = (0, None);
+        let (mut bad, mut sides, mut equal) = (0, None, 0);
         for pair in stores.windows(2) {
             let ([a, b], mine) = ([pair[0], pair[1]], pair[1].1);
             if a.0 == b.0 && a.2 != b.2 {
                 bad |= 1 << mine;
                 sides = Some(sides.unwrap_or((a, b)).min((a, b)));
+            } else if a.0 == b.0 {
+                equal |= 1 << mine;
             }
+        }
+        if self.options.notes && equal != 0 && bad == 0 {
+            self.report(Check::EqualStores, site, warp.index, equal, |machine, lane| {
+                let object = machine.object(part.target, part.offset[lane], access);
+                let (name, element) = (&object.name, object.element.unwrap_or(0));
+                let message =
+                    format!("lanes of one warp store the same value to element {element} of `{name}` at once");
+                Description::new(message).about(object)
+            });
         }
         if let Some((first, second)) = sides {
             let description = |machine: &Self, _| {

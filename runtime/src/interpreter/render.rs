@@ -45,6 +45,7 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let title = level.primary_title(&finding.message).id(finding.check.name());
     let other = finding.other.as_ref();

@@ -174,6 +174,11 @@ impl Report {
         self.findings.iter().filter(|f| f.severity == Severity::Warning)
     }
 
+    /// The findings that are notes.
+    pub fn notes(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.severity == Severity::Note)
+    }
+
     /// One of the findings as a report of its own.
     pub fn alone(&self, finding: &Finding) -> Report {
         Report {

@@ -2,7 +2,8 @@
 //!
 //! A [`Cell`] keeps constant state an element: the last store and two loads. That is enough to find every race, if not
 //! every pair: of the loads, the second is kept such that it is unordered with the first, so that whatever store
-//! comes is unordered with one of them if it is with any load at all.
+//! comes is unordered with one of them if it is with any load at all. Only where fences, and not barriers, order both that are kept with the store may
+//! a third have been passed over that they do not order: another order of blocks and warps keeps another two.
 //!
 //! Time is counted in *epochs*: one begins with each block, each `block::sync()`, and each `warp::sync()` of a warp. Two
 //! accesses of one block are ordered if a `block::sync()` lies between, or one thread made both; of one warp, if a

@@ -233,6 +233,8 @@ impl Machine<'_, '_> {
                             warp.met = self.epoch;
                         }
                         self.order.fence(warp.index, scope, [self.met, self.epoch]);
+                        // What the warp does from here on is later than what it has released.
+                        self.tick();
                     }
                 }
                 Inst::Match { to, from } => {

@@ -31,18 +31,25 @@ pub struct Checker {
     gpu: Option<Device>,
     /// The relative error from which on lost digits are warned of.
     cancellation: Option<f64>,
+    /// Whether notes are told, too.
+    notes: bool,
 }
 
 impl Checker {
     /// A checker that uses `gpu` too. A CPU device here is no further executor and is passed over.
     pub fn new(gpu: Option<Device>) -> Checker {
-        Checker { cpu: Device::cpu(), gpu: gpu.filter(|device| !device.is_cpu()), cancellation: None }
+        Checker { cpu: Device::cpu(), gpu: gpu.filter(|device| !device.is_cpu()), cancellation: None, notes: false }
     }
 
     /// The same, which warns of digits that cancel where what is stored is off by a relative `error` or more
     /// ([`Check::Cancellation`]).
     pub fn with_cancellation(self, error: f64) -> Checker {
         Checker { cancellation: Some(error), ..self }
+    }
+
+    /// The same, which tells of what is right and more than is needed, too ([`Check::EqualStores`]).
+    pub fn with_notes(self) -> Checker {
+        Checker { notes: true, ..self }
     }
 
     /// Runs the instance of `subject` on the cases of `seed`.
@@ -189,9 +196,10 @@ impl Checker {
         };
         // What is right has the NaNs and infinities that it is to have.
         let quiet = Check::ORIGINS.into_iter().collect();
-        let cancellation = self.cancellation;
-        let (lowered, outcome) = oracle(interpreter::Options { without: quiet, cancellation, ..Default::default() })
-            .map_err(stopped(Executor::Lowered))?;
+        let (cancellation, notes) = (self.cancellation, self.notes);
+        let (lowered, outcome) =
+            oracle(interpreter::Options { without: quiet, cancellation, notes, ..Default::default() })
+                .map_err(stopped(Executor::Lowered))?;
         let instructions = outcome.map_or(0, |outcome| {
             warnings.add(&outcome.report);
             outcome.statistics.warp_instructions
@@ -284,7 +292,7 @@ pub(super) type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
 /// A case, and what went wrong in it.
 pub(super) type Failed = Box<(Case, Failure)>;
 
-/// What the oracle warned of, by check, file and place there, as text.
+/// What the oracle warned of, or noted, by check, file and place there, as text.
 #[derive(Default)]
 struct Warnings {
     found: BTreeMap<(Check, String, [u32; 2]), String>,
@@ -294,7 +302,7 @@ struct Warnings {
 
 impl Warnings {
     fn add(&mut self, report: &Report) {
-        for finding in report.warnings() {
+        for finding in report.warnings().chain(report.notes()) {
             self.note(finding, || report.alone(finding).to_string());
         }
         for allowed in &report.allowed {

@@ -171,6 +171,21 @@ pub fn one_of_them(x: &[f32], y: &mut [f32]) {
     }
 }
 
+// equal-stores: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn the_sum_of_all(x: &[f32], y: &mut [f32]) {
+    y[0] = warp::sum(x[thread::x()]);
+}
+
+// equal-stores: right
+#[kernel(block = 32, grid = 1)]
+pub fn the_sum_of_all_once(x: &[f32], y: &mut [f32]) {
+    let sum = warp::sum(x[thread::x()]);
+    if thread::x() == 0 {
+        y[0] = sum;
+    }
+}
+
 // divergent-barrier: wrong
 #[kernel(block = 64, grid = 1)]
 pub fn behind_a_return(x: &[f32], y: &mut [f32]) {

@@ -32,6 +32,7 @@ fn entries() -> Vec<Entry> {
         WarpRace: turned of 1, turned_in_order of 1;
         GlobalRace: without_the_block of 2, with_the_block of 2;
         StoreConflict: all_at_once of 1, one_of_them of 1;
+        EqualStores: the_sum_of_all of 1, the_sum_of_all_once of 1;
         DivergentBarrier: behind_a_return of 1, before_a_return of 1;
         DivergentWarp: some_vote of 1, all_vote of 1;
         ShuffleInactive: from_an_absent_lane of 1, from_a_lane of 1;
@@ -68,7 +69,8 @@ const REFUSED: [(Check, &str); 2] = [
 fn options(check: Check) -> Options {
     let uninitialised = if check == Check::UninitialisedBuffer { vec![1] } else { Vec::new() };
     let cancellation = (check == Check::Cancellation).then_some(1e-3);
-    Options { fuel: 100_000, uninitialised, cancellation, ..Options::default() }
+    let notes = check.severity(Target::SM_61) == Severity::Note;
+    Options { fuel: 100_000, uninitialised, cancellation, notes, ..Options::default() }
 }
 
 /// The definition of a check: the documentation of its variant.
@@ -108,6 +110,7 @@ fn page() -> String {
         [Severity::Warning, Severity::Error] => "warning; from sm_70 on error",
         [Severity::Error, _] => "error",
         [Severity::Warning, _] => "warning",
+        [Severity::Note, _] => "note, where a launch asks for notes",
     };
     for check in Check::ALL {
         let definition = definition(check);

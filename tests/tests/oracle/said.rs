@@ -4,7 +4,7 @@ use super::support::{Memory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use runtime::interpreter::{Check, Options};
+use runtime::interpreter::{Check, Options, Verdict};
 use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared};
 
 /// All blocks store the same.
@@ -54,6 +54,50 @@ fn other_statements_are_not_allowed_it() {
     let (report, _) = run(by_a_call::ARTIFACT, 2);
     assert_eq!((checks(&report), report.allowed.len()), (vec![Check::GlobalRace], 1), "{report}");
     assert_eq!(report.findings[0].place.callers.len(), 1);
+}
+
+/// What one load has with two stores, of which the first is allowed.
+#[kernel(block = 96, grid = 1)]
+fn one_of_two(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([2]);
+    if thread::x() == 0 {
+        #[allow(shared_race, reason = "a flag")]
+        {
+            tile[0] = 1.0;
+        }
+    }
+    if thread::x() == 32 {
+        tile[1] = x[1];
+    }
+    if thread::x() == 64 {
+        let mut sum = 0.0;
+        for k in rolled(0..2) {
+            sum += tile[k];
+        }
+        y[0] = sum;
+    }
+}
+
+#[test]
+fn another_s_race_at_a_place_is_not_allowed_with_the_first() {
+    let (report, _) = run(one_of_two::ARTIFACT, 1);
+    assert_eq!((checks(&report), report.allowed.len()), (vec![Check::SharedRace], 1), "{report}");
+}
+
+/// Warned of first, and wrong after.
+#[kernel(block = 32, grid = 1)]
+fn warned_and_wrong(x: &[f32], y: &mut [f32]) {
+    let large = i32::MAX + thread::x() as i32;
+    y[thread::x()] = large as f32 + x[0];
+    y[thread::x() + 1_000_000] = 0.0;
+}
+
+#[test]
+fn a_warning_ends_no_run() {
+    let options = Options { limit: 1, ..Options::default() };
+    let (report, _) = run_on(warned_and_wrong::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
+    assert_eq!(checks(&report), [Check::IntegerOverflow, Check::OutOfBounds], "{report}");
+    assert_eq!(report.verdict(), Verdict::Fail);
 }
 
 #[device]

@@ -1,4 +1,4 @@
-//! Lanes of a warp that store different values to one element in one instruction.
+//! Lanes of a warp that store different values to one element in one instruction, or the same.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -6,6 +6,7 @@ use runtime::testing::Input;
 
 pub const BUGS: &[Bug] = &[
     bug!(all_to_one, StoreConflict, [counted(32), zeros(1)]),
+    bug!(each_stores_the_largest, EqualStores, [counted(32), zeros(1)]),
     bug!(keys_that_repeat, StoreConflict, [Input::slice(&[3u32; 32]), Input::slice(&[0u32; 32])]),
     bug!(halved_index, StoreConflict, [counted(32), zeros(32)]),
     bug!(bank_for_index, StoreConflict, [counted(32), zeros(32)]),
@@ -19,7 +20,23 @@ pub const BUGS: &[Bug] = &[
 fn all_to_one<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let own = x[thread::x()];
     let all = warp::max(own);
-    y[0] = if MENDED { all } else { own }; //~ store-conflict
+    if MENDED {
+        if thread::x() == 0 {
+            y[0] = all;
+        }
+    } else {
+        y[0] = own; //~ store-conflict
+    }
+}
+
+/// what all lanes know is stored by each
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 1)]
+fn each_stores_the_largest<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let all = warp::max(x[thread::x()]);
+    if !MENDED || thread::x() == 0 {
+        y[0] = all; //~ equal-stores
+    }
 }
 
 /// a scatter by keys of which some are the same

@@ -139,7 +139,7 @@ impl Specimen {
 }
 
 fn options() -> Options {
-    Options { fuel: FUEL, cancellation: Some(1e-3), ..Default::default() }
+    Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, ..Default::default() }
 }
 
 fn told(finding: &Finding) -> Told {
