@@ -26,7 +26,10 @@ impl Machine<'_, '_> {
             Target::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
             Target::Buffer(_) => return,
         };
-        let stamp = Stamp::new(self.epoch, site, warp.index * 32);
+        // An atomic operation that hands over what a fence has released is handed over with it.
+        let fenced = self.order.fenced(warp.index).filter(|epoch| *epoch >= self.met.max(warp.met));
+        let epoch = fenced.filter(|_| matches!(action, Action::Atomic)).unwrap_or(self.epoch);
+        let stamp = Stamp::new(epoch, site, warp.index * 32);
         let life = match (&access.place, action) {
             (_, Action::Poison) => Life::POISON,
             (Place::Shared { array, .. }, _) => warp.lives[self.program.code.lifetimes[*array as usize] as usize],

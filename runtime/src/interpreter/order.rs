@@ -125,6 +125,12 @@ impl Order {
         }
     }
 
+    /// The epoch of the warp's last fence, of that for other blocks where it has made one.
+    pub fn fenced(&self, warp: u32) -> Option<u32> {
+        let [block, device] = self.warps.get(warp as usize)?.fenced;
+        device.or(block).map(|[_, epoch]| epoch)
+    }
+
     /// What the warp has acquired.
     pub fn known(&self, warp: u32) -> &[Past] {
         self.warps.get(warp as usize).map_or(&[], |w| &w.known)
