@@ -27,12 +27,14 @@ pub(super) struct Division {
     pub parts: usize,
     /// Tiles of keys of a part.
     pub each: usize,
-    /// How many more tiles of keys a tile of queries has than the one before, or 0.
+    /// How many more tiles of keys a tile of queries has than the one before; [`FLAT`] where all have as many.
     pub slope: usize,
 }
 
 /// No list is that long.
-const UNCUT: Division = Division { parts: 1, each: 1 << 30, slope: 0 };
+const UNCUT: Division = Division { parts: 1, each: 1 << 30, slope: FLAT };
+/// More than there are parts of tiles.
+const FLAT: usize = 1 << 30;
 
 /// A part has no less than this.
 const LEAST: usize = 4;
@@ -100,7 +102,11 @@ impl Places {
         if each >= work.longest || time > 0.95 * self.time(work, work.longest) {
             return UNCUT;
         }
-        Division { parts: work.longest.div_ceil(each), each, slope: if work.rises { rows.div_ceil(KEYS) } else { 0 } }
+        Division {
+            parts: work.longest.div_ceil(each),
+            each,
+            slope: if work.rises { rows.div_ceil(KEYS) } else { FLAT },
+        }
     }
 }
 
@@ -134,7 +140,7 @@ mod tests {
     #[test]
     fn long_lists_of_a_mask_are_cut_where_places_share_less() {
         let mask = |total: usize, longest: usize| Work { longest, total, lists: 512, rises: false };
-        assert_eq!(H200.divide(mask(3314, 18), 128, 128 * 512), Division { parts: 2, each: 13, slope: 0 });
+        assert_eq!(H200.divide(mask(3314, 18), 128, 128 * 512), Division { parts: 2, each: 13, slope: FLAT });
         assert_eq!(H200.divide(mask(16390, 50), 128, 128 * 512), UNCUT);
     }
 

@@ -76,7 +76,7 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
     k.dim(1) > 0, q.dim(1) % k.dim(1) == 0, left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
     o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), o.dim(3) == v.dim(3),
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
-    parts > 0, parts <= PARTS, each > 0,
+    parts > 0, parts <= PARTS, each > 0, slope > 0,
     parts == 1 || ended.len() * parts == partial.dim(0),
     parts == 1 || partial.dim(0) == longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
     parts == 1 || partial.dim(1) == BM && partial.dim(2) == W,

@@ -107,7 +107,7 @@ mod items {
         pub parts: usize,
         /// Tiles of keys of a part.
         pub each: usize,
-        /// How many more tiles of keys a tile of queries has than the one before, where they have more and less; or 0.
+        /// How many more tiles of keys a tile of queries has than the one before; 2³⁰ where all have as many.
         pub slope: usize,
     }
 
@@ -138,7 +138,7 @@ mod items {
                 let (group, other) = divided(id, all);
                 let (rank, part) = divided(group, order.parts);
                 // The part that is as long as the first one of that rank.
-                let later = if order.slope > 0 { part * order.each / order.slope } else { 0 };
+                let later = part * order.each / order.slope;
                 ((rows - 1 - rank + later) % rows, other, part)
             } else if order.wave == 0 {
                 (id % rows, id / rows, 0)

@@ -32,7 +32,7 @@ struct Shape {
     right: usize,
     wave: usize,
     scale: f32,
-    /// Parts at most, tiles of keys of each, and how many more tiles of keys a tile of queries has than the one before.
+    /// Parts at most, tiles of keys of each, and how many more tiles of keys a tile of queries has than the one before; 2³⁰ where all have as many.
     division: [usize; 3],
 }
 
@@ -60,13 +60,13 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         right: FAR,
         wave: 0,
         scale: 0.5,
-        division: [1, 9, 0],
+        division: [1, 9, 1],
     };
     let first = [
         any,
         Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
         // Two parts, of which the second is shorter.
-        Shape { queries: 2, keys: 70, division: [2, 1, 0], ..any },
+        Shape { queries: 2, keys: 70, division: [2, 1, 1 << 30], ..any },
     ];
     // A tile of this size is a million multiplications for each of four executors: the other instances have the same code.
     if rows * wide > 64 * 64 {
