@@ -92,8 +92,9 @@ pub fn cache_append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INT
     for d in (lane..k.dim(3)).step_by(32) {
         let (mut x, mut y) = (rotated(new_k, d, position, frequencies, INTERLEAVED), new_v[d].to_f32());
         if SCALED {
-            x = if key_step > 0.0 { x / key_step } else { 0.0 };
-            y = if value_step > 0.0 { y / value_step } else { 0.0 };
+            // Of zeros 0 / 0 is NaN, which becomes 0.
+            x /= key_step;
+            y /= value_step;
         }
         k[(plane, head, row, d)] = K::narrow(x);
         v[(plane, head, row, d)] = K::narrow(y);

@@ -20,6 +20,7 @@ pub fn quantise_quad(x: [f32; 4]) -> Quad {
     let top = x[0].abs().max(x[1].abs()).max(x[2].abs().max(x[3].abs()));
     // Of nothing but NaN, 0.
     let top = warp::group::<8>().max(top).max(0.0);
-    let inverse = if top > 0.0 { 127.0 / top } else { 0.0 };
+    // Of zeros ∞: 0 · ∞ is NaN, which becomes 0.
+    let inverse = 127.0 / top;
     Quad { q: x.map(|x| (x * inverse).round_ties_even() as i8), scale: top / 127.0 }
 }

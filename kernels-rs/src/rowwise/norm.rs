@@ -244,7 +244,7 @@ fn magnitude<const L: usize, const V: usize, const N: usize>(
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(q = once, scales = once, z = once),
     derived(S = 8 / V),
-    instances(T = f32, W = f32, CENTRED = false, L = 256, ROWS = 1, V = 4, N = 4),
+    instances(T = f32, W = f32, CENTRED = false | true, L = 256, ROWS = 1, V = 4, N = 4),
 )]
 #[requires(
     q.rows() == x.rows(), q.cols() == x.cols(), x.cols() % V == 0, scales.len() == x.rows(),
@@ -293,7 +293,8 @@ pub fn norm_quantised<
         top = magnitude::<L, V, S>(&again, at, cols, top);
     }
     let top = max::<L>(top);
-    let inverse = if top == 0.0 { 0.0 } else { 127.0 / top };
+    // Of zeros ∞: 0 · ∞ is NaN, which becomes 0.
+    let inverse = 127.0 / top;
     if thread::x() == 0 && row < scales.len() {
         scales[row] = top / 127.0;
     }

@@ -81,7 +81,7 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
         let (before, _all) = block::scan(here, 0u64, |a, b| a + b);
         if before < need && need <= before + here {
             found[0] = 255 - t as u32;
-            found[1] = (here == need - before || count == 1) as u32;
+            found[1] = (here == need - before || WEIGHED && count == 1) as u32;
             rest[0] = need - before;
         }
         block::sync();

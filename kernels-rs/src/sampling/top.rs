@@ -112,7 +112,7 @@ pub fn sample_top<T: Float, const K: usize>(
     let top = score_of(s[0]).max(f32::MIN);
     let p = if t < k { math::exp((score_of(s[t]) - top) * inverse_temperature) } else { 0.0 };
     let (before, total) = block::scan(p, 0.0, |a, b| a + b);
-    let kept = t < k && before < top_p * total;
+    let kept = before < top_p * total;
     let mass = block::sum(if kept { p } else { 0.0 });
     let aim = uniform(words(stream, block::x(), u32::MAX)[0]) * mass;
     // The last one kept that begins at or below the aim; where nothing is likely, the first.

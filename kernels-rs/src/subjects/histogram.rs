@@ -1,6 +1,6 @@
 //! `count_shared`, `count_global`.
 
-use super::stored::scalars;
+use super::stored::{numbers, scalars};
 use crate::histogram::kernels::{count_global, count_shared};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -29,7 +29,9 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let inputs = [keys, Input::scalar(-1.0f32), Input::scalar(1.0f32), Input::slice(&before)];
         Case::new(format!("{n} keys, {bins} bins"), inputs)
     };
-    [[1, 1], [7, 256], [16, 2], [1000, 256], [5003, 64], [0, 8]].map(case).into()
+    // More than all blocks take at once of a device of two multiprocessors, as the interpreters' is.
+    let at_once = 8 * 2 * 256 * numbers(instance).last().unwrap_or(&1);
+    [[1, 1], [7, 256], [16, 2], [1000, 256], [5003, 64], [0, 8], [at_once + 1003, 250]].map(case).into()
 }
 
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {

@@ -57,6 +57,13 @@ fn quantised_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut inputs = vec![Input::scalar(1e-5f32), x, none(), none(), column(), column()];
     inputs.extend(outputs(random, [at.len(), cols], team));
     all.push(Case::new(format!("{} × {cols}, one or no number", at.len()), inputs));
+    // Far from zero, and near to one another: what lies behind the end would be the largest.
+    for cols in [5 * team.wide, cols] {
+        let x: Vec<f32> = (0..cols).map(|i| if i % 2 == 0 { 4.0 } else { 6.0 }).collect();
+        let mut inputs = vec![Input::scalar(1e-5f32), Input::view(&x, [1, cols]), none(), none(), column(), column()];
+        inputs.extend(outputs(random, [1, cols], team));
+        all.push(Case::new(format!("{cols} far from zero"), inputs));
+    }
     all
 }
 

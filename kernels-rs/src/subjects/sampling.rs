@@ -9,6 +9,7 @@ use crate::sampling::top::sample_top;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
+use std::ops::Range;
 
 runtime::register!(best_parts<f32, false, 4>, parts_cases, parts_reference);
 runtime::register!(best_of_parts, combine_cases, combine_reference);
@@ -213,9 +214,56 @@ fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
     (tokens, margin)
 }
 
+/// A stream whose draw for each row lies in that row's stretch.
+fn aimed(random: &mut Random, stretches: &[Range<f64>]) -> Stream {
+    loop {
+        let stream = random_stream(random);
+        let [[a, b], [c, d]] = [stream.seed, stream.offset];
+        let aim = |row| uniform(words([a, b, c, d], row, u32::MAX)[0]);
+        if stretches.iter().enumerate().all(|(row, stretch)| stretch.contains(&aim(row))) {
+            return stream;
+        }
+    }
+}
+
+fn of_seed(seed: u32) -> Stream {
+    Stream { seed: [seed, 0], offset: [0, 0] }
+}
+
+/// What is drawn by whole numbers, of which nothing is rounded.
+fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
+    // More come with the last digits of a column than there is room for, if these are not looked at. Draws of one that begins a warp's before what
+    // the middle one has, in that, and in the last.
+    let mut many = vec![0.25f32; 3 * (most + 76)];
+    many.chunks_mut(most + 76).for_each(|row| row[0] = -1.0);
+    let warps = most as f64 / 32.0;
+    let of_warp = |warp: f64| (warp + 0.1) / warps..(warp + 0.9) / warps;
+    let many_of = aimed(random, &[of_warp(warps / 2.0 - 1.0), of_warp(warps / 2.0), of_warp(warps - 1.0)]);
+    let all: [(Vec<f32>, usize, usize, f32, Stream); 6] = [
+        (many, 3, most, 1.0, many_of),
+        (vec![1e10, 1e10f32.next_up()], 1, 1, 1.0, random_stream(random)),
+        // The exponentials of these are zero or infinite, if they are taken of anything else than what is left of the largest.
+        (vec![1e10, 1e10], 1, 2, 1.0, aimed(random, &[0.6..0.9])),
+        // A part that ends where a token begins.
+        (vec![0.25; 4], 1, 4, 0.5, aimed(random, &[0.7..0.9])),
+        // The last draw before the second token, and the first of it.
+        (vec![0.25; 2], 1, 2, 1.0, of_seed(5_211_538)),
+        (vec![0.25; 2], 1, 2, 1.0, of_seed(3_106_243)),
+    ];
+    let one = |(i, (x, rows, k, top_p, stream)): (usize, (Vec<f32>, usize, usize, f32, Stream))| {
+        let cols = x.len() / rows;
+        let mut inputs =
+            vec![Input::view(&x, [rows, cols]), Input::scalar(1f32), Input::scalar(k), Input::scalar(top_p)];
+        inputs.extend(Input::value_of(stream));
+        inputs.push(Input::view(&vec![0u32; rows], [rows]));
+        Case::new(format!("{rows} × {cols}, {k} of them, up to {top_p}, whole {i}"), inputs)
+    };
+    all.into_iter().enumerate().map(one).collect()
+}
+
 fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[most] = numbers(instance).as_slice() else { return Vec::new() };
-    let mut all = Vec::new();
+    let mut all = whole_top_cases(most, random);
     // A block of 1024 threads takes the interpreters long.
     let shapes: Vec<(usize, usize, usize, f32, Among)> = match most {
         64 => vec![
@@ -235,6 +283,7 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (1, 1100, most, 1.0, Among::Near([1000.0, 1024.0])),
             (1, 1100, 1001, 0.9705, Among::Equal),
             (1, 1100, 550, 1.0, Among::Fine([550.0; 2])),
+            (1, 256, 200, 1.0, Among::Digits([150.0, 200.0])),
             (1, 5, 1, 1.0, Among::Drawn),
             (2, 40, 40, 0.9, Among::Special),
             (2, 40, 6, 1.0, Among::Special),
@@ -271,6 +320,8 @@ enum Among {
     Near([f64; 2]),
     /// Logits of which the first half of the bits are the same, and such a draw.
     Fine([f64; 2]),
+    /// Logits of which the second eight bits are what there is, each once, and such a draw.
+    Digits([f64; 2]),
     /// Logits that are the same.
     Equal,
     /// NaNs, −∞, both zeros, and numbers that several have.
@@ -304,13 +355,18 @@ impl Among {
                     (0..rows * cols).map(|_| f32::from_bits(0x3e80_0000 + random.below(1 << 16) as u32)).collect();
                 Input::view(&x, [rows, cols])
             }
+            Among::Digits(_) => {
+                let x: Vec<f32> =
+                    (0..rows * cols).map(|i| f32::from_bits(0x3f00_0000 | (i as u32 * 77 % 256) << 16)).collect();
+                Input::view(&x, [rows, cols])
+            }
             Among::Drawn => drawn(random, stored(instance), rows * cols, [rows, cols], [cols, 1]),
         }
     }
 
     fn inverse(self, random: &mut Random) -> f32 {
         match self {
-            Among::Near(_) => 0.01,
+            Among::Near(_) | Among::Digits(_) => 0.01,
             _ => [1.0f32, 8.0, 0.5][random.below(3)],
         }
     }
@@ -318,7 +374,7 @@ impl Among {
     /// Whether the draw is another with each bound that it should be another with; `own` is the case's.
     fn tells(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
         match self {
-            Among::Near(bounds) | Among::Fine(bounds) => bounds.iter().all(|bound| *bound == own || differs(*bound)),
+            Among::Near(bounds) | Among::Fine(bounds) | Among::Digits(bounds) => bounds.iter().all(|bound| *bound == own || differs(*bound)),
             _ => true,
         }
     }
@@ -328,12 +384,12 @@ fn top_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::exact(8, tops(inputs).0)]
 }
 
-/// The tokens that are drawn with noise, and how far the draws, and the cut, are from others.
-fn likely(inputs: &[Input]) -> (Vec<f64>, f64) {
+/// The tokens that are drawn with noise, and how far the cuts, and the draws, are from others.
+fn likely(inputs: &[Input]) -> (Vec<f64>, [f64; 2]) {
     let (x, inverse, k, top_p) = (inputs[0].values(), inputs[1].value(), inputs[2].value() as usize, inputs[3].value());
-    let stream = stream(inputs, 5);
+    let (unit, stream) = (inputs[4].value(), stream(inputs, 5));
     let cols = inputs[0].extents()[1];
-    let mut margin = f64::INFINITY;
+    let mut margins = [f64::INFINITY; 2];
     let mut one = |(row, x): (usize, &[f64])| {
         let mut places: Vec<usize> = (0..cols).collect();
         places.sort_by(|a, b| order(x[*b]).total_cmp(&order(x[*a])).then(a.cmp(b)));
@@ -341,7 +397,7 @@ fn likely(inputs: &[Input]) -> (Vec<f64>, f64) {
         if top_p > 0.0 {
             let top = order(x[places[0]]);
             let of = |i: &usize| if order(x[*i]) == top { 1.0 } else { ((order(x[*i]) - top) * inverse).exp() };
-            let p: Vec<f64> = places.iter().map(of).collect();
+            let p: Vec<f64> = places.iter().map(|i| (of(i) * unit).floor()).collect();
             let total: f64 = p.iter().sum();
             let cut = top_p / 2f64.powi(32) * total;
             let mut before = 0.0;
@@ -350,7 +406,7 @@ fn likely(inputs: &[Input]) -> (Vec<f64>, f64) {
                 if before < cut {
                     kept += 1;
                 }
-                margin = margin.min((before - cut).abs() / total);
+                margins[0] = margins[0].min((before - cut).abs() / total);
                 before += p;
             }
             places.truncate(kept);
@@ -361,16 +417,89 @@ fn likely(inputs: &[Input]) -> (Vec<f64>, f64) {
         if let [first, second, ..] = scores.as_slice()
             && first.0 > -1e300
         {
-            margin = margin.min(first.0 - second.0);
+            margins[1] = margins[1].min(first.0 - second.0);
         }
         scores[0].1 as f64
     };
     let tokens = x.chunks(cols.max(1)).enumerate().map(&mut one).collect();
-    (tokens, margin)
+    (tokens, margins)
+}
+
+fn likely_inputs(x: Input, inverse: f32, k: usize, part: u32, unit: f32, stream: Stream) -> Vec<Input> {
+    let rows = x.extents()[0];
+    let mut inputs = vec![x, Input::scalar(inverse), Input::scalar(k), Input::scalar(part), Input::scalar(unit)];
+    inputs.extend(Input::value_of(stream));
+    inputs.push(Input::view(&vec![0u32; rows], [rows]));
+    inputs
+}
+
+/// Draws by probabilities that are few units, of which a sum is exact, so that one unit more or less tells: by another draw.
+fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
+    let equal = |n: usize| vec![0.25f32; n];
+    let last = [vec![0.0; 31], vec![1.0]].concat();
+    const HALF: u32 = 1 << 31;
+    // Logits, what 1 is counted as, how many and what part of them: of these, and others by which the draw is another.
+    let all: [(Vec<f32>, f32, [(usize, u32); 2]); 13] = [
+        // Two units and 2⁻³²: three are wanted.
+        (equal(3), 1.0, [(0, 0xaaaa_aaab), (0, HALF)]),
+        // Two units.
+        (equal(4), 1.0, [(0, HALF), (0, 0xbfff_ffff)]),
+        (vec![1.0, 0.0], 1.0, [(0, 0xe666_6666), (0, 0)]),
+        (equal(2), 1.0, [(0, 1), (0, 0)]),
+        (equal(3), 1.0, [(2, 0xc000_0000), (1, 0)]),
+        (equal(3), 1.0, [(2, HALF), (2, 0)]),
+        (last, 1.0, [(0, 0xe666_6666), (0, 0)]),
+        (vec![0.0, 0.0, 1.0, 0.0], 1.0, [(1, 0), (0, 0)]),
+        (vec![0.0, 0.0, 0.0, 1.0], 1.0, [(1, 0), (0, 0)]),
+        (equal(3), 1.0, [(1, 0), (2, 0)]),
+        (equal(3), 1.0, [(0, 0x4000_0000), (0, 0x9000_0000)]),
+        // Of words of which the lower is zero.
+        (equal(4), 2f32.powi(32), [(0, 0xc000_0000), (0, HALF)]),
+        (equal(4), 2f32.powi(32), [(0, HALF), (0, 0xc000_0000)]),
+    ];
+    let mut cases = Vec::new();
+    for (i, (x, unit, [own, other])) in all.into_iter().enumerate() {
+        for _ in 0..1000 {
+            let stream = random_stream(random);
+            let with = |(k, part): (usize, u32)| {
+                likely_inputs(Input::view(&x, [1, x.len()]), 1.0, k, part, unit, stream)
+            };
+            let inputs = with(own);
+            let (tokens, [_, margin]) = likely(&inputs);
+            if margin > MARGIN && likely(&with(other)).0 != tokens {
+                cases.push(Case::new(format!("{} columns, whole {i}", x.len()), inputs));
+                break;
+            }
+        }
+    }
+    // Neighbours among the even numbers, of which the noise takes none to another, but one more or less may.
+    for x in [[16_777_218f32, 16_777_220.0], [16_777_220.0, 16_777_222.0]] {
+        for _ in 0..1000 {
+            let stream = random_stream(random);
+            let inputs = likely_inputs(Input::view(&x, [1, 2]), 1.0, 0, 0, 1.0, stream);
+            let of_stream = words([stream.seed[0], stream.seed[1], stream.offset[0], stream.offset[1]], 0, 0);
+            if [0, 1].iter().all(|i| scored(true, 0.0, 1.0, of_stream[*i]).0.abs() < 0.9) {
+                cases.push(Case::new(format!("of {x:?}"), inputs));
+                break;
+            }
+        }
+    }
+    // Neighbours that are so large that no noise changes them; and the least and the largest noise there is, in the first column and in the fourth.
+    let nothing = f32::NEG_INFINITY;
+    for (x, stream) in [
+        ([1e30, 1e30f32.next_up(), 0.0, 0.0], random_stream(random)),
+        ([-1e30f32.next_up(), -1e30, nothing, nothing], random_stream(random)),
+        ([0.0, -10.0, nothing, nothing], of_seed(75_465)),
+        ([30.0, nothing, nothing, 0.0], of_seed(39_075)),
+    ] {
+        let inputs = likely_inputs(Input::view(&x, [1, 4]), 1.0, 0, 0, 1.0, stream);
+        cases.push(Case::new(format!("of {x:?}"), inputs));
+    }
+    cases
 }
 
 fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let mut all = Vec::new();
+    let mut all = whole_likely_cases(random);
     // A block of 1024 threads takes the interpreters long.
     for (rows, cols, k, part, among) in [
         (2usize, 1100usize, 0usize, 0.9, Among::Drawn),
@@ -398,19 +527,15 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         (1, 1100, 550, 0.0, Among::Fine([550.0, 565.0])),
         (1, 1100, 0, 0.5, Among::Fine([0.485, 0.5])),
         (1, 1100, 0, 0.5, Among::Fine([0.5, 0.515])),
+        (1, 256, 200, 0.0, Among::Digits([150.0, 200.0])),
+        (1, 256, 0, 0.8, Among::Digits([0.6, 0.8])),
     ] {
         for _ in 0..1000 {
             let x = among.logits(random, instance, [rows, cols]);
-            let mut inputs = vec![
-                x,
-                Input::scalar(among.inverse(random)),
-                Input::scalar(k),
-                Input::scalar((part * 2f64.powi(32)) as u32),
-                Input::scalar(2f32.powi(40)),
-            ];
-            inputs.extend(Input::value_of(random_stream(random)));
-            inputs.push(Input::view(&vec![0u32; rows], [rows]));
-            let (tokens, margin) = likely(&inputs);
+            let inverse = among.inverse(random);
+            let stream = random_stream(random);
+            let inputs = likely_inputs(x, inverse, k, (part * 2f64.powi(32)) as u32, 2f32.powi(40), stream);
+            let (tokens, [cut, draw]) = likely(&inputs);
             // The bound is of how many, or, where that is none, of their part.
             let with = |bound: f64| {
                 let mut inputs = inputs.clone();
@@ -420,7 +545,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
                 }
                 likely(&inputs).0 != tokens
             };
-            if margin > MARGIN / 8.0 && among.tells(if k == 0 { part } else { k as f64 }, with) {
+            if cut.min(draw) > MARGIN / 8.0 && among.tells(if k == 0 { part } else { k as f64 }, with) {
                 all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {part}, {among:?}"), inputs));
                 break;
             }
@@ -429,15 +554,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let special = [f32::NAN, f32::NEG_INFINITY, f32::INFINITY, -0.0];
     let x: Vec<f32> =
         (0..4 * 9).map(|i| if i % 9 < 5 { special[i / 9] } else { [special[i / 9], f32::NAN][i % 2] }).collect();
-    let mut inputs = vec![
-        Input::view(&x, [4, 9]),
-        Input::scalar(1.0f32),
-        Input::scalar(6usize),
-        Input::scalar(1u32 << 31),
-        Input::scalar(2f32.powi(40)),
-    ];
-    inputs.extend(Input::value_of(random_stream(random)));
-    inputs.push(Input::view(&[0u32; 4], [4]));
+    let inputs = likely_inputs(Input::view(&x, [4, 9]), 1.0, 6, 1 << 31, 2f32.powi(40), random_stream(random));
     all.push(Case::new("NaNs, infinities and zeros", inputs));
     all
 }

@@ -27,6 +27,7 @@ pub fn needed(kernel: &mut Kernel) -> bool {
         made_of: HashMap::new(),
         loops: HashMap::new(),
         zeros: HashSet::new(),
+        outcomes: HashMap::new(),
         less: HashMap::new(),
         next: 0,
     };
@@ -65,6 +66,8 @@ enum Made {
     And(Value, Value),
     Or(Value, Value),
     Not(Value),
+    /// A constant on one side of a choice: where it is not that, the condition is `holds`.
+    Other { condition: Value, constant: bool, holds: bool },
 }
 
 struct Needs {
@@ -77,6 +80,8 @@ struct Needs {
     loops: HashMap<Label, Carried>,
     /// Constants of zero.
     zeros: HashSet<Value>,
+    /// Constants that are truth values.
+    outcomes: HashMap<Value, bool>,
     /// By two values: comparisons of whether the first is less.
     less: HashMap<(Value, Value), Vec<Value>>,
     next: u32,
@@ -135,6 +140,24 @@ impl Needs {
                 let pair = if comparison == Comparison::Lt { (a, b) } else { (b, a) };
                 self.less.entry(pair).or_default().extend(&inst.results);
             }
+            match &inst.op {
+                Op::Constant(bits) if kernel.ty(inst.results[0]) == Type::Scalar(Scalar::Bool) => {
+                    self.outcomes.insert(inst.results[0], *bits != 0);
+                }
+                Op::Select { condition, yes, no } => self.choice(*condition, [*yes, *no], inst.results[0]),
+                Op::If { condition, then, otherwise } => {
+                    let ends = [then, otherwise].map(|side| match side.insts.last() {
+                        Some(Inst { op: Op::Yield(values), .. }) => values.clone(),
+                        _ => Values::new(),
+                    });
+                    for (i, result) in inst.results.iter().enumerate() {
+                        if let [Some(yes), Some(no)] = [ends[0].get(i), ends[1].get(i)] {
+                            self.choice(*condition, [*yes, *no], *result);
+                        }
+                    }
+                }
+                _ => {}
+            }
             let made = match inst.op {
                 // Integers are not what holds or does not.
                 Op::Binary(_, a, _) | Op::Unary(_, a) if kernel.ty(a) != Type::Scalar(Scalar::Bool) => continue,
@@ -147,6 +170,16 @@ impl Needs {
         }
     }
 
+    /// A truth value that is a constant where a condition holds, or where it does not.
+    fn choice(&mut self, condition: Value, [yes, no]: [Value; 2], result: Value) {
+        let made = match [yes, no].map(|side| self.outcomes.get(&side).copied()) {
+            [Some(constant), None] => Made::Other { condition, constant, holds: false },
+            [None, Some(constant)] => Made::Other { condition, constant, holds: true },
+            _ => return,
+        };
+        self.made_of.insert(result, made);
+    }
+
     /// Adds a truth, and what follows from it.
     fn add(&self, truths: &mut Truths, condition: Value, holds: bool) {
         if truths.insert((condition, holds)) {
@@ -156,6 +189,9 @@ impl Needs {
                     self.add(truths, *b, holds);
                 }
                 (Some(Made::Not(a)), _) => self.add(truths, *a, !holds),
+                (Some(Made::Other { condition, constant, holds: taken }), _) if *constant != holds => {
+                    self.add(truths, *condition, *taken);
+                }
                 _ => {}
             }
         }
