@@ -40,7 +40,7 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     epsilon: f32,
     of_rows: Shared<f32, 2>,
 ) {
-    let count = x.cols().max(1) as f32;
+    let count = x.cols() as f32;
     for r in rolled(0..R) {
         let row = (row0 + r).min(x.rows() - 1);
         let mut mean = 0.0;

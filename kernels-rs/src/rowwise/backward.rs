@@ -202,7 +202,7 @@ pub fn norm_backward<
         let (n, h) = normal::<T, W, L, V, S>(z, dy, weight, of_row, at, cols);
         own = projected::<V, S>(&n, &h, own);
     }
-    let count = cols.max(1) as f32;
+    let count = cols as f32;
     let mean = if CENTRED { sum::<L>(own[0]) / count } else { 0.0 };
     let along = sum::<L>(own[1]) / count;
     removed::<V, N>(&mut gradient, &kept, of_row[1], mean, along);

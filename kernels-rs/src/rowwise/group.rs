@@ -208,7 +208,7 @@ pub fn group_norm_backward<
         let (n, h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
         own = projected::<V, S>(&n, &h, own);
     }
-    let count = cols.max(1) as f32;
+    let count = cols as f32;
     let mean = sum::<L>(own[0]) / count;
     let along = sum::<L>(own[1]) / count;
     removed::<V, N>(&mut gradient, &kept, of_row[1], mean, along);

@@ -374,7 +374,9 @@ impl Among {
     /// Whether the draw is another with each bound that it should be another with; `own` is the case's.
     fn tells(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
         match self {
-            Among::Near(bounds) | Among::Fine(bounds) | Among::Digits(bounds) => bounds.iter().all(|bound| *bound == own || differs(*bound)),
+            Among::Near(bounds) | Among::Fine(bounds) | Among::Digits(bounds) => {
+                bounds.iter().all(|bound| *bound == own || differs(*bound))
+            }
             _ => true,
         }
     }
@@ -461,9 +463,8 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
     for (i, (x, unit, [own, other])) in all.into_iter().enumerate() {
         for _ in 0..1000 {
             let stream = random_stream(random);
-            let with = |(k, part): (usize, u32)| {
-                likely_inputs(Input::view(&x, [1, x.len()]), 1.0, k, part, unit, stream)
-            };
+            let with =
+                |(k, part): (usize, u32)| likely_inputs(Input::view(&x, [1, x.len()]), 1.0, k, part, unit, stream);
             let inputs = with(own);
             let (tokens, [_, margin]) = likely(&inputs);
             if margin > MARGIN && likely(&with(other)).0 != tokens {

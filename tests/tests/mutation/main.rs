@@ -148,6 +148,7 @@ const INSTANCES: &[(&str, usize)] = &[
     ("decode", 1),
     ("gemv_across", 4),
     ("gemv_normed", 3),
+    ("norm_quantised", 1),
     ("rotate", 4),
     ("rotate_in_place", 1),
     ("sample", 3),

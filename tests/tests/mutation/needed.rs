@@ -4,7 +4,7 @@
 //! alone is `a`, and what a masked load gives to lanes outside its mask is whatever one likes where only those inside ask. Of
 //! that freedom one thing is made always: the other operand, or zero. So kernels that differ there alone become one.
 //!
-//! Why this is sound: with each value goes a set of truths (a condition, and whether it holds) that hold whenever a thread asks for the
+//! Why this is sound: with each value go sets of truths (a condition, and whether it holds), one of which holds whenever a thread asks for the
 //! value, by an effect or by way of other values. Along the order of definitions, what replaces a value is equal to it wherever those
 //! truths hold: an operand's truths are among those of the value that it is an operand of, together with what picks it there (the condition of a
 //! select, the side of a branch). A condition counts for a value only if it is defined before it, and so
@@ -19,16 +19,22 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// Conditions, and whether they hold.
 type Truths = BTreeSet<(Value, bool)>;
 
+/// Sets of truths one of which holds, at most: beyond, what is in all of them.
+const WAYS: usize = 4;
+
 /// Has one thing in place of what nobody asks for; whether there was something.
 pub fn needed(kernel: &mut Kernel) -> bool {
     let mut needs = Needs {
-        asked: vec![None; kernel.values.len()],
+        asked: vec![Vec::new(); kernel.values.len()],
         order: vec![u32::MAX; kernel.values.len()],
         made_of: HashMap::new(),
         loops: HashMap::new(),
         zeros: HashSet::new(),
         outcomes: HashMap::new(),
         less: HashMap::new(),
+        sums: HashMap::new(),
+        constants: HashMap::new(),
+        implied: HashMap::new(),
         next: 0,
     };
     needs.define(kernel, &kernel.body);
@@ -67,12 +73,16 @@ enum Made {
     Or(Value, Value),
     Not(Value),
     /// A constant on one side of a choice: where it is not that, the condition is `holds`.
-    Other { condition: Value, constant: bool, holds: bool },
+    Other {
+        condition: Value,
+        constant: bool,
+        holds: bool,
+    },
 }
 
 struct Needs {
-    /// By value: what holds wherever it is asked for; `None` where it never is.
-    asked: Vec<Option<Truths>>,
+    /// By value: the ways in which it is asked for, each by what holds there; none where it never is.
+    asked: Vec<Vec<Truths>>,
     /// By value: its place in the order of definitions.
     order: Vec<u32>,
     made_of: HashMap<Value, Made>,
@@ -84,6 +94,11 @@ struct Needs {
     outcomes: HashMap<Value, bool>,
     /// By two values: comparisons of whether the first is less.
     less: HashMap<(Value, Value), Vec<Value>>,
+    /// Indices that are another and a constant, none of which wraps.
+    sums: HashMap<Value, (Value, u64)>,
+    constants: HashMap<Value, u64>,
+    /// What holds where a comparison does.
+    implied: HashMap<Value, Vec<Value>>,
     next: u32,
 }
 
@@ -139,8 +154,19 @@ impl Needs {
             if let Op::Compare(comparison @ (Comparison::Lt | Comparison::Gt), a, b) = inst.op {
                 let pair = if comparison == Comparison::Lt { (a, b) } else { (b, a) };
                 self.less.entry(pair).or_default().extend(&inst.results);
+                self.imply(pair, inst.results[0]);
             }
             match &inst.op {
+                Op::Constant(bits) if kernel.ty(inst.results[0]) == Type::Scalar(Scalar::Usize) => {
+                    self.constants.insert(inst.results[0], *bits);
+                }
+                Op::Binary(Binary::Add, a, b) if kernel.ty(*a) == Type::Scalar(Scalar::Usize) => {
+                    for (of, more) in [(a, b), (b, a)] {
+                        if let Some(more) = self.constants.get(more) {
+                            self.sums.insert(inst.results[0], (*of, *more));
+                        }
+                    }
+                }
                 Op::Constant(bits) if kernel.ty(inst.results[0]) == Type::Scalar(Scalar::Bool) => {
                     self.outcomes.insert(inst.results[0], *bits != 0);
                 }
@@ -170,6 +196,15 @@ impl Needs {
         }
     }
 
+    /// Where an index and more lies below an end, so do the index, and the index and less.
+    fn imply(&mut self, (sum, end): (Value, Value), result: Value) {
+        let Some(&(of, more)) = self.sums.get(&sum) else { return };
+        let lesser = self.sums.iter().filter(|(_, (other, less))| *other == of && *less < more).map(|(v, _)| *v);
+        let lesser: Vec<Value> = lesser.chain([of]).collect();
+        let found = lesser.iter().filter_map(|index| self.less.get(&(*index, end))).flatten().copied().collect();
+        self.implied.insert(result, found);
+    }
+
     /// A truth value that is a constant where a condition holds, or where it does not.
     fn choice(&mut self, condition: Value, [yes, no]: [Value; 2], result: Value) {
         let made = match [yes, no].map(|side| self.outcomes.get(&side).copied()) {
@@ -183,6 +218,9 @@ impl Needs {
     /// Adds a truth, and what follows from it.
     fn add(&self, truths: &mut Truths, condition: Value, holds: bool) {
         if truths.insert((condition, holds)) {
+            for implied in self.implied.get(&condition).into_iter().flatten().filter(|_| holds) {
+                self.add(truths, *implied, true);
+            }
             match (self.made_of.get(&condition), holds) {
                 (Some(Made::And(a, b)), true) | (Some(Made::Or(a, b)), false) => {
                     self.add(truths, *a, holds);
@@ -225,17 +263,26 @@ impl Needs {
         }
         let order = self.order[value.0 as usize];
         let before = |(condition, _): &(Value, bool)| self.order[condition.0 as usize] < order;
-        let asked = match &self.asked[value.0 as usize] {
-            None => truths.iter().filter(|truth| before(truth)).copied().collect(),
-            Some(asked) => asked.intersection(truths).copied().collect(),
-        };
-        self.asked[value.0 as usize] = Some(asked);
+        let truths: Truths = truths.iter().filter(|truth| before(truth)).copied().collect();
+        let ways = &mut self.asked[value.0 as usize];
+        if ways.iter().any(|way| way.is_subset(&truths)) {
+            return;
+        }
+        ways.retain(|way| !truths.is_subset(way));
+        ways.push(truths);
+        if ways.len() > WAYS {
+            let all = ways.drain(..).reduce(|all, way| all.intersection(&way).copied().collect());
+            ways.extend(all);
+        }
     }
 
-    /// Where a result is asked for, of an instruction that stands where `here` holds.
-    fn of(&self, result: Value, here: &Truths) -> Option<Truths> {
-        let asked = self.asked[result.0 as usize].as_ref()?;
-        Some(asked.union(here).copied().collect())
+    /// The ways in which a result is asked for, of an instruction that stands where `here` holds.
+    fn of(&self, result: Value, here: &Truths) -> Vec<Truths> {
+        self.asked[result.0 as usize].iter().map(|way| way.union(here).copied().collect()).collect()
+    }
+
+    fn is_asked(&self, value: Value) -> bool {
+        !self.asked[value.0 as usize].is_empty()
     }
 
     /// Asks for what a turn, or a way out of a loop, hands on, if what it becomes is asked for.
@@ -246,7 +293,7 @@ impl Needs {
                 true => carried.results.get(i).copied().into_iter().collect::<Values>().into_iter(),
                 false => carried.becomes(i).collect::<Values>().into_iter(),
             };
-            if becomes.any(|of| self.asked[of.0 as usize].is_some()) {
+            if becomes.any(|of| self.is_asked(of)) {
                 self.ask(*value, here);
             }
         }
@@ -276,9 +323,7 @@ impl Needs {
                 End::Turn(label) => self.hand_on(label, values, false, here),
                 End::Side(results) => {
                     for (value, result) in values.iter().zip(results) {
-                        if let Some(truths) = self.of(*result, here) {
-                            self.ask(*value, &truths);
-                        }
+                        self.of(*result, here).iter().for_each(|truths| self.ask(*value, truths));
                     }
                 }
             },
@@ -291,16 +336,18 @@ impl Needs {
                 self.ask(*condition, here);
             }
             Op::Select { condition, yes, no } => {
-                let Some(truths) = self.of(inst.results[0], here) else { return };
-                self.ask(*yes, &self.with(&truths, *condition, true));
-                self.ask(*no, &self.with(&truths, *condition, false));
-                self.ask(*condition, &truths);
+                for truths in self.of(inst.results[0], here) {
+                    self.ask(*yes, &self.with(&truths, *condition, true));
+                    self.ask(*no, &self.with(&truths, *condition, false));
+                    self.ask(*condition, &truths);
+                }
             }
             // The second is asked for where the first does not decide: not both ways at once.
             Op::Binary(op @ (Binary::And | Binary::Or), a, b) if self.made_of.contains_key(&inst.results[0]) => {
-                let Some(truths) = self.of(inst.results[0], here) else { return };
-                self.ask(*a, &truths);
-                self.ask(*b, &self.with(&truths, *a, *op == Binary::And));
+                for truths in self.of(inst.results[0], here) {
+                    self.ask(*a, &truths);
+                    self.ask(*b, &self.with(&truths, *a, *op == Binary::And));
+                }
             }
             Op::Store { place, values, guard, .. } => {
                 let inside = guard.map_or_else(|| here.clone(), |guard| self.with(here, guard, true));
@@ -309,13 +356,13 @@ impl Needs {
                 guard.iter().for_each(|guard| self.ask(*guard, here));
             }
             Op::Load { place, guard, .. } => {
-                if inst.results.iter().all(|v| self.asked[v.0 as usize].is_none()) {
+                if !inst.results.iter().any(|v| self.is_asked(*v)) {
                     return;
                 }
                 let Some(guard) = guard else { return self.place(place, here) };
                 self.place(place, &self.with(here, guard.condition, true));
                 for (result, otherwise) in inst.results.iter().zip(&guard.otherwise) {
-                    if let Some(truths) = self.of(*result, here) {
+                    for truths in self.of(*result, here) {
                         self.ask(*otherwise, &self.with(&truths, guard.condition, false));
                     }
                 }
@@ -323,7 +370,7 @@ impl Needs {
             }
             op if op.is_pure() => {
                 let [result] = inst.results[..] else { return op.for_each_operand(|v| self.ask(v, here)) };
-                if let Some(truths) = self.of(result, here) {
+                for truths in self.of(result, here) {
                     op.for_each_operand(|v| self.ask(v, &truths));
                 }
             }
@@ -348,8 +395,7 @@ impl Needs {
             }
         }
         loop {
-            let asked =
-                |needs: &Needs| carried.parameters.iter().filter(|v| needs.asked[v.0 as usize].is_some()).count();
+            let asked = |needs: &Needs| carried.parameters.iter().filter(|v| needs.is_asked(**v)).count();
             let before = asked(self);
             for inner in inst.op.regions() {
                 self.region(inner, &inside, End::Turn(label));
@@ -363,7 +409,7 @@ impl Needs {
                 [l.start, l.end, l.step].into_iter().for_each(|v| self.ask(v, here));
                 // What the loop gives is what it is handed, where it is not entered.
                 for ((init, parameter), result) in l.inits.iter().zip(&carried.parameters).zip(&carried.results) {
-                    match [result, parameter].map(|of| self.asked[of.0 as usize].is_some()) {
+                    match [result, parameter].map(|of| self.is_asked(*of)) {
                         [true, _] => self.ask(*init, here),
                         [false, true] => self.ask(*init, &inside),
                         [false, false] => {}
@@ -473,7 +519,7 @@ impl Rewriter<'_> {
     fn drop(&mut self, label: Label, values: &mut Values) {
         let carried = self.needs.loops.get(&label).cloned().unwrap_or_default();
         for (i, value) in values.iter_mut().enumerate() {
-            if carried.becomes(i).all(|of| self.needs.asked[of.0 as usize].is_none())
+            if !carried.becomes(i).any(|of| self.needs.is_asked(of))
                 && let Type::Scalar(ty) = self.kernel.ty(*value)
             {
                 self.zero(ty, value);
@@ -492,8 +538,8 @@ impl Rewriter<'_> {
 
     /// Whether a value is asked for only where the condition does, or does not, hold.
     fn is_where(&self, value: Value, condition: Value, holds: bool) -> bool {
-        let asked = self.needs.asked.get(value.0 as usize).and_then(Option::as_ref);
-        asked.is_some_and(|truths| self.needs.among(truths, condition, holds))
+        let ways = self.needs.asked.get(value.0 as usize).map_or(&[][..], Vec::as_slice);
+        !ways.is_empty() && ways.iter().all(|truths| self.needs.among(truths, condition, holds))
     }
 
     /// Has zero for `other`, which is `result` where nobody asks.

@@ -178,6 +178,7 @@ impl Normal<'_, '_> {
                     }
                 }
             }
+            self.unguarded(&mut inst.op);
             insts.push(inst);
         }
         new.insts = insts;
@@ -338,6 +339,19 @@ impl Normal<'_, '_> {
             }
         }
         Some(same)
+    }
+
+    /// Leaves out a guard that holds for all who come.
+    fn unguarded(&self, op: &mut Op) {
+        let holds = |value: Value| {
+            let known = self.symbols.iter().find(|(_, symbol)| **symbol == value);
+            matches!(known, Some((Symbol::Constant(Scalar::Bool, 1), _)))
+        };
+        match op {
+            Op::Store { guard, .. } if guard.is_some_and(holds) => *guard = None,
+            Op::Load { guard, .. } if guard.as_ref().is_some_and(|guard| holds(guard.condition)) => *guard = None,
+            _ => {}
+        }
     }
 
     /// Leaves out what an index of zero is multiplied by.

@@ -88,6 +88,260 @@ fn what_is_asked_for_only_where_a_mask_holds_may_be_anything_elsewhere() {
 }
 
 #[kernel(block = 64, grid = 1)]
+fn kept_inside(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (mut v, mut kept) = (0.0, false);
+    if i < x.len() {
+        v = x[i];
+        kept = v > 0.5;
+    }
+    block::sync();
+    if kept && i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn kept_inside_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (mut v, mut kept) = (1.0, false);
+    if i < x.len() {
+        v = x[i];
+        kept = v > 0.5;
+    }
+    block::sync();
+    if kept && i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn kept_outside(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (mut v, mut kept) = (0.0, true);
+    if i < x.len() {
+        v = x[i];
+        kept = v > 0.5;
+    }
+    block::sync();
+    if kept && i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn kept_outside_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (mut v, mut kept) = (1.0, true);
+    if i < x.len() {
+        v = x[i];
+        kept = v > 0.5;
+    }
+    block::sync();
+    if kept && i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn not_kept_inside(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (mut v, mut kept) = (0.0, false);
+    if i < x.len() {
+        v = x[i];
+        kept = v > 0.5;
+    }
+    block::sync();
+    if !kept && i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn not_kept_inside_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (mut v, mut kept) = (1.0, false);
+    if i < x.len() {
+        v = x[i];
+        kept = v > 0.5;
+    }
+    block::sync();
+    if !kept && i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[test]
+fn what_is_a_constant_on_one_side_says_where_it_is_not_that_that_the_other_was_taken() {
+    same!(kept_inside, kept_inside_of_one);
+    different!(kept_outside, kept_outside_of_one);
+    different!(not_kept_inside, not_kept_inside_of_one);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn before_more(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 0.0;
+    if i < y.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i + 1 < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn before_more_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 1.0;
+    if i < y.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i + 1 < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn more_before(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 0.0;
+    if i + 1 < y.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn more_before_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 1.0;
+    if i + 1 < y.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn before_another(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 0.0;
+    if i < x.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i + 1 < y.len() {
+        y[i] = v;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn before_another_of_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut v = 1.0;
+    if i < x.len() {
+        v = x[i];
+    }
+    block::sync();
+    if i + 1 < y.len() {
+        y[i] = v;
+    }
+}
+
+#[test]
+fn what_lies_before_an_end_with_more_lies_before_it() {
+    same!(before_more, before_more_of_one);
+    different!(more_before, more_before_of_one);
+    different!(before_another, before_another_of_one);
+}
+
+#[kernel(block = 96, grid = 1)]
+fn in_two_ways(x: &[f32], y: &mut [f32], z: &mut [f32]) {
+    let t = thread::x();
+    let v = if t < x.len() {
+        x[t]
+    } else if t < y.len() {
+        y[t]
+    } else {
+        0.0
+    };
+    block::sync();
+    if t < x.len() {
+        z[t] = v;
+    } else if t < y.len() {
+        y[t] = v * 2.0;
+    }
+}
+
+#[kernel(block = 96, grid = 1)]
+fn in_two_ways_of_one(x: &[f32], y: &mut [f32], z: &mut [f32]) {
+    let t = thread::x();
+    let v = if t < x.len() {
+        x[t]
+    } else if t < y.len() {
+        y[t]
+    } else {
+        1.0
+    };
+    block::sync();
+    if t < x.len() {
+        z[t] = v;
+    } else if t < y.len() {
+        y[t] = v * 2.0;
+    }
+}
+
+#[kernel(block = 96, grid = 1)]
+fn in_two_ways_and_more(x: &[f32], y: &mut [f32], z: &mut [f32]) {
+    let t = thread::x();
+    let v = if t < x.len() {
+        x[t]
+    } else if t < y.len() {
+        y[t]
+    } else {
+        0.0
+    };
+    block::sync();
+    if t < x.len() {
+        z[t] = v;
+    } else if t < z.len() {
+        y[t] = v * 2.0;
+    }
+}
+
+#[kernel(block = 96, grid = 1)]
+fn in_two_ways_and_more_of_one(x: &[f32], y: &mut [f32], z: &mut [f32]) {
+    let t = thread::x();
+    let v = if t < x.len() {
+        x[t]
+    } else if t < y.len() {
+        y[t]
+    } else {
+        1.0
+    };
+    block::sync();
+    if t < x.len() {
+        z[t] = v;
+    } else if t < z.len() {
+        y[t] = v * 2.0;
+    }
+}
+
+#[test]
+fn what_is_asked_for_in_two_ways_may_be_anything_where_neither_holds() {
+    same!(in_two_ways, in_two_ways_of_one);
+    different!(in_two_ways_and_more, in_two_ways_and_more_of_one);
+}
+
+#[kernel(block = 64, grid = 1)]
 fn shuffled(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     let mut v = 0.0;
