@@ -7,8 +7,9 @@
 //! Why this is sound: with each value go sets of truths (a condition, and whether it holds), one of which holds whenever a thread asks for the
 //! value, by an effect or by way of other values. Along the order of definitions, what replaces a value is equal to it wherever those
 //! truths hold: an operand's truths are among those of the value that it is an operand of, together with what picks it there (the condition of a
-//! select, the side of a branch). A condition counts for a value only if it is defined before it, and so
-//! is of the same turn of each loop around; what a loop carries on is asked for in all of them, or in none.
+//! select, the side of a branch). Where an index and more lies before an end, so does the index: as in the other rewritings, no sum that
+//! is compared has wrapped. A condition counts for a value only if it is defined before it, and so is of the same turn of each loop
+//! around; what a loop carries on is asked for in all of them, or in none.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
@@ -162,7 +163,8 @@ impl Needs {
                 }
                 Op::Binary(Binary::Add, a, b) if kernel.ty(*a) == Type::Scalar(Scalar::Usize) => {
                     for (of, more) in [(a, b), (b, a)] {
-                        if let Some(more) = self.constants.get(more) {
+                        // What is more than half of all numbers stands for less than nothing.
+                        if let Some(more) = self.constants.get(more).filter(|more| **more < 1 << 31) {
                             self.sums.insert(inst.results[0], (*of, *more));
                         }
                     }
