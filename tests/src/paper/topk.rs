@@ -160,15 +160,6 @@ trials!(sample<64>, |instance| {
             1.0,
             1.0,
         ),
-        // Draws from the middle warps and from the last; more share the last digits of a place with the last of them than there is room for.
-        drawn_of(
-            most,
-            with(3 * (most + 76), 0.25, &[(0, -1.0), (most + 76, -1.0), (2 * (most + 76), -1.0)]),
-            most,
-            &[most / 2 - 12, most / 2 + 12, most - 5].map(at),
-            1.0,
-            1.0,
-        ),
         // Whole numbers that differ in their last bits.
         drawn_of(most, with(1100, 8_388_608.0, &[(10, 8_388_611.0), (20, 8_388_610.0)]), 2, &[0.5], 1.0, 1.0),
     ]
