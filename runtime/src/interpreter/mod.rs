@@ -85,8 +85,8 @@ pub use memory::Bytes;
 pub use profile::Profile;
 pub use record::reported;
 pub use refused::{Mismatch, Refused, TooLarge, Unsupported};
-pub use report::{Finding, Report, Verdict};
-pub use schedule::Schedule;
+pub use report::{Finding, Report, Values, Verdict};
+pub use schedule::{Schedule, UnknownOrder};
 pub use trace::Trace;
 
 use code::{Access, Code, Inst, Origin, Pc, Place};
@@ -171,7 +171,8 @@ pub struct Options {
     pub limit: usize,
     /// In which order blocks and warps run.
     pub schedule: Schedule,
-    /// Checks that report nothing. What they forbid is skipped all the same.
+    /// Checks that report nothing. What they forbid is skipped all the same. Those that end a launch
+    /// ([`Check::ends_launch`]) report in any case.
     pub without: CheckSet,
     /// Threads that blocks run on at most; `None` is as many as the machine has cores. What is left and reported is the
     /// same, save by kernels whose blocks race, where races are not checked.
@@ -279,7 +280,7 @@ impl Outcome {
     pub fn result(self) -> Result<Outcome, Box<Report>> {
         match self.report.verdict() {
             Verdict::Pass => Ok(self),
-            Verdict::Fail => Err(Box::new(self.report)),
+            Verdict::Fail | Verdict::Unsupported => Err(Box::new(self.report)),
         }
     }
 }

@@ -61,7 +61,9 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
         place: place(&kernel.instance, &kernel.sources, &kernel.locations, Some(*location)),
         thread: Thread { block, thread, warp: linear / 32, lane: linear % 32 },
         object,
+        values: None,
         other: None,
+        others: Vec::new(),
         produced: None,
         count: 1,
     };

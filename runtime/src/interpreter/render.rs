@@ -29,7 +29,8 @@ impl fmt::Display for Report {
             write!(f, "allowed: {check} at {}:{}, {times}: {reason}", place.file, place.line)?;
         }
         if self.schedule != Schedule::InOrder {
-            write!(f, "\n\nnote: blocks and warps ran {}", self.schedule)?;
+            let Report { schedule, .. } = self;
+            write!(f, "\n\nnote: blocks and warps ran {schedule}; `--order {}` brings it back", schedule.word())?;
         }
         if self.truncated {
             write!(f, "\n\nnote: the run of `{}` was stopped here: it had found as much as it may", self.kernel)?;
@@ -66,6 +67,12 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
         }
         _ => {}
     }
+    if let Some(values) = &finding.values {
+        elements.push(Level::NOTE.message(values.to_string()).into());
+    }
+    if !finding.others.is_empty() {
+        elements.push(Level::NOTE.message(format!("and with {}", others(&finding.others))).into());
+    }
     if finding.count > 1 {
         elements.push(Level::NOTE.message(format!("this happened {} times here", finding.count)).into());
     }
@@ -77,6 +84,18 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
         title.elements(snippet(caller, vec![(caller, AnnotationKind::Primary, String::new())], sources))
     });
     std::iter::once(title.elements(elements)).chain(calls).collect()
+}
+
+/// Further places, with what was done there.
+fn others(others: &[Other]) -> String {
+    let other = |other: &Other| match &other.place {
+        Some(Place { function, file, line, .. }) => {
+            let at = if file.is_empty() { function } else { file };
+            format!("{at}:{line}: {other}")
+        }
+        None => other.to_string(),
+    };
+    others.iter().map(other).collect::<Vec<_>>().join("; and with ")
 }
 
 /// The lines of one function with marks; only the position where its text is not known.

@@ -137,6 +137,8 @@ pub struct Conflict {
     pub stamp: Stamp,
     /// What it was.
     pub by: By,
+    /// Whether no store has been made since.
+    pub latest: bool,
 }
 
 /// What an access did.
@@ -168,7 +170,7 @@ impl Cell {
     #[inline(always)]
     pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         self.note_load(clock, now);
-        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store })
+        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store, latest: true })
     }
 
     /// Whether a load now would neither race nor read what nobody stored; notes it in any case. `also` is another lane's in the
@@ -233,10 +235,17 @@ impl Cell {
     /// The access that a store now would race with.
     pub fn store_would(&self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         if clock.unordered(self.store, now) {
-            return Some(Conflict { stamp: self.store, by: By::Store });
+            return Some(Conflict { stamp: self.store, by: By::Store, latest: true });
         }
         let load = self.loads.into_iter().find(|l| clock.unordered(*l, now))?;
-        Some(Conflict { stamp: load, by: By::Load })
+        Some(Conflict { stamp: load, by: By::Load, latest: self.store.epoch() < load.epoch() })
+    }
+
+    /// The loads that a store now races with, beside the access `found`.
+    #[cold]
+    pub fn further_loads(&self, clock: Clock<'_>, now: Stamp, found: Conflict) -> impl Iterator<Item = Conflict> {
+        let further = self.loads.into_iter().filter(move |load| *load != found.stamp && clock.unordered(*load, now));
+        further.map(|stamp| Conflict { stamp, by: By::Load, latest: false })
     }
 }
 
@@ -311,6 +320,12 @@ impl Shadow {
         pages.into_iter().any(|(a, b)| a.iter().zip(b).any(|(a, b)| a.conflicts(b)))
     }
 
+    /// Whether memory holds what the last store noted there has stored, of elements of `size` bytes: there are no atomic operations,
+    /// no store is noted before it is made, and each element has a cell.
+    pub fn tells_values(&self, size: u32) -> bool {
+        self.atomics.is_none() && self.lives.is_none() && 1 << self.granule == size
+    }
+
     /// Nothing touched yet of as many bytes.
     pub fn anew(&self) -> Shadow {
         let (pages, budget) = (vec![None; self.pages.len()], self.budget.clone());
@@ -351,7 +366,7 @@ impl Shadow {
     pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let mut cells = self.atomics.as_mut()?.cells(offset, size);
         let conflict = cells.find_map(|cell| cell.store_would(clock, now))?;
-        Some(Conflict { by: By::Atomic, ..conflict })
+        Some(Conflict { by: By::Atomic, latest: false, ..conflict })
     }
 
     /// Whether all of `size` bytes at `offset` were ever stored.
