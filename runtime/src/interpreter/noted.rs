@@ -18,7 +18,7 @@ impl Machine<'_, '_> {
     pub fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
         let in_shared = part.target == Target::Shared;
         if let Target::Buffer(b) = part.target
-            && self.buffers[b].duty.looks()
+            && self.buffers[b].duty.looks(action)
         {
             self.on_duty(action, site, warp, access, part, b);
         }
@@ -38,12 +38,12 @@ impl Machine<'_, '_> {
             (Place::Shared { array, .. }, _) => warp.lives[self.program.code.lifetimes[*array as usize] as usize],
             _ => Life::default(),
         };
+        let certain = shadow.tells_values(access.element.bytes());
         let seen = match action {
             Action::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
             Action::Store | Action::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
             Action::Atomic => touch_atomic(shadow, clock, stamp, life, access, part),
         };
-        let certain = shadow.tells_values(access.element.bytes());
         let apart = if in_shared { Check::SharedRace } else { Check::GlobalRace };
         for (check, races) in [(apart, seen.apart), (Check::WarpRace, seen.within_warp)] {
             for race in races.all {

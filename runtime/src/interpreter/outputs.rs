@@ -13,12 +13,13 @@ use super::provenance::word;
 use super::report::{Object, Space, Thread, Values};
 use super::shadow::{Clock, Stamp};
 use crate::number::short;
+use crate::vacant::Ranges;
 
 /// What is known of a buffer beside its bytes.
 #[derive(Clone, Default, Debug)]
 pub struct Duty {
-    /// It holds nothing when the launch begins.
-    pub fresh: bool,
+    /// Bytes that hold nothing when the launch begins.
+    pub vacant: Ranges,
     /// How much of it the kernel writes.
     pub coverage: Option<Coverage>,
     /// Extent and stride of each dimension, in elements.
@@ -26,14 +27,13 @@ pub struct Duty {
 }
 
 impl Duty {
-    /// Whether there is one.
-    pub fn is_owed(&self) -> bool {
-        self.fresh || self.coverage.is_some()
-    }
-
-    /// Whether accesses are held against it.
-    pub fn looks(&self) -> bool {
-        self.fresh || self.coverage == Some(Coverage::Once)
+    /// Whether accesses of that kind are held against it.
+    pub fn looks(&self, action: Action) -> bool {
+        match action {
+            Action::Load | Action::Atomic => !self.vacant.is_empty(),
+            Action::Store => self.coverage == Some(Coverage::Once),
+            Action::Poison => false,
+        }
     }
 }
 
@@ -46,8 +46,12 @@ impl Machine<'_, '_> {
         let size = access.bytes();
         let buffer = &mut self.buffers[b];
         match action {
-            Action::Load | Action::Atomic if buffer.duty.fresh => {
-                let nothing = |l: &usize| !buffer.shadow.stored(part.offset[*l], size);
+            Action::Load | Action::Atomic => {
+                let Buffer { duty, shadow, mutable, .. } = buffer;
+                let nothing = |l: &usize| {
+                    let at = part.offset[*l];
+                    duty.vacant.any(at..at + u64::from(size)) && !(*mutable && shadow.stored_of(at, size, &duty.vacant))
+                };
                 let missing = lanes_of(part.lanes).filter(nothing).fold(0, |m, l| m | 1 << l);
                 self.report(Check::UninitialisedBuffer, site, warp.index, missing, |machine, lane| {
                     let object = machine.object(part.target, part.offset[lane], access);
@@ -64,7 +68,7 @@ impl Machine<'_, '_> {
                     part.lanes &= !missing;
                 }
             }
-            Action::Store if buffer.duty.coverage == Some(Coverage::Once) => {
+            Action::Store => {
                 let mut first: Option<Stamp> = None;
                 let mut again = 0u32;
                 let mut seen: Vec<(u64, u32)> = Vec::new();
@@ -100,7 +104,7 @@ impl Machine<'_, '_> {
                     Description::new(message).about(object).with(values).against(Some(before.site()), other, "stores it before")
                 });
             }
-            _ => {}
+            Action::Poison => {}
         }
     }
 
