@@ -278,7 +278,11 @@ fn touch_all<const STORE: bool>(
                 let conflict = if STORE { cell.store(clock, now) } else { cell.load(clock, now) };
                 seen.conflict(clock, now, i, conflict);
                 if let (true, Some(found)) = (STORE, conflict) {
-                    cell.further_loads(clock, now, found).for_each(|with| seen.found(clock, now, i, with));
+                    // What another kind of race says beside this one is mended with it.
+                    let alike =
+                        |with: &Conflict| clock.within_warp(with.stamp, now) == clock.within_warp(found.stamp, now);
+                    let further = cell.further_loads(clock, now, found).filter(alike);
+                    further.for_each(|with| seen.found(clock, now, i, with));
                 }
             }
             let conflict = shadow.atomic(offset, size, clock, now);
