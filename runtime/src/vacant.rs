@@ -25,7 +25,7 @@ impl Ranges {
     /// Whether one of `bytes` is among them.
     pub fn any(&self, bytes: Range<u64>) -> bool {
         let next = self.0.partition_point(|range| range.end <= bytes.start);
-        self.0.get(next).is_some_and(|range| range.start < bytes.end)
+        !bytes.is_empty() && self.0.get(next).is_some_and(|range| range.start < bytes.end)
     }
 
     /// Those of `bytes`, counted from its start.

@@ -165,6 +165,7 @@ impl<'p> Findings<'p> {
             other,
             others: Vec::new(),
             produced,
+            ptx: Vec::new(),
             count: u64::from(hits),
         });
         // Warnings end no run: it might be taken for one without errors.

@@ -65,6 +65,7 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
         other: None,
         others: Vec::new(),
         produced: None,
+        ptx: Vec::new(),
         count: 1,
     };
     let (kernel, sources) = (kernel.instance.clone(), kernel.sources.clone());

@@ -23,6 +23,7 @@
 //!                other           place, thread, action: the other side of a conflict
 //!                others[]        the same of each further place that it is in conflict with
 //!                produced        operation, inputs[], result: what made a NaN or an infinity
+//!                ptx[]           line, text: the accesses in the PTX, where `kernels check` made the report
 //!                count           how often, one a thread each time
 //! allowed[]      check, place, reason, count
 //! ```
@@ -74,8 +75,19 @@ pub struct Finding {
     pub others: Vec<Other>,
     /// What made the number that it is about.
     pub produced: Option<Produced>,
+    /// Where the kernel's PTX makes the accesses of that line to that memory, where somebody has looked: `kernels check` does.
+    pub ptx: Vec<PtxLine>,
     /// How often it happened at this place: one a thread each time.
     pub count: u64,
+}
+
+/// A line of PTX.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PtxLine {
+    /// From 1, in the text that the kernel is built with.
+    pub line: u32,
+    /// The instruction.
+    pub text: String,
 }
 
 /// The operation that made a NaN or an infinity.

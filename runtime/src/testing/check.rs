@@ -1,6 +1,7 @@
 //! Runs the cases of a subject on all executors and compares what they leave.
 
 use super::compare::{differ, gaps, reference};
+use super::lines::Lines;
 use super::ptx;
 use super::signature::{Outputs, Signature};
 use super::{
@@ -17,11 +18,12 @@ use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, analyses, ir, passes};
+use kernel_dsl::compiler::{Target, analyses, emit, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{iter, thread};
 
@@ -243,7 +245,7 @@ impl Checker {
         right: &mut dyn FnMut(Executor, &Outputs) -> Result<(), Failure>,
         warnings: &mut Warnings,
     ) -> Result<(), Failure> {
-        let stopped = |executor: Executor| move |e: Error| Failure::stopped(executor, e);
+        let stopped = |executor: Executor| move |e: Error| Failure::stopped(executor, prepared.located(e));
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| run(&prepared.approved(&self.cpu, case, arguments)?))
         };
@@ -356,6 +358,8 @@ pub struct Prepared {
     checked: (Executable, Checked),
     /// The text that a GPU runs; of forms made elsewhere there is none.
     ptx: Option<ptx::Executable>,
+    /// Where that makes the accesses of a line of Rust, once somebody has asked.
+    lines: OnceLock<Lines>,
     signature: Signature,
     /// By argument: whether approximate values reach it, and how near a GPU's must be.
     approximate: Vec<(bool, Option<Tolerance>)>,
@@ -477,11 +481,29 @@ impl Prepared {
             optimised: Executable::optimised(optimised)?,
             checked,
             ptx: None,
+            lines: OnceLock::new(),
             signature: Signature::of(&program),
             approximate: (0..arguments.len()).map(|i| (reached(i), program.tolerance(i))).collect(),
             decisions: decisions.collect(),
             program,
         })
+    }
+
+    /// The same error, with the PTX's lines in what the oracle reports.
+    fn located(&self, mut error: Error) -> Error {
+        if let (Error::Violation(report), Some(_)) = (&mut error, &self.ptx) {
+            self.lines.get_or_init(|| self.lines()).locate(report);
+        }
+        error
+    }
+
+    fn lines(&self) -> Lines {
+        let lowered = analyses::lowered_monomorphic(&self.program, self.artifact.target);
+        let text = |kernel: &passes::Optimised, lines| emit::emit_with(kernel, lines).map(|module| module.to_string());
+        let texts = lowered
+            .and_then(passes::optimise)
+            .and_then(|kernel| Ok((text(&kernel, emit::Lines::Kept)?, text(&kernel, emit::Lines::Left)?)));
+        texts.map(|(located, plain)| Lines::of(&located, &plain)).unwrap_or_default()
     }
 
     /// The arguments of a case, if they meet the kernel's contract.

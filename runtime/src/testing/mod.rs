@@ -66,6 +66,7 @@ mod compare;
 mod forms;
 mod generate;
 mod input;
+mod lines;
 mod look;
 mod oracle;
 mod property;

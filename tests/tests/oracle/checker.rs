@@ -166,8 +166,8 @@ fn a_loop_ends_with_its_fuel() {
 /// Twice beyond the end.
 #[kernel(block = 32, grid = 1)]
 fn beyond(y: &mut [f32]) {
-    y[thread::x() + 1] = 1.0;
-    y[thread::x() + 1] = 1.0;
+    y[thread::x() + 32] = 1.0;
+    y[thread::x() + 64] = 1.0;
 }
 
 #[test]
@@ -180,6 +180,23 @@ fn the_first_that_is_wrong_may_be_the_last() {
     assert_eq!((all.cases.len(), findings(&all)), (2, 2));
     let first = check(beyond::ARTIFACT, Checker::new(None).with_stop_at_first());
     assert_eq!((first.cases.len(), findings(&first)), (1, 1));
+}
+
+#[test]
+fn a_report_tells_the_line_of_the_ptx() {
+    let report = check(beyond::ARTIFACT, Checker::new(None));
+    let Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), error, .. })) = report.first_failure()
+    else {
+        panic!("{report}")
+    };
+    let ptx: Vec<_> = beyond::PTX.lines().map(|line| line.trim().trim_end_matches(';')).collect();
+    for finding in &found.findings {
+        let [line] = &finding.ptx[..] else { panic!("{:?}\n{}", finding.ptx, beyond::PTX) };
+        assert_eq!(ptx[line.line as usize - 1], line.text, "{}", beyond::PTX);
+        assert!(line.text.starts_with("st.global.f32"), "{}", line.text);
+        assert!(error.contains(&format!("= note: in the PTX, line {}: {}", line.line, line.text)), "{error}");
+    }
+    assert_ne!(found.findings[0].ptx, found.findings[1].ptx);
 }
 
 /// Right.
