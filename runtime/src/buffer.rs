@@ -1,6 +1,6 @@
 //! Memory of a device.
 
-use crate::device::Memory;
+use crate::device::{Backend, Memory};
 use crate::pool::Piece;
 use crate::stream::{Use, Used, Uses};
 use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
@@ -107,7 +107,7 @@ impl RawBuffer {
 impl Drop for RawBuffer {
     fn drop(&mut self) {
         if let Some(piece) = self.piece.take() {
-            self.device.backend().give(self.memory, piece, self.uses.before_write());
+            self.device.backend().give(self.memory, (piece, self.bytes), self.uses.before_write());
         }
     }
 }
@@ -146,11 +146,13 @@ impl Device {
     }
 
     /// A buffer of `len` elements that are still to be written. On a GPU they are what the memory held before. On the CPU
-    /// each byte is 0xFF, which makes NaNs of floats, so that a kernel that reads before it writes does not pass for right.
+    /// each byte is 0xFF, which makes NaNs of floats, and it is kept which of them are written, by copies and launches: one whose kernel
+    /// loads another is [told so](crate::interpreter::Check::UninitialisedBuffer).
     pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
-        if self.is_cpu() {
+        if let Backend::Cpu(cpu) = self.backend() {
             buffer.raw.fill(0xff)?;
+            cpu.vacant().made(buffer.raw.address(), buffer.raw.bytes());
         }
         Ok(buffer)
     }
@@ -234,6 +236,10 @@ impl<T: Element> DeviceBuffer<T> {
     /// with it is not noted: it must come after what streams still do with the buffer, and before what they do next. 0 if there
     /// are no elements.
     pub fn device_address(&self) -> u64 {
+        if let Backend::Cpu(cpu) = self.device().backend() {
+            // Who writes by it is not seen.
+            cpu.vacant().stored(self.address(), self.raw.bytes());
+        }
         self.address()
     }
 

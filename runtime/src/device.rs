@@ -332,9 +332,12 @@ impl Backend {
         self.with_pool(memory, |pool, source| pool.take(bytes, source))
     }
 
-    /// Takes it back, for others to have once `pending` is over.
-    pub fn give(&self, memory: Memory, piece: Piece, pending: Pending) {
+    /// Takes so many bytes back, for others to have once `pending` is over.
+    pub fn give(&self, memory: Memory, (piece, bytes): (Piece, usize), pending: Pending) {
         event!(TRACE, ?memory, address = piece.address, "memory given back");
+        if let Backend::Cpu(cpu) = self {
+            cpu.vacant().stored(piece.address, bytes);
+        }
         self.with_pool(memory, |pool, source| pool.give(piece, pending, source));
     }
 
@@ -372,7 +375,7 @@ impl Backend {
     /// The device's own queue.
     pub fn queue(&self) -> Queue {
         match self {
-            Backend::Cpu(_) => Queue::Cpu,
+            Backend::Cpu(cpu) => Queue::Cpu(cpu.vacant().clone()),
             Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.first_lane()),
         }
     }

@@ -1,6 +1,7 @@
 //! What can go wrong, with what was expected and what was found.
 
 use crate::cuda::{Capability, CudaVersion, DriverError, Loss};
+use crate::interpreter::Verdict;
 use crate::pool::MemoryStatistics;
 use crate::{interpreter, ptx};
 use kernel_dsl::compiler::hir::serial;
@@ -180,6 +181,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// What it says of the kernel: [`Verdict::Unsupported`] where what was to run it cannot, and so says nothing; that it fails
+    /// otherwise.
+    pub fn verdict(&self) -> Verdict {
+        let unsupported = match self {
+            Error::Interpreter { .. } | Error::TooLarge(_) | Error::TargetTooNew { .. } => true,
+            Error::Ptx { source, .. } => matches!(**source, ptx::Failure::Unsupported(_)),
+            _ => false,
+        };
+        if unsupported { Verdict::Unsupported } else { Verdict::Fail }
+    }
+
     /// Whether it is no matter of what was tried: the device is lost, or there is no memory.
     pub(crate) fn is_for_all(&self) -> bool {
         matches!(self, Error::Lost(_)) || self.is_out_of_memory()

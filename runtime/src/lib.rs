@@ -69,6 +69,7 @@ pub mod store;
 mod stream;
 pub mod testing;
 mod trace;
+mod vacant;
 mod view;
 
 /// What [`register!`] names. No part of the interface.

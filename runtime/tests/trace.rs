@@ -3,8 +3,8 @@
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use runtime::interpreter::Trace;
 use runtime::interpreter::trace::Event;
+use runtime::interpreter::{Options, Trace};
 use runtime::testing::{self, Input, Thread};
 
 #[device]
@@ -14,7 +14,8 @@ fn half(x: f32) -> f32 {
 
 fn trace<K: Kernel>(inputs: Vec<Input>, block: [u32; 3], thread: [u32; 3], limit: usize) -> runtime::Result<Trace> {
     let instance = Instance(K::CONSTANTS.to_vec());
-    testing::trace(K::ARTIFACT, &instance, &inputs.into(), Thread { block, thread, limit }).map(|(_, trace)| trace)
+    testing::trace(K::ARTIFACT, &instance, &inputs.into(), Thread { block, thread, limit }, Options::default())
+        .map(|(_, trace)| trace)
 }
 
 #[kernel(block = 64, grid = y.len() / 64)]
@@ -114,7 +115,8 @@ fn threads_that_there_are_not_are_refused() {
 fn what_is_outside_is_told_and_skipped() {
     let instance = Instance(walked::CONSTANTS.to_vec());
     let thread = Thread { block: [0; 3], thread: [0; 3], limit: 1000 };
-    let (outcome, trace) = testing::trace(walked::ARTIFACT, &instance, &inputs(40).into(), thread).unwrap();
+    let (outcome, trace) =
+        testing::trace(walked::ARTIFACT, &instance, &inputs(40).into(), thread, Options::default()).unwrap();
     assert!(outcome.report.errors().any(|f| f.check.name() == "out-of-bounds"), "{}", outcome.report);
     assert!(words(&trace).iter().any(|line| line.contains("load tile[(1, 32)]")), "{trace}");
 }

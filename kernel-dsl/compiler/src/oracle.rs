@@ -211,6 +211,19 @@ impl Check {
         }
     }
 
+    /// Whether it ends a launch that would not end: such a check is never left out, for what it ends has not passed.
+    pub const fn ends_launch(self) -> bool {
+        matches!(self, Check::Livelock | Check::FuelExhausted)
+    }
+
+    /// The check of that name, or those of the group that `#[allow(…)]` calls so.
+    pub fn named(name: &str) -> Result<Vec<Check>, UnknownCheck> {
+        match GROUPS.iter().find(|(group, _)| *group == name) {
+            Some((_, checks)) => Ok(checks.to_vec()),
+            None => name.parse().map(|check| vec![check]),
+        }
+    }
+
     /// What to do about it, in a line; `None` where that depends on the kernel alone.
     pub const fn help(self) -> Option<&'static str> {
         Some(match self {
@@ -326,6 +339,21 @@ impl CheckSet {
     /// Whether it is among them.
     pub fn contains(self, check: Check) -> bool {
         self.0 >> check as u32 & 1 == 1
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those, and the others.
+    pub fn and(self, others: CheckSet) -> CheckSet {
+        CheckSet(self.0 | others.0)
+    }
+
+    /// All but those.
+    pub fn complement(self) -> CheckSet {
+        Check::ALL.into_iter().filter(|check| !self.contains(*check)).collect()
     }
 }
 

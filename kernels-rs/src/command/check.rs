@@ -3,6 +3,7 @@
 //! Verdicts come from `runtime::testing`; here is which kernels are tried, on what, and how it is told.
 
 use super::cases;
+use super::knobs::Knobs;
 use super::name::{self, Named};
 use super::progress::with_bar;
 use super::ptxas::Ptxas;
@@ -13,6 +14,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
+use runtime::interpreter::{self, Options, Schedule, Verdict};
 use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject};
 use serde::Serialize;
 use std::fmt;
@@ -26,6 +28,9 @@ use std::time::Instant;
 /// interpreter of PTX, which shares nothing with it; and on the GPU, if there is one. Results must be equal bit for bit
 /// (NaNs are one), and within a stated error of plain Rust in f64. Where ptxas is found, it assembles the PTX of every
 /// target, made for that target.
+///
+/// An instance passes, fails, or is unsupported: nothing says how to try it, or what runs it lacks something that it asks for. What is
+/// unsupported has not passed, and the command fails, unless --allow-unsupported is given.
 #[derive(Args)]
 pub(super) struct Check {
     /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an instance that is not declared, 'matmul::<8>'. All if none
@@ -44,6 +49,15 @@ pub(super) struct Check {
     /// Tell, too, of what is right and more than is needed: lanes that store the same value to one element
     #[arg(long)]
     notes: bool,
+    #[command(flatten)]
+    knobs: Knobs,
+    /// Run each kernel in this many seeded orders, beside in order and reversed, and compare what comes out; if it is not said, that is one,
+    /// and of kernels that may tell orders apart: with atomic operations
+    #[arg(long, value_name = "COUNT")]
+    orders: Option<u64>,
+    /// Take it for well that instances are unsupported, if no other fails
+    #[arg(long)]
+    allow_unsupported: bool,
     /// What to compare the interpreter with: cpu (with nothing), cuda:N (a GPU), or best (the first GPU that kernels run on,
     /// if there is one)
     #[arg(long, default_value = "best", value_parser = wish)]
@@ -72,15 +86,6 @@ struct Task {
     subject: Option<&'static Subject>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Pass,
-    Fail,
-    /// Nothing says how to try it.
-    Unsupported,
-}
-
 /// What came of an instance.
 #[derive(Serialize)]
 struct Line {
@@ -88,6 +93,8 @@ struct Line {
     file: &'static str,
     line: u32,
     verdict: Verdict,
+    /// What its cases were drawn from.
+    seed: u64,
     /// Number of cases.
     cases: usize,
     /// What ran them, and was compared.
@@ -97,6 +104,7 @@ struct Line {
     seconds: f64,
     /// What stopped it before any case, or what ptxas says.
     problem: Option<String>,
+    /// Cases that failed, or could not be tried.
     failures: Vec<CaseReport>,
     /// What the hardware's approximations decide.
     decisions: Vec<String>,
@@ -119,22 +127,41 @@ struct Bench {
     seed: u64,
 }
 
+/// How instances were tried.
 #[derive(Serialize)]
-struct Report {
+struct Tried {
     #[serde(flatten)]
     used: Used,
     seed: u64,
+    /// The order in which the oracle ran first.
+    schedule: Schedule,
+    /// Checks that were left out.
+    without: Vec<interpreter::Check>,
+}
+
+/// What `--json` prints: [`command`](super) documents it.
+#[derive(Serialize)]
+struct Report {
+    verdict: Verdict,
+    #[serde(flatten)]
+    tried: Tried,
     passed: usize,
     failed: usize,
     unsupported: usize,
+    /// Instances behind the first that failed, where that is the last.
+    not_tried: usize,
     seconds: f64,
     instances: Vec<Line>,
 }
 
 impl Check {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let tasks = self.tasks()?;
+        let tasks = tasks(&self.names)?;
         let (device, used) = self.device.device()?;
+        let left_out = self.knobs.left_out();
+        let without = interpreter::Check::ALL.into_iter().filter(|check| left_out.contains(*check)).collect();
+        let tried = Tried { used, seed: self.seed, schedule: self.knobs.order(), without };
+        let used = &tried.used;
         let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
         if !self.json {
             writeln!(out, "device {}: {}", used.device, used.reason)?;
@@ -152,20 +179,25 @@ impl Check {
                     writeln!(out, "not assembled: there is no ptxas of CUDA 12 or before on PATH or in target/tools\n")?
                 }
             }
+            if !tried.without.is_empty() {
+                let names: Vec<_> = tried.without.iter().map(|check| check.name()).collect();
+                writeln!(out, "not checked, and no GPU is used: {}\n", names.join(", "))?;
+            }
             out.flush()?;
         }
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
-        let mut checker = Checker::new(Some(device));
-        if let Some(error) = self.cancellation {
-            checker = checker.with_cancellation(error);
+        let options = Options { cancellation: self.cancellation, notes: self.notes, ..self.knobs.options() };
+        let mut checker = Checker::new(Some(device)).with_options(options);
+        if let Some(seeded) = self.orders {
+            checker = checker.with_orders(seeded);
         }
-        if self.notes {
-            checker = checker.with_notes();
+        if self.knobs.stops_at_first() {
+            checker = checker.with_stop_at_first();
         }
         let bench = Bench { checker, ptxas, seed: self.seed };
         let started = Instant::now();
         let lines = with_bar(tasks.len(), |bar| {
-            let check = |task: &Task| -> Result<Line, Error> {
+            let mut check = |task: &Task| -> Result<Line, Error> {
                 bar.set_message(task.name());
                 let line = bench.run(task);
                 bar.inc(1);
@@ -174,40 +206,48 @@ impl Check {
                 }
                 Ok(line)
             };
-            tasks.iter().map(check).collect::<Result<Vec<_>, _>>()
+            let mut lines = Vec::new();
+            for task in &tasks {
+                lines.push(check(task)?);
+                if self.knobs.stops_at_first() && lines.last().is_some_and(|line| line.verdict == Verdict::Fail) {
+                    break;
+                }
+            }
+            Ok::<_, Error>(lines)
         })?;
-        let report = Report::new(used, self.seed, started.elapsed().as_secs_f64(), lines);
+        let not_tried = tasks.len() - lines.len();
+        let report = Report::new(tried, not_tried, started.elapsed().as_secs_f64(), lines);
         match self.json {
             true => json(out, &report)?,
             false => writeln!(out, "\n{report}")?,
         }
-        Ok(if report.is_good() { Outcome::Good } else { Outcome::Bad })
+        Ok(if report.is_good(self.allow_unsupported) { Outcome::Good } else { Outcome::Bad })
     }
+}
 
-    /// The instances that are named, or all declared ones; each once a subject of its kernel.
-    fn tasks(&self) -> Result<Vec<Task>, Error> {
-        let kernels = kernel_dsl::kernels();
-        let mut instances = Vec::new();
-        for name in &self.names {
-            let named = Named::find(name, &kernels)?;
-            instances.extend(named.instances().into_iter().map(|instance| (named.artifact, instance)));
-        }
-        if self.names.is_empty() {
-            for artifact in kernels {
-                instances.extend(name::declared(artifact).into_iter().map(|instance| (artifact, instance)));
-            }
-        }
-        let mut tasks = Vec::new();
-        for (artifact, instance) in instances {
-            let task = |subject| Task { artifact, instance: instance.clone(), subject };
-            let before = tasks.len();
-            tasks.extend(cases::of_kernel(artifact).map(|subject| task(Some(subject))));
-            if tasks.len() == before {
-                tasks.push(task(None));
-            }
-        }
-        Ok(tasks)
+/// The instances that are named, or all declared ones; each once a subject of its kernel.
+fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
+    let kernels = kernel_dsl::kernels();
+    let mut instances = Vec::new();
+    for name in names {
+        let named = Named::find(name, &kernels)?;
+        instances.extend(named.instances().into_iter().map(|instance| (named.artifact, instance)));
     }
+    if names.is_empty() {
+        for artifact in kernels {
+            instances.extend(name::declared(artifact).into_iter().map(|instance| (artifact, instance)));
+        }
+    }
+    let mut tasks = Vec::new();
+    for (artifact, instance) in instances {
+        let task = |subject| Task { artifact, instance: instance.clone(), subject };
+        let before = tasks.len();
+        tasks.extend(cases::of_kernel(artifact).map(|subject| task(Some(subject))));
+        if tasks.len() == before {
+            tasks.push(task(None));
+        }
+    }
+    Ok(tasks)
 }
 
 fn wish(text: &str) -> Result<Wish, String> {
@@ -249,7 +289,7 @@ fn targets(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
 impl Bench {
     fn run(&self, task: &Task) -> Line {
         let started = Instant::now();
-        let mut line = Line::new(task);
+        let mut line = Line::new(task, self.seed);
         if let Some(subject) = task.subject {
             line.take(self.checker.check(subject, &task.instance, self.seed));
         }
@@ -272,12 +312,13 @@ impl Bench {
 
 impl Line {
     /// Of what nobody knows how to try.
-    fn new(task: &Task) -> Line {
+    fn new(task: &Task, seed: u64) -> Line {
         Line {
             instance: task.name(),
             file: task.artifact.file,
             line: task.artifact.line,
             verdict: Verdict::Unsupported,
+            seed,
             cases: 0,
             executors: Vec::new(),
             assembled: None,
@@ -293,9 +334,8 @@ impl Line {
     }
 
     fn take(&mut self, report: InstanceReport) {
-        self.verdict = Verdict::Pass;
+        self.verdict = report.verdict();
         if !report.passed() {
-            self.verdict = Verdict::Fail;
             self.words.push(report.to_string());
         }
         self.cases = report.cases.len();
@@ -310,7 +350,7 @@ impl Line {
             self.compared.push_str(relation);
             self.compared.push_str(name);
         }
-        self.problem = report.problem;
+        self.problem = report.problem.map(|problem| problem.why);
         self.decisions = report.decisions;
         self.warnings = report.warnings;
         self.allowed = report.allowed;
@@ -321,7 +361,7 @@ impl Line {
         let Line { instance, verdict, cases, seconds, .. } = self;
         // Widths count bytes or characters, and names may have more of the former.
         let name = format!("{instance}{}", " ".repeat(width.saturating_sub(instance.chars().count())));
-        if *verdict == Verdict::Unsupported {
+        if *verdict == Verdict::Unsupported && self.words.is_empty() {
             let why = "not checked: no subject is registered for it (runtime::register!)";
             return Ok(writeln!(out, "{verdict:<11}  {name}  {why}")?);
         }
@@ -359,15 +399,22 @@ fn first_word(text: &str) -> &str {
 }
 
 impl Report {
-    fn new(used: Used, seed: u64, seconds: f64, instances: Vec<Line>) -> Report {
+    fn new(tried: Tried, not_tried: usize, seconds: f64, instances: Vec<Line>) -> Report {
         let count = |verdict| instances.iter().filter(|line| line.verdict == verdict).count();
-        let (passed, failed) = (count(Verdict::Pass), count(Verdict::Fail));
-        Report { used, seed, passed, failed, unsupported: count(Verdict::Unsupported), seconds, instances }
+        let [passed, failed, unsupported] = [Verdict::Pass, Verdict::Fail, Verdict::Unsupported].map(count);
+        // Nothing passes silently: not what nobody tried, and not a program without kernels.
+        let verdict = match (failed, unsupported, passed) {
+            (1.., ..) => Verdict::Fail,
+            (0, 0, 1..) => Verdict::Pass,
+            _ => Verdict::Unsupported,
+        };
+        Report { verdict, tried, passed, failed, unsupported, not_tried, seconds, instances }
     }
 
-    /// Nothing passes silently: not what nobody tried, and not a program without kernels.
-    fn is_good(&self) -> bool {
-        self.passed > 0 && self.passed == self.instances.len()
+    /// Whether all is well, where what is unsupported may be, if there is something.
+    fn is_good(&self, allow_unsupported: bool) -> bool {
+        let allowed = allow_unsupported && !self.instances.is_empty();
+        self.verdict == Verdict::Pass || self.verdict == Verdict::Unsupported && allowed
     }
 }
 
@@ -379,19 +426,12 @@ impl fmt::Display for Report {
             write!(f, ", {} fail", self.failed)?;
         }
         if self.unsupported > 0 {
-            write!(f, ", {} not checked", self.unsupported)?;
+            write!(f, ", {} unsupported (neither passed nor failed)", self.unsupported)?;
         }
-        write!(f, ", in {:.1} s (seed {})", self.seconds, self.seed)
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "FAIL",
-            Verdict::Unsupported => "unsupported",
-        })
+        if self.not_tried > 0 {
+            write!(f, ", {} not tried", self.not_tried)?;
+        }
+        write!(f, ", in {:.1} s (seed {})", self.seconds, self.tried.seed)
     }
 }
 
@@ -415,6 +455,11 @@ mod tests {
         vec![Expected::new(2, vec![1.0; 3], Bound::Exact)]
     }
 
+    fn report(lines: Vec<Line>) -> Report {
+        let used = Used { device: String::new(), reason: String::new() };
+        Report::new(Tried { used, seed: 1, schedule: Schedule::InOrder, without: Vec::new() }, 0, 0.0, lines)
+    }
+
     fn print(line: &Line) -> String {
         let mut out = Vec::new();
         line.print(&mut out, 0).unwrap();
@@ -436,16 +481,17 @@ mod tests {
         let line = run(None);
         assert_eq!(line.verdict, Verdict::Unsupported);
         assert!(print(&line).contains("not checked"));
-        let used = || Used { device: String::new(), reason: String::new() };
-        assert!(!Report::new(used(), 1, 0.0, vec![line]).is_good());
-        assert!(!Report::new(used(), 1, 0.0, vec![]).is_good());
+        let report = report(vec![line]);
+        assert_eq!((report.verdict, report.passed, report.failed, report.unsupported), (Verdict::Unsupported, 0, 0, 1));
+        assert!(report.to_string().contains("0 pass, 1 unsupported"), "{report}");
+        assert!(!report.is_good(false) && report.is_good(true));
+        // A program without kernels is no good program of kernels, whatever is allowed.
+        assert!(!self::report(vec![]).is_good(true));
     }
 
     #[test]
     fn every_kernel_here_has_a_subject() {
-        let check =
-            Check { names: Vec::new(), json: false, seed: 1, device: Wish::Cpu, cancellation: None, notes: false };
-        let tasks = check.tasks().unwrap();
+        let tasks = tasks(&[]).unwrap();
         assert!(!tasks.is_empty() && tasks.iter().all(|task| task.subject.is_some()));
     }
 }

@@ -12,13 +12,34 @@
 //! For `check` to try a kernel, register how: [`runtime::register!`].
 //!
 //! What a subcommand prints goes to stdout, what went wrong to stderr. The exit code is 0 where all is well, 1 where a
-//! check or a compilation failed, 2 where the command could not do what it was asked, such as for a kernel that there is not.
+//! check or a compilation failed or a kernel could not be checked, 2 where the command could not do what it was asked, such as for a kernel that there is not.
+//!
+//! # What `check --json` prints
+//!
+//! ```text
+//! verdict          "pass"; "fail" where an instance does; "unsupported" where none does, and one is so, or there is none
+//! device, reason   what it was compared with, and why that
+//! seed             what shapes and values were drawn from: --seed
+//! schedule         the order in which the oracle ran: --order
+//! without[]        the checks that were left out
+//! passed, failed, unsupported, not_tried     numbers of instances
+//! seconds
+//! instances[]      instance, file, line, verdict, seed, cases (their number), executors[], assembled, seconds, problem
+//!                  failures[]   case, verdict, failure: its kind, with the values, and where an executor reported, the report
+//!                  decisions[], warnings[], allowed[]   in words
+//! ```
+//!
+//! A failure has a `kind`: "stopped" (executor, why, error in words, report), "differ", "order_dependent" (schedule, mismatch), "wrong",
+//! "no_tolerance", "outside", "incomplete". The report of the oracle is a [`Report`](runtime::interpreter::Report), documented
+//! [there](runtime::interpreter::report). `trace --json` prints case, seed, what the thread did
+//! ([`Trace`](runtime::interpreter::Trace)), and that report of the whole launch.
 
 mod bench;
 mod cache;
 mod cases;
 mod check;
 mod doctor;
+mod knobs;
 mod lines;
 mod list;
 mod listing;
@@ -47,7 +68,7 @@ use std::process::ExitCode;
 #[command(
     name = "kernels",
     version,
-    after_help = "Exit codes: 0 all is well; 1 a check or a compilation failed; 2 the command cannot do what it was asked."
+    after_help = "Exit codes: 0 all is well; 1 a check or a compilation failed, or could not be made; 2 the command cannot do what it was asked."
 )]
 struct Arguments {
     #[command(subcommand)]

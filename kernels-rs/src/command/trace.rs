@@ -1,6 +1,7 @@
 //! `kernels trace`.
 
 use super::cases::{self, Wanted};
+use super::knobs::Knobs;
 use super::name::Named;
 use super::{Error, Outcome, json};
 use clap::Args;
@@ -12,7 +13,7 @@ use std::io::Write;
 /// Follows one thread of an instance through a case, line by line: what variables are given, what is loaded and stored, which way
 /// branches go, and barriers
 ///
-/// It runs on the interpreter, as the kernel is written, under every check; what is found wrong comes behind.
+/// It runs on the interpreter, as the kernel is written, under every check that is not left out; what is found wrong comes behind.
 #[derive(Args)]
 pub(super) struct Trace {
     /// The instance as Rust names it: saxpy, 'matmul::<16>'. A kernel's name alone does if it has one instance
@@ -25,6 +26,8 @@ pub(super) struct Trace {
     thread: [u32; 3],
     #[command(flatten)]
     wanted: Wanted,
+    #[command(flatten)]
+    knobs: Knobs,
     /// Lines at most; what is left out is counted
     #[arg(long, default_value_t = 200)]
     lines: usize,
@@ -53,7 +56,7 @@ impl Trace {
         let thread = Thread { block: self.block, thread: self.thread, limit: self.lines };
         let mut refused = None;
         for case in &cases {
-            match testing::trace(artifact, &instance, case, thread) {
+            match testing::trace(artifact, &instance, case, thread, self.knobs.options()) {
                 Ok((outcome, trace)) => {
                     let report = &outcome.report;
                     if self.json {

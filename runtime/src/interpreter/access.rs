@@ -12,6 +12,8 @@ use super::findings::Description;
 use super::frame::{FULL, LANES, Register, Row, Word, lanes_of};
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::memory::Bytes;
+use super::report::Values;
+use crate::number::short;
 use kernel_dsl::compiler::Scalar;
 
 /// What an access does.
@@ -131,7 +133,10 @@ impl Machine<'_, '_> {
             self.report(Check::ReadOnlyWrite, site, warp.index, part.lanes, |machine, lane| {
                 let object = machine.object(part.target, part.offset[lane], access);
                 let name = &object.name;
-                Description::new(format!("a store to `{name}`, which the kernel only reads")).about(object)
+                let value = access.values.first();
+                let stores = value.map(|value| short(access.element, value.get(&warp.rows, lane)));
+                let values = Values { stores, ..Values::default() };
+                Description::new(format!("a store to `{name}`, which the kernel only reads")).about(object).with(values)
             });
         }
         may

@@ -2,7 +2,7 @@
 
 use super::check::{Allowance, Check, Severity};
 use super::code::Pc;
-use super::report::{Allowed, Finding, Object, Other, Place, Produced, Report, Thread};
+use super::report::{Allowed, Finding, Object, Other, Place, Produced, Report, Thread, Values};
 use super::schedule::Schedule;
 use super::{Options, Program};
 use kernel_dsl::compiler::ir::{Location, SourceLocation};
@@ -16,6 +16,8 @@ pub struct Description {
     pub message: String,
     /// The memory that it is about.
     pub object: Option<Object>,
+    /// The values that it is about.
+    pub values: Option<Values>,
     /// The other side: site, thread, and what it does there.
     pub other: Option<(Option<Pc>, Thread, &'static str)>,
     /// The operation that made the number.
@@ -25,12 +27,18 @@ pub struct Description {
 impl Description {
     /// A sentence alone.
     pub fn new(message: impl Into<String>) -> Description {
-        Description { message: message.into(), object: None, other: None, produced: None }
+        Description { message: message.into(), object: None, values: None, other: None, produced: None }
     }
 
     /// With the memory that it is about.
     pub fn about(mut self, object: Object) -> Description {
         self.object = Some(object);
+        self
+    }
+
+    /// With the values that it is about.
+    pub fn with(mut self, values: Values) -> Description {
+        self.values = Some(values);
         self
     }
 
@@ -59,6 +67,8 @@ enum Known {
 pub struct Findings<'p> {
     program: &'p Program,
     known: HashMap<(Check, Pc), Known>,
+    /// The same of a site together with that of the other side, where there are several.
+    pairs: HashMap<(Check, Pc, Pc), Known>,
     list: Vec<Finding>,
     allowed: Vec<Allowed>,
     /// By check and allowance, its place among those.
@@ -75,6 +85,7 @@ impl<'p> Findings<'p> {
         Findings {
             program,
             known: HashMap::new(),
+            pairs: HashMap::new(),
             list: Vec::new(),
             allowed: Vec::new(),
             allowances: HashMap::new(),
@@ -84,9 +95,14 @@ impl<'p> Findings<'p> {
         }
     }
 
-    /// Counts `hits` more of what is known already; whether it was.
-    pub fn count(&mut self, check: Check, site: Pc, hits: u32) -> bool {
-        let count = match self.known.get(&(check, site)) {
+    /// Counts `hits` more of what is known already, with the other side at `other` if that tells several apart; whether it was.
+    pub fn count(&mut self, check: Check, site: Pc, other: Option<Pc>, hits: u32) -> bool {
+        let of_site = self.known.get(&(check, site));
+        let known = match (of_site, other) {
+            (Some(Known::Allowed(_)), _) | (_, None) => of_site,
+            (_, Some(other)) => self.pairs.get(&(check, site, other)),
+        };
+        let count = match known {
             Some(Known::Found(i)) => &mut self.list[*i].count,
             Some(Known::Allowed(i)) => &mut self.allowed[*i].count,
             None => return false,
@@ -100,9 +116,9 @@ impl<'p> Findings<'p> {
         if self.truncated {
             return;
         }
-        let Description { message, object, other, produced } = description;
-        let sides = [Some(site), other.as_ref().and_then(|(site, ..)| *site)];
-        let allowance = sides.into_iter().flatten().find_map(|site| Some((site, self.allowance(check, site)?)));
+        let Description { message, object, values, other, produced } = description;
+        let partner = other.as_ref().and_then(|(site, ..)| *site);
+        let allowance = [Some(site), partner].into_iter().flatten().find_map(|s| Some((s, self.allowance(check, s)?)));
         if let Some((at, allowance)) = allowance {
             let next = self.allowed.len();
             let i = *self.allowances.entry((check, allowance)).or_insert(next);
@@ -112,13 +128,32 @@ impl<'p> Findings<'p> {
             }
             self.allowed[i].count += u64::from(hits);
             // What is allowed of the other side says nothing of this one with somebody else.
-            if at == site {
-                self.known.insert((check, site), Known::Allowed(i));
+            match partner {
+                Some(partner) if at != site => _ = self.pairs.insert((check, site, partner), Known::Allowed(i)),
+                _ => _ = self.known.insert((check, site), Known::Allowed(i)),
             }
             return;
         }
-        self.known.insert((check, site), Known::Found(self.list.len()));
+        let known = self.known.get(&(check, site)).copied();
+        let found = match known {
+            Some(Known::Found(i)) => i,
+            _ => self.list.len(),
+        };
+        self.known.insert((check, site), Known::Found(found));
+        if let Some(partner) = partner {
+            self.pairs.insert((check, site, partner), Known::Found(found));
+        }
         let other = other.map(|(site, thread, action)| Other { place: site.map(|s| self.place(s)), thread, action });
+        if let Some(finding) = self.list.get_mut(found) {
+            finding.count += u64::from(hits);
+            if let Some(other) = other {
+                let told = |told: &Other| told.place == other.place && told.action == other.action;
+                if !finding.other.iter().chain(&finding.others).any(told) {
+                    finding.others.push(other);
+                }
+            }
+            return;
+        }
         self.list.push(Finding {
             check,
             severity: check.severity(self.program.target),
@@ -126,8 +161,11 @@ impl<'p> Findings<'p> {
             place: self.place(site),
             thread,
             object,
+            values,
             other,
+            others: Vec::new(),
             produced,
+            ptx: Vec::new(),
             count: u64::from(hits),
         });
         // Warnings end no run: it might be taken for one without errors.

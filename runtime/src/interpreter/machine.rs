@@ -65,6 +65,14 @@ impl Setting {
     }
 }
 
+/// Hits of a check by lanes of a warp.
+pub struct Hits {
+    pub count: u32,
+    pub warp: u32,
+    /// The first of these lanes is described.
+    pub first: u32,
+}
+
 /// A launch under way.
 pub struct Machine<'p, 'm> {
     pub program: &'p Program,
@@ -406,14 +414,29 @@ impl<'p, 'm> Machine<'p, 'm> {
         mask: u32,
         describe: impl FnOnce(&Self, usize) -> Description,
     ) {
-        let hits = mask.count_ones();
-        if hits == 0 || self.options.without.contains(check) || self.findings.count(check, site, hits) {
+        if mask != 0 {
+            self.report_against(check, site, None, Hits { count: mask.count_ones(), warp, first: mask }, describe);
+        }
+    }
+
+    /// The same of a conflict with what is done at `other`: each such place is told.
+    #[cold]
+    pub fn report_against(
+        &mut self,
+        check: Check,
+        site: Pc,
+        other: Option<Pc>,
+        Hits { count, warp, first }: Hits,
+        describe: impl FnOnce(&Self, usize) -> Description,
+    ) {
+        let silent = self.options.without.contains(check) && !check.ends_launch();
+        if silent || self.findings.count(check, site, other, count) {
             return;
         }
-        let lane = lanes_of(mask).next().unwrap_or(0);
+        let lane = lanes_of(first).next().unwrap_or(0);
         let description = describe(self, lane);
         let thread = self.thread(warp, lane);
-        self.findings.add(check, site, hits, thread, description);
+        self.findings.add(check, site, count, thread, description);
         self.stopped |= self.findings.full();
     }
 }

@@ -80,13 +80,14 @@ mod watch;
 mod words;
 
 pub use crate::statistics::Statistics;
+pub use crate::vacant::Ranges;
 pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
 pub use memory::Bytes;
 pub use profile::Profile;
 pub use record::reported;
 pub use refused::{Mismatch, Refused, TooLarge, Unsupported};
-pub use report::{Finding, Report, Verdict};
-pub use schedule::Schedule;
+pub use report::{Finding, Report, Values, Verdict};
+pub use schedule::{Schedule, UnknownOrder};
 pub use trace::Trace;
 
 use code::{Access, Code, Inst, Origin, Pc, Place};
@@ -171,7 +172,8 @@ pub struct Options {
     pub limit: usize,
     /// In which order blocks and warps run.
     pub schedule: Schedule,
-    /// Checks that report nothing. What they forbid is skipped all the same.
+    /// Checks that report nothing. What they forbid is skipped all the same. Those that end a launch
+    /// ([`Check::ends_launch`]) report in any case.
     pub without: CheckSet,
     /// Threads that blocks run on at most; `None` is as many as the machine has cores. What is left and reported is the
     /// same, save by kernels whose blocks race, where races are not checked.
@@ -181,6 +183,8 @@ pub struct Options {
     pub fill: u8,
     /// Arguments, by index, whose memory holds nothing when the launch begins: loads of what no thread has stored are reported.
     pub uninitialised: Vec<usize>,
+    /// The same of these bytes of arguments, counted from the first.
+    pub vacant: Vec<(usize, Ranges)>,
     /// Bytes of shadow memory that [`Checks::All`] may take: 24 for each element that the launch touches of what it may write, and as
     /// many again where it makes atomic operations. A launch that takes more is refused, [`Refused::TooLarge`].
     pub shadow: usize,
@@ -227,6 +231,18 @@ impl Options {
         }
     }
 
+    /// Which of the bytes of an argument hold nothing.
+    fn vacant_of(&self, argument: usize, bytes: usize) -> Ranges {
+        if self.checks < Checks::All {
+            return Ranges::default();
+        }
+        let some = self.vacant.iter().find(|(index, _)| *index == argument);
+        match self.uninitialised.contains(&argument) {
+            true => Ranges::whole(bytes as u64),
+            false => some.map(|(_, ranges)| ranges.clone()).unwrap_or_default(),
+        }
+    }
+
     /// What a scalar holds that was never stored.
     fn filled(&self, ty: Scalar) -> u64 {
         u64::from_ne_bytes([self.fill; 8]) & ty.mask()
@@ -251,6 +267,8 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// What was found: errors and warnings, and notes if they are asked for.
     pub report: Report,
+    /// By argument, the bytes that held nothing and do so still.
+    pub vacant: Vec<(usize, Ranges)>,
 }
 
 impl Default for Options {
@@ -267,6 +285,7 @@ impl Default for Options {
             threads: None,
             fill: 0,
             uninitialised: Vec::new(),
+            vacant: Vec::new(),
             shadow: 4 << 30,
             cancellation: None,
             notes: false,
@@ -279,7 +298,7 @@ impl Outcome {
     pub fn result(self) -> Result<Outcome, Box<Report>> {
         match self.report.verdict() {
             Verdict::Pass => Ok(self),
-            Verdict::Fail => Err(Box::new(self.report)),
+            Verdict::Fail | Verdict::Unsupported => Err(Box::new(self.report)),
         }
     }
 }
@@ -383,7 +402,7 @@ impl Program {
                 let (name, index) = (parameter.name.clone(), parameter.argument);
                 let mut buffer = Buffer::new(name, index, element, mutable, bytes, granule, budget.clone());
                 buffer.duty = Duty {
-                    fresh: mutable && options.uninitialised.contains(&argument),
+                    vacant: options.vacant_of(argument, buffer.bytes.get().len()),
                     coverage: self.declared.outputs.iter().find(|o| o.index == index).map(|o| o.coverage),
                     shape: extents.iter().copied().zip(strides.iter().copied().chain([1])).collect(),
                 };
@@ -407,14 +426,15 @@ impl Program {
         let lossy = options.cancellation.filter(|_| options.checks == Checks::All);
         let alone = matches!(watch, Watch::Nobody) && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
-            return Ok((Outcome { statistics, report: Findings::new(self, &options).report() }, watch));
+            let report = Findings::new(self, &options).report();
+            return Ok((Outcome { statistics, report, vacant: vacant(&buffers) }, watch));
         }
         let again = stored == Stored::Finite || lossy.is_some() || self.wants_poison(&options);
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
         let mut machine = Machine::new(self, &setting, buffers, &options, watch);
         machine.stored = stored;
         machine.run(0..setting.blocks());
-        let Machine { statistics, findings, buffers, stored, undefined, stopped, watch, .. } = machine;
+        let Machine { statistics, findings, mut buffers, stored, undefined, stopped, watch, .. } = machine;
         if setting.budget.is_spent() {
             return Err(self.too_large(&buffers, &options).into());
         }
@@ -440,7 +460,10 @@ impl Program {
                 report.add(tracer.found());
             }
         }
-        Ok((Outcome { statistics, report }, watch))
+        for buffer in buffers.iter_mut().filter(|buffer| buffer.mutable) {
+            buffer.duty.vacant = buffer.shadow.unwritten_of(&buffer.duty.vacant);
+        }
+        Ok((Outcome { statistics, report, vacant: vacant(&buffers) }, watch))
     }
 
     /// Runs a launch once more, on copies of what its buffers held at first, for one who looks on.
@@ -540,6 +563,12 @@ impl Program {
         }
         granules
     }
+}
+
+/// By argument, the bytes of buffers that hold nothing.
+fn vacant(buffers: &[Buffer<'_>]) -> Vec<(usize, Ranges)> {
+    let some = buffers.iter().filter(|buffer| !buffer.duty.vacant.is_empty());
+    some.map(|buffer| (buffer.argument as usize, buffer.duty.vacant.clone())).collect()
 }
 
 /// Whether floats are stored to buffers.

@@ -7,15 +7,18 @@ use super::code::{Access, Pc, Place};
 use super::describe::Target;
 use super::findings::Description;
 use super::frame::{LANES, lanes_of};
-use super::machine::{Machine, Warp};
+use super::machine::{Hits, Machine, Warp};
+use super::provenance::word;
+use super::report::Values;
 use super::shadow::{By, Clock, Conflict, Life, Shadow, Stamp};
+use crate::number::short;
 
 impl Machine<'_, '_> {
     /// Holds an access against shadow memory; a load of what was not stored is taken out.
     pub fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
         let in_shared = part.target == Target::Shared;
         if let Target::Buffer(b) = part.target
-            && self.buffers[b].duty.looks()
+            && self.buffers[b].duty.looks(action)
         {
             self.on_duty(action, site, warp, access, part, b);
         }
@@ -35,34 +38,17 @@ impl Machine<'_, '_> {
             (Place::Shared { array, .. }, _) => warp.lives[self.program.code.lifetimes[*array as usize] as usize],
             _ => Life::default(),
         };
+        let certain = shadow.tells_values(access.element.bytes());
         let seen = match action {
             Action::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
             Action::Store | Action::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
             Action::Atomic => touch_atomic(shadow, clock, stamp, life, access, part),
         };
         let apart = if in_shared { Check::SharedRace } else { Check::GlobalRace };
-        for (check, Races { lanes, first }) in [(apart, seen.apart), (Check::WarpRace, seen.within_warp)] {
-            let Some(conflict) = first else { continue };
-            self.report(check, site, warp.index, lanes, |machine, lane| {
-                let object = machine.object(part.target, part.offset[lane], access);
-                let thread = machine.thread_at(conflict.stamp.epoch(), conflict.stamp.thread());
-                let verb = match action {
-                    Action::Load => "loads",
-                    Action::Store => "stores",
-                    Action::Atomic => "changes, atomically,",
-                    Action::Poison => "begins a copy to",
-                };
-                let other = match conflict.by {
-                    By::Load => "loads it",
-                    By::Store => "stores it",
-                    By::Atomic => "changes it atomically",
-                };
-                let (name, element) = (&object.name, object.element.unwrap_or(0));
-                let message = format!(
-                    "a race: this {verb} element {element} of `{name}`, another thread {other}, and nothing orders them"
-                );
-                Description::new(message).about(object).against(Some(conflict.stamp.site()), thread, other)
-            });
+        for (check, races) in [(apart, seen.apart), (Check::WarpRace, seen.within_warp)] {
+            for race in races.all {
+                self.race(action, check, site, warp, access, part, &race, certain);
+            }
         }
         if in_shared && matches!(action, Action::Load | Action::Atomic) && seen.uninitialised != 0 {
             self.report(Check::UninitialisedShared, site, warp.index, seen.uninitialised, |machine, lane| {
@@ -70,10 +56,79 @@ impl Machine<'_, '_> {
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
                 let message =
                     format!("element {element} of `{name}` is loaded, and no thread of the block has stored it");
-                Description::new(message).about(object)
+                Description::new(message).about(object).with(machine.filled(action, access))
             });
             // Such a load gives `Options::fill`, not what an earlier block left there.
             part.lanes &= !seen.uninitialised;
+        }
+    }
+
+    /// Reports an access that races, and where with.
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn race(
+        &mut self,
+        action: Action,
+        check: Check,
+        site: Pc,
+        warp: &Warp,
+        access: &Access,
+        part: &Part,
+        race: &Race,
+        certain: bool,
+    ) {
+        let Conflict { stamp, by, latest } = race.with;
+        let hits = Hits { count: race.lanes.count_ones(), warp: warp.index, first: 1 << race.lane };
+        self.report_against(check, site, Some(stamp.site()), hits, |machine, lane| {
+            let offset = part.offset[lane] + u64::from(race.scalar * access.element.bytes());
+            let object = machine.object(part.target, offset, access);
+            let thread = machine.thread_at(stamp.epoch(), stamp.thread());
+            let verb = match action {
+                Action::Load => "loads",
+                Action::Store => "stores",
+                Action::Atomic => "changes, atomically,",
+                Action::Poison => "begins a copy to",
+            };
+            let other = match by {
+                By::Load => "loads it",
+                By::Store => "stores it",
+                By::Atomic => "changes it atomically",
+            };
+            let (name, element) = (&object.name, object.element.unwrap_or(0));
+            let message = format!(
+                "a race: this {verb} element {element} of `{name}`, another thread {other}, and nothing orders them"
+            );
+            // The bytes go after this: memory holds what was there before.
+            let held = Some(short(access.element, word(machine.contents(part.target), offset, access.element)));
+            // What a copy brings is in no register.
+            let register = access.values.get(race.scalar as usize);
+            let value = register.map(|value| short(access.element, value.get(&warp.rows, lane)));
+            let mut values = Values::default();
+            match (by, certain && latest) {
+                (By::Store, true) => values.other_stored = held.clone(),
+                (By::Load, true) => values.other_loaded = held.clone(),
+                _ => {}
+            }
+            match action {
+                Action::Load => values.loads = held,
+                Action::Store | Action::Atomic | Action::Poison if !(certain && latest) => values.held = held,
+                _ => {}
+            }
+            match action {
+                Action::Store => values.stores = value,
+                Action::Atomic => values.operand = value,
+                Action::Load | Action::Poison => {}
+            }
+            Description::new(message).about(object).with(values).against(Some(stamp.site()), thread, other)
+        });
+    }
+
+    /// What an access finds where nothing was stored.
+    pub fn filled(&self, action: Action, access: &Access) -> Values {
+        let filled = Some(short(access.element, self.options.filled(access.element)));
+        match action {
+            Action::Load => Values { loads: filled, ..Values::default() },
+            _ => Values { held: filled, ..Values::default() },
         }
     }
 
@@ -108,7 +163,8 @@ impl Machine<'_, '_> {
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
                 let message =
                     format!("lanes of one warp store the same value to element {element} of `{name}` at once");
-                Description::new(message).about(object)
+                let stores = access.values.first().map(|value| short(access.element, value.get(&warp.rows, lane)));
+                Description::new(message).about(object).with(Values { stores, ..Values::default() })
             });
         }
         if let Some((first, second)) = sides {
@@ -118,7 +174,9 @@ impl Machine<'_, '_> {
                 let message =
                     format!("lanes of one warp store different values to element {element} of `{name}` at once");
                 let other = machine.thread(warp.index, first.1);
-                Description::new(message).about(object).against(Some(site), other, "stores another value")
+                let [stores, other_stored] = [second, first].map(|(.., bits)| Some(short(access.element, bits)));
+                let values = Values { stores, other_stored, ..Values::default() };
+                Description::new(message).about(object).with(values).against(Some(site), other, "stores another value")
             };
             self.report(Check::StoreConflict, site, warp.index, bad, description);
         }
@@ -135,20 +193,42 @@ struct Seen {
     uninitialised: u32,
 }
 
-/// Lanes of an access that race.
-#[derive(Clone, Copy, Default)]
+/// The races of an access, by what they are with.
+#[derive(Default)]
 struct Races {
+    /// Lanes that race.
     lanes: u32,
-    /// The other side of the first of them.
-    first: Option<Conflict>,
+    all: Vec<Race>,
+}
+
+/// A race of an access with what is done at one place.
+struct Race {
+    with: Conflict,
+    /// Lanes that race with nothing that came before.
+    lanes: u32,
+    /// The first lane that races with it, and which of its scalars.
+    lane: usize,
+    scalar: u32,
 }
 
 impl Seen {
-    fn conflict(&mut self, clock: Clock<'_>, now: Stamp, conflict: Option<Conflict>) {
-        let Some(found) = conflict else { return };
-        let races = if clock.within_warp(found.stamp, now) { &mut self.within_warp } else { &mut self.apart };
-        races.lanes |= 1 << (now.thread() % 32);
-        races.first = races.first.or(conflict);
+    #[inline(always)]
+    fn conflict(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, conflict: Option<Conflict>) {
+        if let Some(found) = conflict {
+            self.found(clock, now, scalar, found);
+        }
+    }
+
+    #[cold]
+    fn found(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, with: Conflict) {
+        let races = if clock.within_warp(with.stamp, now) { &mut self.within_warp } else { &mut self.apart };
+        let lane = now.thread() % 32;
+        let new = 1 << lane & !races.lanes;
+        races.lanes |= new;
+        match races.all.iter_mut().find(|race| (race.with.stamp.site(), race.with.by) == (with.stamp.site(), with.by)) {
+            Some(race) => race.lanes |= new,
+            None => races.all.push(Race { with, lanes: new, lane: lane as usize, scalar }),
+        }
     }
 }
 
@@ -161,7 +241,7 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
             if !cell.initialised(clock) {
                 seen.uninitialised |= 1 << lane;
             }
-            seen.conflict(clock, now, cell.store_would(clock, now));
+            seen.conflict(clock, now, 0, cell.store_would(clock, now));
         }
         if !shadow.lives(part.offset[lane], access.element.bytes(), life) {
             seen.uninitialised |= 1 << lane;
@@ -189,15 +269,24 @@ fn touch_all<const STORE: bool>(
         } else if !shadow.lives(part.offset[lane], access.bytes(), life) {
             seen.uninitialised |= 1 << lane;
         }
-        for i in 0..u64::from(access.count) {
-            for cell in shadow.cells(part.offset[lane] + i * u64::from(size), size) {
+        for i in 0..access.count {
+            let offset = part.offset[lane] + u64::from(i * size);
+            for cell in shadow.cells(offset, size) {
                 if !STORE && !cell.initialised(clock) {
                     seen.uninitialised |= 1 << lane;
                 }
-                seen.conflict(clock, now, if STORE { cell.store(clock, now) } else { cell.load(clock, now) });
+                let conflict = if STORE { cell.store(clock, now) } else { cell.load(clock, now) };
+                seen.conflict(clock, now, i, conflict);
+                if let (true, Some(found)) = (STORE, conflict) {
+                    // What another kind of race says beside this one is mended with it.
+                    let alike =
+                        |with: &Conflict| clock.within_warp(with.stamp, now) == clock.within_warp(found.stamp, now);
+                    let further = cell.further_loads(clock, now, found).filter(alike);
+                    further.for_each(|with| seen.found(clock, now, i, with));
+                }
             }
-            let conflict = shadow.atomic(part.offset[lane] + i * u64::from(size), size, clock, now);
-            seen.conflict(clock, now, conflict);
+            let conflict = shadow.atomic(offset, size, clock, now);
+            seen.conflict(clock, now, i, conflict);
         }
     }
     seen

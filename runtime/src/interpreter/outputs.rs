@@ -7,16 +7,19 @@ use super::check::{Check, Coverage};
 use super::code::{Access, Pc};
 use super::findings::Description;
 use super::frame::lanes_of;
-use super::machine::{Machine, Warp};
+use super::machine::{Hits, Machine, Warp};
 use super::memory::Buffer;
-use super::report::{Object, Space, Thread};
+use super::provenance::word;
+use super::report::{Object, Space, Thread, Values};
 use super::shadow::{Clock, Stamp};
+use crate::number::short;
+use crate::vacant::Ranges;
 
 /// What is known of a buffer beside its bytes.
 #[derive(Clone, Default, Debug)]
 pub struct Duty {
-    /// It holds nothing when the launch begins.
-    pub fresh: bool,
+    /// Bytes that hold nothing when the launch begins.
+    pub vacant: Ranges,
     /// How much of it the kernel writes.
     pub coverage: Option<Coverage>,
     /// Extent and stride of each dimension, in elements.
@@ -24,14 +27,13 @@ pub struct Duty {
 }
 
 impl Duty {
-    /// Whether there is one.
-    pub fn is_owed(&self) -> bool {
-        self.fresh || self.coverage.is_some()
-    }
-
-    /// Whether accesses are held against it.
-    pub fn looks(&self) -> bool {
-        self.fresh || self.coverage == Some(Coverage::Once)
+    /// Whether accesses of that kind are held against it.
+    pub fn looks(&self, action: Action) -> bool {
+        match action {
+            Action::Load | Action::Atomic => !self.vacant.is_empty(),
+            Action::Store => self.coverage == Some(Coverage::Once),
+            Action::Poison => false,
+        }
     }
 }
 
@@ -44,8 +46,12 @@ impl Machine<'_, '_> {
         let size = access.bytes();
         let buffer = &mut self.buffers[b];
         match action {
-            Action::Load | Action::Atomic if buffer.duty.fresh => {
-                let nothing = |l: &usize| !buffer.shadow.stored(part.offset[*l], size);
+            Action::Load | Action::Atomic => {
+                let Buffer { duty, shadow, mutable, .. } = buffer;
+                let nothing = |l: &usize| {
+                    let at = part.offset[*l];
+                    duty.vacant.any(at..at + u64::from(size)) && !(*mutable && shadow.stored_of(at, size, &duty.vacant))
+                };
                 let missing = lanes_of(part.lanes).filter(nothing).fold(0, |m, l| m | 1 << l);
                 self.report(Check::UninitialisedBuffer, site, warp.index, missing, |machine, lane| {
                     let object = machine.object(part.target, part.offset[lane], access);
@@ -54,15 +60,17 @@ impl Machine<'_, '_> {
                     let message = format!(
                         "element {element} of `{name}` is {what}, and neither the host nor a thread has stored it"
                     );
-                    Description::new(message).about(object)
+                    let values =
+                        if action == Action::Load { machine.filled(action, access) } else { Values::default() };
+                    Description::new(message).about(object).with(values)
                 });
                 if action == Action::Load {
                     part.lanes &= !missing;
                 }
             }
-            Action::Store if buffer.duty.coverage == Some(Coverage::Once) => {
+            Action::Store => {
                 let mut first: Option<Stamp> = None;
-                let mut again = 0;
+                let mut again = 0u32;
                 let mut seen: Vec<(u64, u32)> = Vec::new();
                 for lane in lanes_of(part.lanes) {
                     let (at, now) = (part.offset[lane], stamp.thread_plus(lane as u32));
@@ -78,17 +86,25 @@ impl Machine<'_, '_> {
                     seen.push((at, lane as u32));
                 }
                 let Some(before) = first else { return };
-                self.report(Check::WrittenTwice, site, warp.index, again, |machine, lane| {
+                let hits = Hits { count: again.count_ones(), warp: warp.index, first: again };
+                self.report_against(Check::WrittenTwice, site, Some(before.site()), hits, |machine, lane| {
                     let object = machine.object(part.target, part.offset[lane], access);
                     let (name, element) = (&object.name, object.element.unwrap_or(0));
                     let message = format!(
                         "element {element} of `{name}` is stored by two threads, and the kernel declares to write it once"
                     );
                     let other = machine.thread_at(before.epoch(), before.thread());
-                    Description::new(message).about(object).against(Some(before.site()), other, "stores it before")
+                    let value = access.values.first();
+                    let stores = value.map(|value| short(access.element, value.get(&warp.rows, lane)));
+                    // Of lanes that store at once, none has yet.
+                    let memory = machine.contents(part.target);
+                    let held = short(access.element, word(memory, part.offset[lane], access.element));
+                    let held = (before.epoch() != stamp.epoch() || before.site() != site).then_some(held);
+                    let values = Values { stores, held, ..Values::default() };
+                    Description::new(message).about(object).with(values).against(Some(before.site()), other, "stores it before")
                 });
             }
-            _ => {}
+            Action::Poison => {}
         }
     }
 
@@ -135,7 +151,7 @@ impl Machine<'_, '_> {
             let nobody = Thread { block: [0; 3], thread: [0; 3], warp: 0, lane: 0 };
             let (site, thread) = stamp.map_or((Pc::MAX, nobody), |s| (s.site(), self.thread_at(s.epoch(), s.thread())));
             if !self.options.without.contains(Check::UnwrittenOutput)
-                && !self.findings.count(Check::UnwrittenOutput, site, count as u32)
+                && !self.findings.count(Check::UnwrittenOutput, site, None, count as u32)
             {
                 let description = Description::new(message).about(object);
                 self.findings.add(Check::UnwrittenOutput, site, count as u32, thread, description);

@@ -55,6 +55,9 @@ pub fn run(
     for (i, buffer) in buffers.iter_mut().enumerate() {
         if let Some(bytes) = buffer.written() {
             merge(bytes, i, &copies);
+            for part in &parts {
+                buffer.duty.vacant = part.shadows[i].unwritten_of(&buffer.duty.vacant);
+            }
         }
     }
     Some(statistics)
@@ -64,9 +67,9 @@ pub fn run(
 fn threads(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options: &Options) -> Option<usize> {
     let code = &program.code;
     // An order of blocks and clocks is something that a kernel may see by these alone; a record keeps what came first; and
-    // what all of a launch owes to a buffer, no part of it does.
+    // what all of a launch owes to a buffer, no part of it does. What a block loads where only another has stored, it finds to hold nothing.
     let alone = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_));
-    let owed = buffers.iter().any(|buffer| buffer.duty.is_owed());
+    let owed = buffers.iter().any(|buffer| buffer.duty.coverage.is_some());
     if owed || code.insts.iter().any(alone) {
         return None;
     }

@@ -118,7 +118,7 @@ impl<'p> Poison<'p> {
         let check = Check::UndefinedValue;
         if lanes == 0
             || machine.options.without.contains(check)
-            || self.findings.count(check, at.site, lanes.count_ones())
+            || self.findings.count(check, at.site, None, lanes.count_ones())
         {
             return;
         }

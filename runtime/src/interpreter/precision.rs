@@ -182,7 +182,7 @@ impl<'p> Precision<'p> {
     ) {
         let Some(event) = self.events.get(twin.event.wrapping_sub(1) as usize) else { return };
         let (check, site, thread) = (Check::Cancellation, event.site, event.thread);
-        if machine.options.without.contains(check) || self.findings.count(check, site, 1) {
+        if machine.options.without.contains(check) || self.findings.count(check, site, None, 1) {
             return;
         }
         let object = machine.object(part.target, part.offset[lane], access);

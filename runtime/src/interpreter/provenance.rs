@@ -511,7 +511,7 @@ impl<'p> Tracer<'p> {
         let Some(event) = self.events.get(id as usize - 1) else { return };
         let Target::Buffer(_) = part.target else { return };
         let (check, site) = (event.check, event.site);
-        if machine.options.without.contains(check) || self.findings.count(check, site, 1) {
+        if machine.options.without.contains(check) || self.findings.count(check, site, None, 1) {
             return;
         }
         let object = machine.object(part.target, part.offset[lane], access);

@@ -61,8 +61,11 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
         place: place(&kernel.instance, &kernel.sources, &kernel.locations, Some(*location)),
         thread: Thread { block, thread, warp: linear / 32, lane: linear % 32 },
         object,
+        values: None,
         other: None,
+        others: Vec::new(),
         produced: None,
+        ptx: Vec::new(),
         count: 1,
     };
     let (kernel, sources) = (kernel.instance.clone(), kernel.sources.clone());

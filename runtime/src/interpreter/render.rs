@@ -1,7 +1,7 @@
 //! A report as text, in the form in which rustc shows an error: title, the line with a caret, notes, help.
 
 use super::check::Severity;
-use super::report::{Allowed, Finding, Other, Place, Report, Thread};
+use super::report::{Allowed, Finding, Other, Place, PtxLine, Report, Thread};
 use super::schedule::Schedule;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use kernel_dsl::compiler::source::Source;
@@ -29,7 +29,8 @@ impl fmt::Display for Report {
             write!(f, "allowed: {check} at {}:{}, {times}: {reason}", place.file, place.line)?;
         }
         if self.schedule != Schedule::InOrder {
-            write!(f, "\n\nnote: blocks and warps ran {}", self.schedule)?;
+            let Report { schedule, .. } = self;
+            write!(f, "\n\nnote: blocks and warps ran {schedule}; `--order {}` brings it back", schedule.word())?;
         }
         if self.truncated {
             write!(f, "\n\nnote: the run of `{}` was stopped here: it had found as much as it may", self.kernel)?;
@@ -66,6 +67,15 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
         }
         _ => {}
     }
+    if let Some(values) = &finding.values {
+        elements.push(Level::NOTE.message(values.to_string()).into());
+    }
+    if !finding.others.is_empty() {
+        elements.push(Level::NOTE.message(format!("and with {}", others(&finding.others))).into());
+    }
+    if !finding.ptx.is_empty() {
+        elements.push(Level::NOTE.message(ptx(&finding.ptx)).into());
+    }
     if finding.count > 1 {
         elements.push(Level::NOTE.message(format!("this happened {} times here", finding.count)).into());
     }
@@ -77,6 +87,29 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
         title.elements(snippet(caller, vec![(caller, AnnotationKind::Primary, String::new())], sources))
     });
     std::iter::once(title.elements(elements)).chain(calls).collect()
+}
+
+/// Lines of PTX that are told; of loops that are unrolled there are many.
+const PTX_LINES: usize = 3;
+
+/// Where in the PTX.
+fn ptx(lines: &[PtxLine]) -> String {
+    let told = lines.iter().take(PTX_LINES).map(|PtxLine { line, text }| format!("line {line}: {text}"));
+    let more = lines.len().saturating_sub(PTX_LINES);
+    let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("in the PTX, {}{rest}", told.collect::<Vec<_>>().join("; "))
+}
+
+/// Further places, with what was done there.
+fn others(others: &[Other]) -> String {
+    let other = |other: &Other| match &other.place {
+        Some(Place { function, file, line, .. }) => {
+            let at = if file.is_empty() { function } else { file };
+            format!("{at}:{line}: {other}")
+        }
+        None => other.to_string(),
+    };
+    others.iter().map(other).collect::<Vec<_>>().join("; and with ")
 }
 
 /// The lines of one function with marks; only the position where its text is not known.

@@ -1,6 +1,7 @@
 //! The common load from a buffer made fast: a word to each lane, those of each half of the warp in a row, with nothing
 //! wrong. What is not that is declined, and goes the way of all others.
 
+use super::access::Action;
 use super::code::{Access, Dim, Origin, Place};
 use super::frame::{FULL, LANES, Row, Word};
 use super::lanes::versions;
@@ -73,8 +74,10 @@ impl Machine<'_, '_> {
         let Some(Some(buffer)) = self.setting.by_argument.get(*argument as usize) else { return false };
         let buffer = &self.buffers[*buffer];
         let address = u64::lanes(&warp.rows, *base as usize)[0];
-        // Shadow memory keeps loads of what may be written.
-        if TIER >= ALL && buffer.mutable || TIER >= ACCESSES && !address.is_multiple_of(4) {
+        // Shadow memory keeps loads of what may be written; what holds nothing is no matter of a row.
+        if TIER >= ALL && (buffer.mutable || buffer.duty.looks(Action::Load))
+            || TIER >= ACCESSES && !address.is_multiple_of(4)
+        {
             return false;
         }
         let flat = Flat { start: address.wrapping_sub(buffer.base), dims };

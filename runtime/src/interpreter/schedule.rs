@@ -4,12 +4,14 @@
 //! order on a device. A kernel whose result depends on it gives what it gives by chance: run it in two orders, and compare.
 
 use super::frame::{LANES, lanes_of};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
+use std::str::FromStr;
 
 /// An order of blocks, of the warps of each, and of lanes in one atomic operation.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+///
+/// It is read from, and serialised as, a word that brings it back: `in-order`, `reversed`, `seeded:7`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Schedule {
     /// By ascending index, x fastest.
     #[default]
@@ -20,7 +22,20 @@ pub enum Schedule {
     Seeded(u64),
 }
 
+/// A word that is no order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownOrder(String);
+
 impl Schedule {
+    /// The word that it is read from.
+    pub fn word(self) -> String {
+        match self {
+            Schedule::InOrder => "in-order".to_string(),
+            Schedule::Reversed => "reversed".to_string(),
+            Schedule::Seeded(seed) => format!("seeded:{seed}"),
+        }
+    }
+
     /// The `n`th of `count` blocks to run.
     pub(super) fn block(self, n: u64, count: u64) -> u64 {
         match self {
@@ -76,6 +91,38 @@ impl fmt::Display for Schedule {
     }
 }
 
+impl FromStr for Schedule {
+    type Err = UnknownOrder;
+
+    fn from_str(word: &str) -> Result<Schedule, UnknownOrder> {
+        let seed = word.strip_prefix("seeded:").and_then(|seed| seed.parse().ok());
+        match (word, seed) {
+            ("in-order", _) => Ok(Schedule::InOrder),
+            ("reversed", _) => Ok(Schedule::Reversed),
+            (_, Some(seed)) => Ok(Schedule::Seeded(seed)),
+            _ => Err(UnknownOrder(word.to_string())),
+        }
+    }
+}
+
+impl Serialize for Schedule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.word())
+    }
+}
+
+impl fmt::Display for UnknownOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "there is no order `{}`; there are in-order, reversed, and seeded:N with a number, such as seeded:7",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for UnknownOrder {}
+
 /// Fisher and Yates's.
 fn shuffle(all: &mut [usize], mut state: u64) {
     for i in (1..all.len()).rev() {
@@ -99,6 +146,17 @@ fn gcd(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_brings_an_order_back() {
+        for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(0), Schedule::Seeded(u64::MAX)] {
+            let word = serde_json::to_value(schedule).unwrap();
+            assert_eq!(word.as_str().unwrap().parse(), Ok(schedule));
+        }
+        for wrong in ["", "seeded", "seeded:", "seeded:-1", "Reversed", "7"] {
+            assert!(wrong.parse::<Schedule>().is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn every_block_warp_and_lane_has_its_turn_once() {

@@ -16,6 +16,7 @@
 //! has a [`Budget`] of pages, by [`Options::shadow`](super::Options::shadow): one that asks for more ends.
 
 use super::order::Past;
+use crate::vacant::Ranges;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
@@ -137,6 +138,8 @@ pub struct Conflict {
     pub stamp: Stamp,
     /// What it was.
     pub by: By,
+    /// Whether no store has been made since.
+    pub latest: bool,
 }
 
 /// What an access did.
@@ -168,7 +171,7 @@ impl Cell {
     #[inline(always)]
     pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         self.note_load(clock, now);
-        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store })
+        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store, latest: true })
     }
 
     /// Whether a load now would neither race nor read what nobody stored; notes it in any case. `also` is another lane's in the
@@ -233,10 +236,17 @@ impl Cell {
     /// The access that a store now would race with.
     pub fn store_would(&self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         if clock.unordered(self.store, now) {
-            return Some(Conflict { stamp: self.store, by: By::Store });
+            return Some(Conflict { stamp: self.store, by: By::Store, latest: true });
         }
         let load = self.loads.into_iter().find(|l| clock.unordered(*l, now))?;
-        Some(Conflict { stamp: load, by: By::Load })
+        Some(Conflict { stamp: load, by: By::Load, latest: self.store.epoch() < load.epoch() })
+    }
+
+    /// The loads that a store now races with, beside the access `found`.
+    #[cold]
+    pub fn further_loads(&self, clock: Clock<'_>, now: Stamp, found: Conflict) -> impl Iterator<Item = Conflict> {
+        let further = self.loads.into_iter().filter(move |load| *load != found.stamp && clock.unordered(*load, now));
+        further.map(|stamp| Conflict { stamp, by: By::Load, latest: false })
     }
 }
 
@@ -311,6 +321,12 @@ impl Shadow {
         pages.into_iter().any(|(a, b)| a.iter().zip(b).any(|(a, b)| a.conflicts(b)))
     }
 
+    /// Whether memory holds what the last store noted there has stored, of elements of `size` bytes: there are no atomic operations,
+    /// no store is noted before it is made, and each element has a cell.
+    pub fn tells_values(&self, size: u32) -> bool {
+        self.atomics.is_none() && self.lives.is_none() && 1 << self.granule == size
+    }
+
     /// Nothing touched yet of as many bytes.
     pub fn anew(&self) -> Shadow {
         let (pages, budget) = (vec![None; self.pages.len()], self.budget.clone());
@@ -351,12 +367,19 @@ impl Shadow {
     pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let mut cells = self.atomics.as_mut()?.cells(offset, size);
         let conflict = cells.find_map(|cell| cell.store_would(clock, now))?;
-        Some(Conflict { by: By::Atomic, ..conflict })
+        Some(Conflict { by: By::Atomic, latest: false, ..conflict })
     }
 
-    /// Whether all of `size` bytes at `offset` were ever stored.
-    pub fn stored(&mut self, offset: u64, size: u32) -> bool {
-        self.cells(offset, size).all(|cell| cell.store != Stamp::default())
+    /// Whether all of `size` bytes at `offset` that are among `vacant` were ever stored.
+    pub fn stored_of(&self, offset: u64, size: u32, vacant: &Ranges) -> bool {
+        let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
+        let of = |cell: u64| cell << self.granule..(cell + 1) << self.granule;
+        (first..=last).all(|cell| !vacant.any(of(cell)) || self.last_store(cell << self.granule).is_some())
+    }
+
+    /// What of `vacant` was neither stored nor changed atomically.
+    pub fn unwritten_of(&self, vacant: &Ranges) -> Ranges {
+        vacant.kept(1 << self.granule, |at| !self.written(at, 1))
     }
 
     /// The store of another thread to these bytes, if something orders it before `now`.

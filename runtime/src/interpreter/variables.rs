@@ -1,24 +1,28 @@
 //! Variables of a thread: elements of register arrays by an index, and what has not been written.
 
 use super::check::Check;
-use super::code::Pc;
+use super::code::{Local, Pc};
 use super::findings::Description;
 use super::frame::{Register, Word, lanes_of};
 use super::machine::{ACCESSES, Machine, Warp};
-use super::report::{Object, Space};
+use super::report::{Object, Space, Values};
+use crate::number::short;
 
 impl Machine<'_, '_> {
     #[cold]
-    pub fn unwritten(&mut self, site: Pc, warp: u32, mask: u32, name: &str, len: u32, index: impl Fn(usize) -> u32) {
-        self.report(Check::UninitialisedLocal, site, warp, mask, |_, lane| {
+    pub fn unwritten(&mut self, site: Pc, warp: u32, mask: u32, local: &Local, index: impl Fn(usize) -> u32) {
+        let Local { name, len, .. } = local;
+        self.report(Check::UninitialisedLocal, site, warp, mask, |machine, lane| {
             let index = index(lane);
-            let scalar = len == 1;
+            let scalar = *len == 1;
             let what = if scalar { format!("`{name}`") } else { format!("element {index} of `{name}`") };
-            Description::new(format!("{what} is read before the thread has written it")).about(Object {
-                name: name.to_string(),
+            let loads = local.ty.map(|ty| short(ty, machine.options.filled(ty)));
+            let description = Description::new(format!("{what} is read before the thread has written it"));
+            description.with(Values { loads, ..Values::default() }).about(Object {
+                name: name.clone(),
                 space: Space::Local,
                 index: if scalar { vec![] } else { vec![index.into()] },
-                extents: vec![len.into()],
+                extents: vec![(*len).into()],
                 element: Some(index.into()),
             })
         });
@@ -70,7 +74,7 @@ impl Machine<'_, '_> {
             to.set(&mut warp.rows, lane, bits);
         }
         if missing != 0 {
-            self.unwritten(site, warp.index, missing, &local.name, local.len, |lane| indices[lane]);
+            self.unwritten(site, warp.index, missing, local, |lane| indices[lane]);
         }
     }
 

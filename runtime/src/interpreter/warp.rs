@@ -165,7 +165,7 @@ impl Machine<'_, '_> {
                     if TIER >= ACCESSES {
                         let missing = mask & !warp.written[local.element as usize];
                         if missing != 0 {
-                            self.unwritten(site, warp.index, missing, &local.name, local.len, |_| 0);
+                            self.unwritten(site, warp.index, missing, local, |_| 0);
                             let fill = self.options.filled(local.scalar());
                             for lane in lanes_of(missing) {
                                 to.set(&mut warp.rows, lane, fill);

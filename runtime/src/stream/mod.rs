@@ -71,7 +71,7 @@ impl Device {
     /// A new stream.
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.backend() {
-            Backend::Cpu(_) => Queue::Cpu,
+            Backend::Cpu(cpu) => Queue::Cpu(cpu.vacant().clone()),
             Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.take_lane()?),
         };
         Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording: Recording::default() })
@@ -184,7 +184,7 @@ impl Stream {
     /// Where the driver refuses to wait.
     pub fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<()> {
         match &self.queue {
-            Queue::Cpu => Ok(()),
+            Queue::Cpu(_) => Ok(()),
             Queue::Cuda(cuda, lane) => cuda.note(lane, &view.used()),
         }
     }
@@ -222,7 +222,7 @@ impl Stream {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         match &self.queue {
-            Queue::Cpu => {
+            Queue::Cpu(_) => {
                 // SAFETY: by the caller's promise.
                 let run = || unsafe { self.device.run(form, kernel, constants, block, arguments) };
                 let work = || self.device.work(kernel, constants, block, arguments);
@@ -299,7 +299,7 @@ impl fmt::Debug for Stream {
 impl Queue {
     fn lane(&self) -> Option<&Arc<Lane>> {
         match self {
-            Queue::Cpu => None,
+            Queue::Cpu(_) => None,
             Queue::Cuda(_, lane) => Some(lane),
         }
     }

@@ -4,12 +4,13 @@ use super::Used;
 use crate::Result;
 use crate::cpu;
 use crate::cuda::{Cuda, Lane};
+use crate::vacant::Vacant;
 use std::sync::Arc;
 
-/// Operations run in the order in which they come here. Memory of no bytes has address 0 and is never touched.
+/// Operations run in the order in which they come here. The CPU keeps what of its memory holds nothing yet. Memory of no bytes has address 0 and is never touched.
 #[derive(Clone)]
 pub(crate) enum Queue {
-    Cpu,
+    Cpu(Arc<Vacant>),
     Cuda(Arc<Cuda>, Arc<Lane>),
 }
 
@@ -23,7 +24,8 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu => {
+                Queue::Cpu(vacant) => {
+                    vacant.stored(address, bytes);
                     cpu::fill(address, bytes, value);
                     Ok(())
                 }
@@ -42,7 +44,8 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu => {
+                Queue::Cpu(vacant) => {
+                    vacant.stored(address, bytes);
                     cpu::copy(from.expose_provenance() as u64, address, bytes);
                     Ok(())
                 }
@@ -61,7 +64,7 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu => {
+                Queue::Cpu(_) => {
                     cpu::copy(address, to.expose_provenance() as u64, bytes);
                     Ok(())
                 }
@@ -80,7 +83,8 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu => {
+                Queue::Cpu(vacant) => {
+                    vacant.settle(to, bytes, &vacant.of(from, bytes));
                     cpu::copy(from, to, bytes);
                     Ok(())
                 }
@@ -105,14 +109,14 @@ impl Queue {
                 // SAFETY: by the caller's promise.
                 unsafe { cuda.copy_from(lane, used, to, from, bytes) }
             }
-            Queue::Cuda(..) | Queue::Cpu => Ok(()),
+            Queue::Cuda(..) | Queue::Cpu(_) => Ok(()),
         }
     }
 
     /// Waits until all that was submitted is over; the error is what was found meanwhile, the oldest first.
     pub fn wait(&self) -> Result<()> {
         match self {
-            Queue::Cpu => Ok(()),
+            Queue::Cpu(_) => Ok(()),
             Queue::Cuda(cuda, lane) => cuda.wait(lane),
         }
     }

@@ -1,27 +1,30 @@
 //! Runs the cases of a subject on all executors and compares what they leave.
 
 use super::compare::{differ, gaps, reference};
+use super::lines::Lines;
 use super::ptx;
 use super::signature::{Outputs, Signature};
 use super::{
-    Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Mismatch, Random, Skipped, Stop, Subject,
+    Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Mismatch, Problem, Random, Skipped, Stop,
+    Subject,
 };
 use crate::contract::Approved;
 use crate::cpu::Executable;
 use crate::cuda;
 use crate::interpreter::report::{Finding, Place};
-use crate::interpreter::{self, Check, Report, Schedule};
+use crate::interpreter::{self, Check, Checks, Report, Schedule, Verdict};
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, analyses, ir, passes};
+use kernel_dsl::compiler::{Target, analyses, emit, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{iter, thread};
 
 /// Checks kernels on the interpreter, and on a GPU if it has one.
@@ -29,27 +32,51 @@ use std::{iter, thread};
 pub struct Checker {
     cpu: Device,
     gpu: Option<Device>,
-    /// The relative error from which on lost digits are warned of.
-    cancellation: Option<f64>,
-    /// Whether notes are told, too.
-    notes: bool,
+    /// How the oracle runs.
+    options: interpreter::Options,
+    /// How many seeded orders it runs every kernel in; `None` is one, and of kernels that may tell orders apart.
+    orders: Option<u64>,
+    /// Whether the first case that goes wrong is the last.
+    stop_at_first: bool,
 }
 
 impl Checker {
     /// A checker that uses `gpu` too. A CPU device here is no further executor and is passed over.
     pub fn new(gpu: Option<Device>) -> Checker {
-        Checker { cpu: Device::cpu(), gpu: gpu.filter(|device| !device.is_cpu()), cancellation: None, notes: false }
+        let (cpu, gpu) = (Device::cpu(), gpu.filter(|device| !device.is_cpu()));
+        Checker { cpu, gpu, options: interpreter::Options::default(), orders: None, stop_at_first: false }
+    }
+
+    /// The same, whose oracle runs by these options. What else runs IR leaves the same checks out, and fills memory with the same.
+    /// Where checks are left out, a GPU takes no part: it runs what passed them all.
+    pub fn with_options(self, options: interpreter::Options) -> Checker {
+        Checker { options, ..self }
+    }
+
+    /// The same, whose oracle runs every kernel with blocks and warps in order, reversed, and in `seeded` orders by the seeds from 1 on, and
+    /// holds what comes out against each other. Without this, that is done with one seeded order, of kernels that have atomic operations: in what
+    /// others leave, an order is only to be seen if they race.
+    pub fn with_orders(self, seeded: u64) -> Checker {
+        Checker { orders: Some(seeded), ..self }
+    }
+
+    /// The same, which ends at the first case that goes wrong, and there at the first error.
+    pub fn with_stop_at_first(self) -> Checker {
+        let options = interpreter::Options { limit: 1, ..self.options };
+        Checker { options, stop_at_first: true, ..self }
     }
 
     /// The same, which warns of digits that cancel where what is stored is off by a relative `error` or more
     /// ([`Check::Cancellation`]).
     pub fn with_cancellation(self, error: f64) -> Checker {
-        Checker { cancellation: Some(error), ..self }
+        let options = interpreter::Options { cancellation: Some(error), ..self.options };
+        Checker { options, ..self }
     }
 
     /// The same, which tells of what is right and more than is needed, too ([`Check::EqualStores`]).
     pub fn with_notes(self) -> Checker {
-        Checker { notes: true, ..self }
+        let options = interpreter::Options { notes: true, ..self.options };
+        Checker { options, ..self }
     }
 
     /// Runs the instance of `subject` on the cases of `seed`.
@@ -64,12 +91,17 @@ impl Checker {
             decisions: Vec::new(),
             warnings: Vec::new(),
             allowed: Vec::new(),
-            problem: cases.is_empty().then(|| "its subject has no cases".to_string()),
+            problem: cases
+                .is_empty()
+                .then(|| Problem { verdict: Verdict::Unsupported, why: "its subject has no cases".to_string() }),
             cases: Vec::new(),
         };
-        if self.gpu.is_none() {
-            let why = "no GPU was given to the check".to_string();
-            report.skipped.push(Skipped { executor: "CUDA".to_string(), why });
+        if self.gpu().is_none() {
+            let why = match self.gpu {
+                None => "no GPU was given to the check",
+                Some(_) => "checks are left out, and a GPU runs what passed them all",
+            };
+            report.skipped.push(Skipped { executor: "CUDA".to_string(), why: why.to_string() });
         }
         match Prepared::compile(subject.artifact, instance) {
             Ok(prepared) => {
@@ -82,31 +114,63 @@ impl Checker {
                     let (expected, mut warnings) =
                         (|inputs: &[Input]| (subject.reference)(instance, inputs), Warnings::default());
                     let failure = self.warned(&prepared, case, expected, &mut warnings).err();
-                    (CaseReport { case: case.name.clone(), failure }, warnings)
+                    (CaseReport::new(&case.name, failure), warnings)
                 });
                 for (case, found) in results {
+                    let last = self.stop_at_first && case.failure.is_some();
                     report.cases.push(case);
                     warnings.take(found);
+                    if last {
+                        break;
+                    }
                 }
                 report.warnings = warnings.found.into_values().collect();
                 report.allowed = warnings.allowed.into_values().collect();
             }
-            Err(e) => report.problem = Some(e.to_string()),
+            Err(e) => report.problem = Some(e.into()),
         }
         report
     }
 
-    /// What `run` gives for each of `cases`, in their order. Without a GPU, of which there is one, as many run at once as
-    /// there are cores.
-    fn in_order<R: Send>(&self, cases: &[Case], run: impl Fn(&Case) -> R + Sync) -> Vec<R> {
+    /// The GPU, if it takes part.
+    fn gpu(&self) -> Option<&Device> {
+        let all = self.options.checks == Checks::All && self.options.without.is_empty();
+        self.gpu.as_ref().filter(|_| all)
+    }
+
+    /// The other orders in which the oracle runs the kernel.
+    fn others(&self, prepared: &Prepared) -> Vec<Schedule> {
+        let races = Check::named("race").unwrap_or_default();
+        let blind = self.options.checks != Checks::All || races.iter().any(|c| self.options.without.contains(*c));
+        let seeded = match self.orders {
+            Some(seeded) => seeded,
+            None if prepared.lowered.has_atomics() || blind => 1,
+            None => return Vec::new(),
+        };
+        iter::once(Schedule::Reversed).chain((1..=seeded).map(Schedule::Seeded)).collect()
+    }
+
+    /// What `run` gives for each of `cases`, in their order; where the first failure is the last, perhaps not of those behind it. Without a GPU, of
+    /// which there is one, as many run at once as there are cores.
+    fn in_order(
+        &self,
+        cases: &[Case],
+        run: impl Fn(&Case) -> (CaseReport, Warnings) + Sync,
+    ) -> Vec<(CaseReport, Warnings)> {
+        let over = AtomicBool::new(false);
+        let run = |case: &Case| {
+            let result = run(case);
+            over.fetch_or(self.stop_at_first && result.0.failure.is_some(), Ordering::Relaxed);
+            result
+        };
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-        let workers = if self.gpu.is_some() { 1 } else { cores.min(cases.len()) };
-        if workers < 2 {
-            return cases.iter().map(run).collect();
-        }
+        let workers = if self.gpu().is_some() { 1 } else { cores.min(cases.len()) };
         let next = AtomicUsize::new(0);
         let work = || {
             let mine = iter::from_fn(|| {
+                if over.load(Ordering::Relaxed) {
+                    return None;
+                }
                 let n = next.fetch_add(1, Ordering::Relaxed);
                 cases.get(n).map(|case| (n, run(case)))
             });
@@ -123,7 +187,7 @@ impl Checker {
     }
 
     fn executors(&self, prepared: &Prepared) -> Vec<Executor> {
-        let gpu = self.gpu.iter().map(|device| device.to_string());
+        let gpu = self.gpu().into_iter().map(|device| device.to_string());
         let gpu = gpu.flat_map(|device| [Executor::Cuda(device.clone()), Executor::CudaChecked(device)]);
         let ptx = prepared.ptx.iter().map(|_| Executor::Ptx);
         [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
@@ -181,13 +245,12 @@ impl Checker {
         right: &mut dyn FnMut(Executor, &Outputs) -> Result<(), Failure>,
         warnings: &mut Warnings,
     ) -> Result<(), Failure> {
-        let stopped =
-            |executor: Executor| move |e: Error| Failure::Stopped { executor, why: Stop::of(&e), error: e.to_string() };
+        let stopped = |executor: Executor| move |e: Error| Failure::stopped(executor, prepared.located(e));
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| run(&prepared.approved(&self.cpu, case, arguments)?))
         };
         // The oracle first: no other executor runs what it reports.
-        let uninitialised: Vec<usize> = (0..case.inputs.len()).filter(|i| case.inputs[*i].holds_nothing()).collect();
+        let uninitialised = case.holding_nothing();
         let oracle = |options: interpreter::Options| {
             let options = interpreter::Options { uninitialised: uninitialised.clone(), ..options };
             let outcome = RefCell::new(None);
@@ -195,46 +258,64 @@ impl Checker {
             interpret(&run).map(|outputs| (outputs, outcome.into_inner()))
         };
         // What is right has the NaNs and infinities that it is to have.
-        let quiet = Check::ORIGINS.into_iter().collect();
-        let (cancellation, notes) = (self.cancellation, self.notes);
-        let (lowered, outcome) =
-            oracle(interpreter::Options { without: quiet, cancellation, notes, ..Default::default() })
-                .map_err(stopped(Executor::Lowered))?;
+        let without = self.options.without.and(Check::ORIGINS.into_iter().collect());
+        let quiet = interpreter::Options { without, ..self.options.clone() };
+        let schedule = quiet.schedule;
+        let (first, outcome) = oracle(quiet.clone()).map_err(stopped(Executor::Lowered))?;
         let instructions = outcome.map_or(0, |outcome| {
             warnings.add(&outcome.report);
             outcome.statistics.warp_instructions
         });
-        if prepared.lowered.has_atomics() {
-            for schedule in [Schedule::Reversed, Schedule::Seeded(1)] {
-                // What waits for a block that has not begun, waits for ever.
-                let fuel = 8 * instructions + 10_000;
-                match oracle(interpreter::Options { schedule, fuel, without: quiet, ..Default::default() }) {
-                    Ok((outputs, _)) => {
-                        if let Some(mismatch) = prepared.difference(case, &lowered, &outputs) {
-                            return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
-                        }
-                    }
-                    Err(Error::Violation(report)) if report.errors().all(|f| is_endless(f.check)) => {
-                        warnings.waits(&report);
-                    }
-                    Err(e) => return Err(stopped(Executor::Lowered)(e)),
+        // What waits for a block that has not begun, waits for ever.
+        let fuel = quiet.fuel.min(8 * instructions + 10_000);
+        let again = interpreter::Options { fuel, cancellation: None, notes: false, ..quiet };
+        // All else runs in order.
+        let lowered = match schedule {
+            Schedule::InOrder => first,
+            _ => {
+                let in_order = interpreter::Options { schedule: Schedule::InOrder, ..again.clone() };
+                let (lowered, _) = oracle(in_order).map_err(stopped(Executor::Lowered))?;
+                if let Some(mismatch) = prepared.difference(case, &lowered, &first) {
+                    return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
                 }
+                lowered
+            }
+        };
+        for other in self.others(prepared).into_iter().filter(|other| *other != schedule) {
+            match oracle(interpreter::Options { schedule: other, ..again.clone() }) {
+                Ok((outputs, _)) => {
+                    if let Some(mismatch) = prepared.difference(case, &lowered, &outputs) {
+                        return Err(Failure::OrderDependent { schedule: other, mismatch: mismatch.into() });
+                    }
+                }
+                Err(Error::Violation(report)) if report.errors().all(|f| is_endless(f.check)) => {
+                    warnings.waits(&report);
+                }
+                Err(e) => return Err(stopped(Executor::Lowered)(e)),
             }
         }
-        let optimised = interpret(&|a| prepared.optimised.run(a)).map_err(stopped(Executor::Optimised))?;
+        // The fuel is the oracle's: how many instructions others take is their own matter.
+        let in_order = interpreter::Options { schedule: Schedule::InOrder, fuel: 1 << 32, ..again };
+        let optimised = interpret(&|a| prepared.optimised.run_by(a, in_order.clone()).map(drop))
+            .map_err(stopped(Executor::Optimised))?;
         prepared.same(&lowered, &optimised, Executor::Optimised)?;
         let (executable, form) = &prepared.checked;
-        let checked = interpret(&|a| executable.run_checked(a, form)).map_err(stopped(Executor::Checked))?;
+        let checked = interpret(&|a| executable.run_checked(a, form, in_order.clone()));
+        let checked = checked.map_err(stopped(Executor::Checked))?;
         prepared.same(&lowered, &checked, Executor::Checked)?;
         if let Some(ptx) = &prepared.ptx {
             // Whichever side of a branch goes first.
             for policy in [Policy::PostDominator, Policy::LowestFirst] {
                 let options = Options { policy, ..Options::default() };
-                let outputs = interpret(&|a| ptx.run(a, &prepared.signature.names, options));
-                prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
+                match interpret(&|a| ptx.run(a, &prepared.signature.names, options)) {
+                    Ok(outputs) => prepared.same(&lowered, &outputs, Executor::Ptx)?,
+                    // It has no checks to leave out.
+                    Err(e) if Stop::of(&e).is_of(self.options.without) => break,
+                    Err(e) => return Err(stopped(Executor::Ptx)(e)),
+                }
             }
         }
-        if let Some(gpu) = &self.gpu {
+        if let Some(gpu) = self.gpu() {
             prepared.has_tolerances()?;
             let constants = &prepared.program.instance().0;
             let executor = Executor::Cuda(gpu.to_string());
@@ -258,7 +339,8 @@ impl Checker {
         }
         let wrong = right(Executor::Lowered, &lowered);
         if wrong.is_err()
-            && let Ok((_, Some(outcome))) = oracle(Default::default())
+            && let Ok((_, Some(outcome))) =
+                oracle(interpreter::Options { schedule: Schedule::InOrder, ..self.options.clone() })
         {
             warnings.add(&outcome.report);
         }
@@ -276,6 +358,8 @@ pub struct Prepared {
     checked: (Executable, Checked),
     /// The text that a GPU runs; of forms made elsewhere there is none.
     ptx: Option<ptx::Executable>,
+    /// Where that makes the accesses of a line of Rust, once somebody has asked.
+    lines: OnceLock<Lines>,
     signature: Signature,
     /// By argument: whether approximate values reach it, and how near a GPU's must be.
     approximate: Vec<(bool, Option<Tolerance>)>,
@@ -397,11 +481,29 @@ impl Prepared {
             optimised: Executable::optimised(optimised)?,
             checked,
             ptx: None,
+            lines: OnceLock::new(),
             signature: Signature::of(&program),
             approximate: (0..arguments.len()).map(|i| (reached(i), program.tolerance(i))).collect(),
             decisions: decisions.collect(),
             program,
         })
+    }
+
+    /// The same error, with the PTX's lines in what the oracle reports.
+    fn located(&self, mut error: Error) -> Error {
+        if let (Error::Violation(report), Some(_)) = (&mut error, &self.ptx) {
+            self.lines.get_or_init(|| self.lines()).locate(report);
+        }
+        error
+    }
+
+    fn lines(&self) -> Lines {
+        let lowered = analyses::lowered_monomorphic(&self.program, self.artifact.target);
+        let text = |kernel: &passes::Optimised, lines| emit::emit_with(kernel, lines).map(|module| module.to_string());
+        let texts = lowered
+            .and_then(passes::optimise)
+            .and_then(|kernel| Ok((text(&kernel, emit::Lines::Kept)?, text(&kernel, emit::Lines::Left)?)));
+        texts.map(|(located, plain)| Lines::of(&located, &plain)).unwrap_or_default()
     }
 
     /// The arguments of a case, if they meet the kernel's contract.
@@ -509,5 +611,5 @@ impl Prepared {
 
 /// Whether a check tells of a loop that does not end.
 fn is_endless(check: Check) -> bool {
-    matches!(check, Check::Livelock | Check::FuelExhausted)
+    check.ends_launch()
 }

@@ -22,18 +22,19 @@ pub struct Thread {
     pub limit: usize,
 }
 
-/// What a thread of the instance does on a case, line by line, under every check. A case whose grid has no block has no thread,
-/// and is refused.
+/// What a thread of the instance does on a case, line by line, in a run by `options`. The thread's own block runs under every check
+/// that they do not leave out. A case whose grid has no block has no thread, and is refused.
 pub fn trace(
     artifact: &'static Artifact,
     instance: &Instance,
     case: &Case,
     Thread { block, thread, limit }: Thread,
+    options: Options,
 ) -> Result<(Outcome, Trace)> {
     let named = |program: &Monomorphic| lower::lower_named(program, artifact.target);
     let look = Look::new(artifact, instance, named, Executable::new)?;
     let no_thread = |why| Error::NoThread { instance: instance.name(artifact.name), why };
-    match look.run(case, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
+    match look.run(case, options, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
         Some(Ok(traced)) => Ok(traced),
         Some(Err(mismatch)) => Err(no_thread(mismatch.to_string())),
         None => Err(no_thread("the grid of this case has no block".to_string())),
@@ -55,7 +56,7 @@ impl Profiler {
 
     /// What they ask on a case, and what the oracle finds; `None` where the grid has no block.
     pub fn run(&self, case: &Case) -> Result<Option<(Outcome, Profile)>> {
-        self.0.run(case, |program, launch| program.profile(launch))
+        self.0.run(case, Options::default(), |program, launch| program.profile(launch))
     }
 }
 
@@ -82,13 +83,19 @@ impl Look {
 
     /// What `run` tells of the launch of a case; `None` where the grid has no block. Where the kernel leaves the size of its blocks
     /// to the launch and the case names none, they are the smallest that are tried.
-    fn run<T>(&self, case: &Case, run: impl FnOnce(&Program, Launch<'_>) -> Result<T, Refused>) -> Result<Option<T>> {
+    fn run<T>(
+        &self,
+        case: &Case,
+        options: Options,
+        run: impl FnOnce(&Program, Launch<'_>) -> Result<T, Refused>,
+    ) -> Result<Option<T>> {
         let sized = self.signature.sized(&self.program, case);
         let case = sized.first().unwrap_or(case);
         let (device, mut told) = (Device::cpu(), None);
+        let options = Options { uninitialised: case.holding_nothing(), ..options };
         self.signature.run(&device, case, |arguments| {
             let approved = Approved::new(self.artifact.name, &self.program, &device, case.block, arguments)?;
-            told = self.executable.launch(&approved, None, Options::default(), run)?;
+            told = self.executable.launch(&approved, None, options, run)?;
             Ok(())
         })?;
         Ok(told)

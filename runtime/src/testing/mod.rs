@@ -66,6 +66,7 @@ mod compare;
 mod forms;
 mod generate;
 mod input;
+mod lines;
 mod look;
 mod oracle;
 mod property;
@@ -89,7 +90,7 @@ pub use oracle::{Oracle, Trial};
 pub use property::{Counterexample, Property, Tested, property};
 pub use random::{Draw, Random, Simple};
 pub use registry::subjects;
-pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Skipped, Stop};
+pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Reported, Skipped, Stop};
 pub use shapes::{edges, shapes};
 
 use kernel_dsl::Artifact;
@@ -130,6 +131,11 @@ impl Case {
     pub fn with_order_dependent(mut self, argument: usize) -> Case {
         self.order_dependent.push(argument);
         self
+    }
+
+    /// Arguments whose memory holds nothing when the launch begins.
+    pub(crate) fn holding_nothing(&self) -> Vec<usize> {
+        (0..self.inputs.len()).filter(|i| self.inputs[*i].holds_nothing()).collect()
     }
 
     /// The case in blocks of that size, of a kernel that leaves it to its launches.

@@ -1,6 +1,6 @@
 //! What came of a check, as data.
 
-use crate::interpreter::Schedule;
+use crate::interpreter::{CheckSet, Report, Schedule, Verdict};
 use crate::{Error, ptx};
 use serde::Serialize;
 use std::fmt;
@@ -42,10 +42,25 @@ pub struct InstanceReport {
     pub warnings: Vec<String>,
     /// What the kernel does that the oracle forbids, and says that it may: each place once, with the reason.
     pub allowed: Vec<String>,
-    /// What stopped it before any case: it did not lower, a pass failed, or there were no cases.
-    pub problem: Option<String>,
+    /// What stopped it before any case: it did not lower, a pass failed, what is to run it cannot, or there were no cases.
+    pub problem: Option<Problem>,
     /// One a case.
     pub cases: Vec<CaseReport>,
+}
+
+/// Why no case was tried.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Problem {
+    /// Whether it is the kernel's.
+    pub verdict: Verdict,
+    /// In words.
+    pub why: String,
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem { verdict: error.verdict(), why: error.to_string() }
+    }
 }
 
 /// An executor that there is not here.
@@ -61,8 +76,18 @@ pub struct Skipped {
 pub struct CaseReport {
     /// The case's name.
     pub case: String,
+    /// What is to be said of it.
+    pub verdict: Verdict,
     /// What went wrong first; `None` if nothing.
     pub failure: Option<Failure>,
+}
+
+impl CaseReport {
+    /// Of a case of that name.
+    pub fn new(case: impl Into<String>, failure: Option<Failure>) -> CaseReport {
+        let verdict = failure.as_ref().map_or(Verdict::Pass, Failure::verdict);
+        CaseReport { case: case.into(), verdict, failure }
+    }
 }
 
 /// What went wrong.
@@ -70,8 +95,8 @@ pub struct CaseReport {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Failure {
-    /// An executor refused or failed, or the oracle reported.
-    Stopped { executor: Executor, why: Stop, error: String },
+    /// An executor refused or failed, or reported.
+    Stopped { executor: Executor, why: Stop, error: String, report: Option<Reported> },
     /// Two executors wrote different bits.
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
     /// The oracle wrote different bits when blocks and warps ran in another order.
@@ -86,6 +111,16 @@ pub enum Failure {
     Incomplete { why: String },
 }
 
+/// What an executor reported, as data.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Reported {
+    /// The oracle, or the checked form.
+    Oracle(Box<Report>),
+    /// The PTX interpreter.
+    Ptx(Box<ptx::Report>),
+}
+
 /// Why an executor did not come to a good end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -96,6 +131,8 @@ pub enum Stop {
     Refused,
     /// What runs it could not.
     Failed,
+    /// What runs it does not know how to, or has no memory for its checks: nothing is said of the kernel.
+    Unsupported,
 }
 
 impl Stop {
@@ -108,11 +145,21 @@ impl Stop {
                     let error = |f: &&ptx::Finding| f.check.severity() == ptx::Severity::Error;
                     report.findings.iter().find(error).map_or(Stop::Failed, |f| Stop::Reported(f.check.name()))
                 }
+                ptx::Failure::Unsupported(_) => Stop::Unsupported,
                 _ => Stop::Failed,
             },
             Error::Refused { .. } | Error::View { .. } => Stop::Refused,
+            _ if error.verdict() == Verdict::Unsupported => Stop::Unsupported,
             _ => Stop::Failed,
         }
+    }
+}
+
+impl Stop {
+    /// Whether it is for a check of these.
+    pub(super) fn is_of(&self, checks: CheckSet) -> bool {
+        let Stop::Reported(name) = self else { return false };
+        name.parse().is_ok_and(|check| checks.contains(check))
     }
 }
 
@@ -134,6 +181,28 @@ pub struct Mismatch {
 }
 
 impl Failure {
+    /// That `executor` came to no good end.
+    pub(super) fn stopped(executor: Executor, error: Error) -> Failure {
+        let (why, text) = (Stop::of(&error), error.to_string());
+        let report = match error {
+            Error::Violation(report) => Some(Reported::Oracle(report)),
+            Error::Ptx { source, .. } => match *source {
+                ptx::Failure::Violation(report) => Some(Reported::Ptx(report)),
+                _ => None,
+            },
+            _ => None,
+        };
+        Failure::Stopped { executor, why, error: text, report }
+    }
+
+    /// What it says of the kernel: that it fails, or nothing.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Failure::Stopped { why: Stop::Unsupported, .. } => Verdict::Unsupported,
+            _ => Verdict::Fail,
+        }
+    }
+
     /// Whether both are one kind of mistake: the same check, or the same executor with other values in the same argument.
     pub(super) fn is_like(&self, other: &Failure) -> bool {
         use Failure::*;
@@ -157,12 +226,27 @@ impl Failure {
 impl InstanceReport {
     /// Whether all went well, and there was something to go well.
     pub fn passed(&self) -> bool {
-        self.problem.is_none() && !self.cases.is_empty() && self.cases.iter().all(|c| c.failure.is_none())
+        self.verdict() == Verdict::Pass
     }
 
-    /// The first case that failed.
+    /// Pass where every case does, and there is one; unsupported where nothing is known to be wrong and something could not be
+    /// tried; else fail.
+    pub fn verdict(&self) -> Verdict {
+        let problem = self.problem.iter().map(|problem| problem.verdict);
+        let all: Vec<_> = problem.chain(self.cases.iter().map(|case| case.verdict)).collect();
+        if all.contains(&Verdict::Fail) {
+            Verdict::Fail
+        } else if all.contains(&Verdict::Unsupported) || self.cases.is_empty() {
+            Verdict::Unsupported
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    /// The first case that failed, or could not be tried if none did.
     pub fn first_failure(&self) -> Option<(&CaseReport, &Failure)> {
-        self.cases.iter().find_map(|c| Some((c, c.failure.as_ref()?)))
+        let of = |verdict| self.cases.iter().filter(move |c| c.verdict == verdict);
+        of(Verdict::Fail).chain(of(Verdict::Unsupported)).find_map(|c| Some((c, c.failure.as_ref()?)))
     }
 }
 
@@ -218,12 +302,13 @@ impl fmt::Display for Failure {
 
 impl fmt::Display for InstanceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let failed = self.cases.iter().filter(|c| c.failure.is_some()).count();
         write!(f, "{}: ", self.instance)?;
         match (&self.problem, self.first_failure()) {
-            (Some(problem), _) => f.write_str(problem),
+            (Some(problem), _) => f.write_str(&problem.why),
             (None, Some((case, failure))) => {
-                write!(f, "{failed} of {} cases fail (seed {}); {}: {failure}", self.cases.len(), self.seed, case.case)
+                let alike = self.cases.iter().filter(|c| c.verdict == case.verdict).count();
+                let end = if case.verdict == Verdict::Fail { "fail" } else { "could not be tried to their end" };
+                write!(f, "{alike} of {} cases {end} (seed {}); {}: {failure}", self.cases.len(), self.seed, case.case)
             }
             (None, None) => write!(f, "{} cases pass on {} executors", self.cases.len(), self.executors.len()),
         }

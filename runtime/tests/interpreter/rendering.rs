@@ -57,6 +57,7 @@ error[shared-race]: a race: this loads element 31 of `s`, another thread stores 
 12 |     let t = s[63 - i];
    |             ^^^^^^^^^ thread [32, 0, 0] of block [0, 0, 0] (warp 1, lane 0)
    |
+   = note: the other stored 0, this loads 0
    = note: this happened 32 times here
    = help: put a `block::sync()` between the two accesses"
     );

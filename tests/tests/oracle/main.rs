@@ -1,5 +1,6 @@
 //! Every check of the oracle, on kernels of the language; and the page that shows them.
 
+mod checker;
 mod endless;
 mod kernels;
 mod origins;
@@ -7,4 +8,6 @@ mod page;
 mod precision;
 mod said;
 mod support;
+mod told;
 mod undefined;
+mod vacant;

@@ -55,8 +55,7 @@ impl Written {
 
 /// The checks that a name stands for.
 fn checks(name: &str) -> Option<Vec<Check>> {
-    let group = GROUPS.iter().find(|(group, _)| *group == name).map(|(_, checks)| checks.to_vec());
-    group.or_else(|| Some(vec![name.parse().ok()?]))
+    Check::named(name).ok()
 }
 
 /// Whether the attribute is for the oracle, and not for rustc.

@@ -1,0 +1,196 @@
+//! Bytes that hold nothing: memory that was allocated, until something is stored there.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of some memory, counted from its first: ranges that ascend and do not touch.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Ranges(Vec<Range<u64>>);
+
+impl Ranges {
+    /// All of so many bytes.
+    pub fn whole(bytes: u64) -> Ranges {
+        let mut whole = Ranges::default();
+        whole.push(0..bytes);
+        whole
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether one of `bytes` is among them.
+    pub fn any(&self, bytes: Range<u64>) -> bool {
+        let next = self.0.partition_point(|range| range.end <= bytes.start);
+        !bytes.is_empty() && self.0.get(next).is_some_and(|range| range.start < bytes.end)
+    }
+
+    /// Those of `bytes`, counted from its start.
+    pub fn within(&self, bytes: &Range<u64>) -> Ranges {
+        let mut found = Ranges::default();
+        for range in &self.0 {
+            let (start, end) = (range.start.max(bytes.start), range.end.min(bytes.end));
+            found.push(start.saturating_sub(bytes.start)..end.saturating_sub(bytes.start));
+        }
+        found
+    }
+
+    /// Those of which `keep` says so; it is asked for each `step` bytes.
+    pub fn kept(&self, step: u64, keep: impl Fn(u64) -> bool) -> Ranges {
+        let mut kept = Ranges::default();
+        for range in &self.0 {
+            let mut at = range.start;
+            while at < range.end {
+                let end = (at / step + 1).saturating_mul(step).min(range.end);
+                if keep(at) {
+                    kept.push(at..end);
+                }
+                at = end;
+            }
+        }
+        kept
+    }
+
+    /// The same, but that of `bytes` only those stay that are among `left` too, which are counted from its start.
+    fn settled(&self, bytes: &Range<u64>, left: &Ranges) -> Ranges {
+        let mut settled = Ranges::default();
+        for range in &self.0 {
+            settled.push(range.start..range.end.min(bytes.start));
+            let first = left.0.partition_point(|left| left.end + bytes.start <= range.start);
+            for left in &left.0[first..] {
+                let (start, end) = (left.start + bytes.start, left.end + bytes.start);
+                if start >= range.end {
+                    break;
+                }
+                settled.push(range.start.max(start)..range.end.min(end));
+            }
+            settled.push(range.start.max(bytes.end)..range.end);
+        }
+        settled
+    }
+
+    /// Adds what lies behind all others, if it has bytes.
+    fn push(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        match self.0.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.0.push(range),
+        }
+    }
+}
+
+/// What of a device's memory holds nothing.
+#[derive(Default, Debug)]
+pub(crate) struct Vacant {
+    /// Whether there is any: where all is written, nothing is looked up.
+    any: AtomicBool,
+    /// By address, buffers that hold nothing in places: their length, and where.
+    buffers: Mutex<BTreeMap<u64, (u64, Ranges)>>,
+}
+
+impl Vacant {
+    /// The buffer at `address` was made, and holds nothing.
+    pub fn made(&self, address: u64, bytes: usize) {
+        if bytes > 0 {
+            self.buffers().insert(address, (bytes as u64, Ranges::whole(bytes as u64)));
+            self.any.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// All from `address` on, in one buffer, is written, or nobody's.
+    pub fn stored(&self, address: u64, bytes: usize) {
+        self.settle(address, bytes, &Ranges::default());
+    }
+
+    /// Which of these bytes of one buffer hold nothing.
+    pub fn of(&self, address: u64, bytes: usize) -> Ranges {
+        if !self.any.load(Ordering::Relaxed) {
+            return Ranges::default();
+        }
+        let buffers = self.buffers();
+        let found = buffers.range(..=address).next_back().filter(|(start, (len, _))| address - *start < *len);
+        let within = |(start, (_, vacant)): (&u64, &(u64, Ranges))| {
+            let first = address - start;
+            vacant.within(&(first..first + bytes as u64))
+        };
+        found.map(within).unwrap_or_default()
+    }
+
+    /// Of these bytes of one buffer, all but `left` are written.
+    pub fn settle(&self, address: u64, bytes: usize, left: &Ranges) {
+        if bytes == 0 || !self.any.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut buffers = self.buffers();
+        let found = buffers.range_mut(..=address).next_back().filter(|(start, (len, _))| address - **start < *len);
+        let Some((start, (_, vacant))) = found else { return };
+        let first = address - start;
+        *vacant = vacant.settled(&(first..first + bytes as u64), left);
+        if vacant.is_empty() {
+            let start = *start;
+            buffers.remove(&start);
+            self.any.store(!buffers.is_empty(), Ordering::Relaxed);
+        }
+    }
+
+    fn buffers(&self) -> MutexGuard<'_, BTreeMap<u64, (u64, Ranges)>> {
+        // Nothing panics between two steps of one change.
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(ranges: &Ranges) -> Vec<u64> {
+        ranges.0.iter().cloned().flatten().collect()
+    }
+
+    /// Against sets of bytes.
+    #[test]
+    fn ranges_are_the_bytes_that_they_name() {
+        let of = |mask: u32| Ranges::whole(12).kept(1, |at| mask >> at & 1 == 1);
+        for mask in (0..1 << 12).step_by(7) {
+            let all = of(mask);
+            let set: Vec<u64> = (0..12).filter(|at| mask >> at & 1 == 1).collect();
+            assert_eq!(bytes(&all), set);
+            assert!(all.0.windows(2).all(|pair| pair[0].end < pair[1].start), "{all:?}");
+            for window in [0..12, 3..4, 2..9, 5..5] {
+                let inside = |at: &&u64| window.contains(*at);
+                let clipped: Vec<_> = set.iter().filter(inside).map(|at| at - window.start).collect();
+                assert_eq!(bytes(&all.within(&window)), clipped);
+                assert_eq!(all.any(window.clone()), !clipped.is_empty());
+                let left = of(mask.rotate_left(5) & 0xfff).within(&(0..window.end - window.start));
+                let stays = |at: &&u64| !window.contains(*at) || bytes(&left).contains(&(**at - window.start));
+                let settled = all.settled(&window, &left);
+                assert_eq!(bytes(&settled), set.iter().filter(stays).copied().collect::<Vec<_>>());
+            }
+            assert_eq!(
+                bytes(&all.kept(4, |at| at >= 4)),
+                set.iter().filter(|at| **at >= 4).copied().collect::<Vec<_>>()
+            );
+        }
+    }
+
+    #[test]
+    fn a_buffer_holds_what_was_stored_there() {
+        let vacant = Vacant::default();
+        assert!(vacant.of(64, 8).is_empty());
+        vacant.made(1024, 100);
+        vacant.made(2048, 8);
+        assert_eq!(bytes(&vacant.of(1024 + 90, 10)), (0..10).collect::<Vec<_>>());
+        vacant.stored(1024 + 95, 5);
+        vacant.settle(1024 + 90, 4, &Ranges::whole(1));
+        assert_eq!(bytes(&vacant.of(1024 + 88, 12)), [0, 1, 2, 6]);
+        vacant.stored(1024, 100);
+        assert!(vacant.of(1024, 100).is_empty() && !vacant.of(2048, 8).is_empty());
+        vacant.stored(2048, 8);
+        assert!(!vacant.any.load(Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,233 @@
+//! What a check may be told: orders, checks left out, what unwritten memory holds, fuel, where to stop; and its three verdicts.
+
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Artifact, Kernel};
+use runtime::Device;
+use runtime::interpreter::{Check, Options, Schedule, Verdict};
+use runtime::testing::{
+    Bound, Case, CaseReport, Checker, Expected, Failure, Input, InstanceReport, Random, Reported, Stop, Subject,
+};
+
+const N: usize = 32;
+
+/// Two cases of `(y: &mut [f32])`.
+fn cases(_: &Instance, _: &mut Random) -> Vec<Case> {
+    ["one", "two"].map(|name| Case::new(name, [Input::slice(&[0f32; N])])).into()
+}
+
+fn no_cases(_: &Instance, _: &mut Random) -> Vec<Case> {
+    Vec::new()
+}
+
+fn ones(_: &Instance, _: &[Input]) -> Vec<Expected> {
+    vec![Expected::new(0, vec![1.0; N], Bound::Exact)]
+}
+
+fn check(artifact: &'static Artifact, checker: Checker) -> InstanceReport {
+    checker.check(&Subject { artifact, cases, reference: ones }, &Instance::default(), 1)
+}
+
+fn checker(options: Options) -> Checker {
+    Checker::new(None).with_options(options)
+}
+
+/// Why the first case stopped.
+fn stop(report: &InstanceReport) -> Stop {
+    match report.first_failure() {
+        Some((_, Failure::Stopped { why, .. })) => *why,
+        _ => panic!("{report}"),
+    }
+}
+
+/// The middle one of three blocks takes the second ticket, in order and reversed.
+#[kernel(block = 32, grid = 3)]
+fn by_ticket(y: &mut [f32]) {
+    let mut ticket = 0.0;
+    if thread::x() == 0 {
+        ticket = y.fetch_add(0, 1.0);
+    }
+    if block::x() == 1 && thread::x() == 0 {
+        y.fetch_add(1, ticket);
+    }
+}
+
+fn tickets(_: &Instance, _: &[Input]) -> Vec<Expected> {
+    let mut all = vec![0.0; N];
+    (all[0], all[1]) = (3.0, 1.0);
+    vec![Expected::new(0, all, Bound::Exact)]
+}
+
+#[test]
+fn as_many_orders_are_tried_as_are_asked_for() {
+    let subject = Subject { artifact: by_ticket::ARTIFACT, cases, reference: tickets };
+    let check = |orders| Checker::new(None).with_orders(orders).check(&subject, &Instance::default(), 1);
+    let none = check(0);
+    assert!(none.passed(), "{none}");
+    let many = check(8);
+    let Some((_, Failure::OrderDependent { schedule: Schedule::Seeded(_), mismatch })) = many.first_failure() else {
+        panic!("{many}")
+    };
+    assert_eq!(
+        (&mismatch.argument[..], &mismatch.index, &mismatch.left[..]),
+        ("y", &Some(vec![1]), "1.0 (0x3f800000)")
+    );
+}
+
+/// All blocks store the same.
+#[kernel(block = 32, grid = 2)]
+fn flagged(y: &mut [f32]) {
+    y[thread::x()] = 1.0;
+}
+
+#[test]
+fn the_order_that_is_asked_for_is_the_one_that_is_told() {
+    for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(7)] {
+        let report = check(flagged::ARTIFACT, checker(Options { schedule, ..Options::default() }));
+        let Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), .. })) = report.first_failure() else {
+            panic!("{report}")
+        };
+        assert_eq!(
+            (found.schedule, found.verdict(), found.findings[0].check),
+            (schedule, Verdict::Fail, Check::GlobalRace)
+        );
+    }
+}
+
+#[test]
+fn a_check_that_is_left_out_fails_nothing() {
+    let failed = check(flagged::ARTIFACT, Checker::new(None));
+    assert_eq!((failed.verdict(), stop(&failed)), (Verdict::Fail, Stop::Reported("global-race")));
+    for without in [[Check::GlobalRace].into_iter().collect(), Check::named("race").unwrap().into_iter().collect()] {
+        let report = check(flagged::ARTIFACT, checker(Options { without, ..Options::default() }));
+        assert!(report.passed(), "{report}");
+    }
+}
+
+/// Who comes last is what is left.
+#[kernel(block = 32, grid = 2)]
+fn who_was_last(y: &mut [f32]) {
+    y[thread::x()] = 1.0 - block::x() as f32;
+}
+
+#[test]
+fn where_races_are_left_out_orders_are_compared_instead() {
+    let without = [Check::GlobalRace].into_iter().collect();
+    let report = check(who_was_last::ARTIFACT, checker(Options { without, ..Options::default() }));
+    let Some((_, Failure::OrderDependent { mismatch, .. })) = report.first_failure() else { panic!("{report}") };
+    assert_eq!((&mismatch.left[..], &mismatch.right[..]), ("0.0 (0x00000000)", "1.0 (0x3f800000)"));
+}
+
+#[kernel(block = 32, grid = 1)]
+fn never_stored(y: &mut [f32]) {
+    let tile = Shared::<u8, 1>::new([32]);
+    y[thread::x()] = tile[thread::x()] as f32;
+}
+
+#[test]
+fn unwritten_memory_holds_what_is_said() {
+    let report = check(never_stored::ARTIFACT, Checker::new(None));
+    assert_eq!(stop(&report), Stop::Reported("uninitialised-shared"));
+    for (fill, passes) in [(1, true), (2, false)] {
+        let without = [Check::UninitialisedShared].into_iter().collect();
+        let report = check(never_stored::ARTIFACT, checker(Options { without, fill, ..Options::default() }));
+        assert_eq!(report.passed(), passes, "{report}");
+    }
+}
+
+/// A loop of a hundred turns.
+#[kernel(block = 32, grid = 1)]
+fn a_hundred_turns(y: &mut [f32]) {
+    let mut sum = 0.0;
+    for _ in rolled(0..100) {
+        sum += 0.01;
+    }
+    y[thread::x()] = if sum > 0.5 { 1.0 } else { sum };
+}
+
+/// Waits for what nobody does.
+#[kernel(block = 32, grid = 1)]
+fn in_vain(y: &mut [f32]) {
+    while y.fetch_add(0, 0.0) == 0.0 {}
+}
+
+#[test]
+fn a_loop_ends_with_its_fuel() {
+    let fuelled = |artifact, fuel| check(artifact, checker(Options { fuel, ..Options::default() }));
+    let enough = fuelled(a_hundred_turns::ARTIFACT, 10_000);
+    assert!(enough.passed(), "{enough}");
+    assert_eq!(stop(&fuelled(a_hundred_turns::ARTIFACT, 50)), Stop::Reported("fuel-exhausted"));
+    // What ends a launch cannot be left out, or it would have passed.
+    let without = Check::ALL.into_iter().collect();
+    let report = check(in_vain::ARTIFACT, checker(Options { without, fuel: 100_000, ..Options::default() }));
+    assert!(matches!(stop(&report), Stop::Reported("livelock" | "fuel-exhausted")), "{report}");
+}
+
+/// Twice beyond the end.
+#[kernel(block = 32, grid = 1)]
+fn beyond(y: &mut [f32]) {
+    y[thread::x() + 32] = 1.0;
+    y[thread::x() + 64] = 1.0;
+}
+
+#[test]
+fn the_first_that_is_wrong_may_be_the_last() {
+    let findings = |report: &InstanceReport| match report.first_failure() {
+        Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), .. })) => found.findings.len(),
+        _ => panic!("{report}"),
+    };
+    let all = check(beyond::ARTIFACT, Checker::new(None));
+    assert_eq!((all.cases.len(), findings(&all)), (2, 2));
+    let first = check(beyond::ARTIFACT, Checker::new(None).with_stop_at_first());
+    assert_eq!((first.cases.len(), findings(&first)), (1, 1));
+}
+
+#[test]
+fn a_report_tells_the_line_of_the_ptx() {
+    let report = check(beyond::ARTIFACT, Checker::new(None));
+    let Some((_, Failure::Stopped { report: Some(Reported::Oracle(found)), error, .. })) = report.first_failure()
+    else {
+        panic!("{report}")
+    };
+    let ptx: Vec<_> = beyond::PTX.lines().map(|line| line.trim().trim_end_matches(';')).collect();
+    for finding in &found.findings {
+        let [line] = &finding.ptx[..] else { panic!("{:?}\n{}", finding.ptx, beyond::PTX) };
+        assert_eq!(ptx[line.line as usize - 1], line.text, "{}", beyond::PTX);
+        assert!(line.text.starts_with("st.global.f32"), "{}", line.text);
+        assert!(error.contains(&format!("= note: in the PTX, line {}: {}", line.line, line.text)), "{error}");
+    }
+    assert_ne!(found.findings[0].ptx, found.findings[1].ptx);
+}
+
+/// Right.
+#[kernel(block = 32, grid = 1)]
+fn one(y: &mut [f32]) {
+    y[thread::x()] = 1.0;
+}
+
+#[test]
+fn what_cannot_be_checked_neither_passes_nor_fails() {
+    let right = check(one::ARTIFACT, Checker::new(None));
+    assert_eq!(right.verdict(), Verdict::Pass);
+    // No page of shadow memory: whether there are races is not known.
+    let report = check(one::ARTIFACT, checker(Options { shadow: 0, ..Options::default() }));
+    assert_eq!((report.verdict(), report.passed(), stop(&report)), (Verdict::Unsupported, false, Stop::Unsupported));
+    assert!(report.cases.iter().all(|case| case.verdict == Verdict::Unsupported));
+    assert!(report.to_string().contains("2 of 2 cases could not be tried to their end (seed 1)"), "{report}");
+    let json = serde_json::to_value(&report.cases).unwrap();
+    assert_eq!((&json[0]["verdict"], &json[0]["failure"]["why"]), (&"unsupported".into(), &"unsupported".into()));
+    // Nobody has tried it.
+    let subject = Subject { artifact: one::ARTIFACT, cases: no_cases, reference: ones };
+    assert_eq!(Checker::new(None).check(&subject, &Instance::default(), 1).verdict(), Verdict::Unsupported);
+    // One that fails is worse.
+    let failure = Failure::Incomplete { why: String::new() };
+    let cases = [report.cases, vec![CaseReport::new("wrong", Some(failure))]].concat();
+    assert_eq!(InstanceReport { cases, ..right }.verdict(), Verdict::Fail);
+}
+
+#[test]
+fn an_error_of_a_launch_has_a_verdict_too() {
+    let device = Device::cpu();
+    let mut y = device.upload(&[0f32; N]).unwrap();
+    assert_eq!(beyond::launch(&device, &mut y).unwrap_err().verdict(), Verdict::Fail);
+}
