@@ -118,6 +118,11 @@ impl Polynomial {
         Some(all)
     }
 
+    /// Its products, the constant's too, each with its factor.
+    pub fn terms(&self) -> impl Iterator<Item = (&Monomial, i128)> {
+        self.0.iter().map(|(monomial, factor)| (monomial, *factor))
+    }
+
     fn factor(&self, monomial: &Monomial) -> i128 {
         self.0.get(monomial).copied().unwrap_or(0)
     }
