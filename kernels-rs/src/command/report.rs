@@ -496,11 +496,15 @@ fn merged(lints: impl Iterator<Item = Slowness>) -> Vec<Slowness> {
     all
 }
 
-/// `92 %`; what is not all is less than 100.
+/// `92 %`; what is not all is less than 100, and what is not nothing is not 0.
 fn percent(part: f64) -> String {
     let rounded = (100.0 * part).round();
-    let shown = if part < 1.0 { rounded.min(99.0) } else { rounded };
-    format!("{shown:.0} %")
+    match part {
+        ..1.0 if rounded >= 100.0 => "99 %".to_string(),
+        0.0 => "0 %".to_string(),
+        0.0.. if rounded == 0.0 => "under 1 %".to_string(),
+        _ => format!("{rounded:.0} %"),
+    }
 }
 
 /// Several ways of being, of which what is not there is left away.

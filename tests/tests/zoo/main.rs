@@ -3,7 +3,8 @@
 //! A kernel here is two instances: `MENDED = false` has the mistake that its documentation names, `MENDED = true` has not. The line
 //! at which the oracle is to report it is marked in the source, `//~ out-of-bounds`, or below it, `//~^ loop-step`; of a race, one of its two sides is
 //! marked, the one that comes second when blocks and warps run in order. The oracle must report what is marked, nothing else, and nothing
-//! at all of the twin. `README.md` here is the list; `UPDATE=1 cargo test -p tests --test zoo` writes it anew.
+//! at all of the twin. What approximations decide the compiler tells before any run, `//~ approximate-branch`. Where the order of atomic
+//! operations shows, the argument is told and no line. What rustc and our compiler refuse stands in `tests/compile_fail/zoo_*.rs`, with marks too. `README.md` here is the list; `UPDATE=1 cargo test -p tests --test zoo` writes it anew.
 
 mod alignment;
 mod arithmetic;
@@ -11,38 +12,74 @@ mod bare;
 mod barriers;
 mod bounds;
 mod conflicts;
+mod decisions;
 mod global_races;
 mod initialisation;
 mod loops;
+mod machine;
+mod orders;
 mod page;
+mod refused;
 mod results;
 mod shared_races;
 mod warp_races;
 mod warps;
 
 use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
 use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic, serial};
 use kernel_dsl::compiler::{analyses, ir};
-use runtime::interpreter::{Check, Finding, Options, Report};
+use runtime::interpreter::{Check, Finding, Options, Report, Schedule};
 use runtime::ptx;
 use runtime::testing::{Case, Input, Oracle, Prepared};
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// A bug in a kernel, which has the constant `MENDED` alone.
 pub struct Bug {
     artifact: &'static Artifact,
-    /// The check that is about it. Others may report what follows from it, where that is marked.
-    check: Check,
+    /// What is told of it. More may be told of what follows from it, where that is marked.
+    class: Class,
     inputs: fn() -> Vec<Input>,
+}
+
+/// What is told of a bug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// By a run.
+    Check(Check),
+    /// Before any run: what an approximation decides.
+    Decides(Decided),
+    /// By runs in several orders: the argument in which they show.
+    Order(usize),
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Class::Check(check) => check.fmt(f),
+            Class::Decides(decided) => write!(f, "approximate-{}", decided.name()),
+            Class::Order(_) => f.write_str("order-dependent"),
+        }
+    }
 }
 
 /// A row: the kernel, the check that reports it, and its arguments.
 #[macro_export]
 macro_rules! bug {
+    ($kernel:ident, decides $decided:ident, [$($input:expr),* $(,)?]) => {
+        $crate::bug!(of $kernel, Decides(kernel_dsl::compiler::analyses::approximate::Decided::$decided), [$($input),*])
+    };
+    ($kernel:ident, order $argument:literal, [$($input:expr),* $(,)?]) => {
+        $crate::bug!(of $kernel, Order($argument), [$($input),*])
+    };
     ($kernel:ident, $check:ident, [$($input:expr),* $(,)?]) => {
+        $crate::bug!(of $kernel, Check(runtime::interpreter::Check::$check), [$($input),*])
+    };
+    (of $kernel:ident, $class:ident($what:expr), [$($input:expr),*]) => {
         $crate::Bug {
             artifact: <$kernel<false> as kernel_dsl::Kernel>::ARTIFACT,
-            check: runtime::interpreter::Check::$check,
+            class: $crate::Class::$class($what),
             inputs: || vec![$($input),*],
         }
     };
@@ -62,6 +99,9 @@ const ZOO: &[&[Bug]] = &[
     arithmetic::BUGS,
     loops::BUGS,
     results::BUGS,
+    machine::BUGS,
+    decisions::BUGS,
+    orders::BUGS,
 ];
 
 /// Warp instructions after which a loop here is endless.
@@ -76,8 +116,8 @@ fn zeros(n: usize) -> Input {
     Input::slice(&vec![0f32; n])
 }
 
-/// A check, and a line of a file.
-type Told = (Check, String, u32);
+/// A class, and a line of a file.
+type Told = (String, String, u32);
 
 /// One of the two instances of a kernel, with its launch.
 struct Specimen {
@@ -105,13 +145,39 @@ impl Bug {
 impl Specimen {
     fn report(&self) -> Report {
         let oracle = Oracle::new(&self.prepared, &self.lowered).expect("lowered IR is valid");
-        let trial = oracle.run(&self.case, options()).unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
+        let trial = oracle.run(&self.case, self.options()).unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
         trial.outcome.expect("a grid that is not empty").report
+    }
+
+    fn options(&self) -> Options {
+        let inputs = self.case.inputs.iter().enumerate();
+        let uninitialised = inputs.filter(|(_, input)| input.holds_nothing()).map(|(i, _)| i).collect();
+        Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, uninitialised, ..Default::default() }
+    }
+
+    /// What is told, with the lines: of a run, and of what approximations decide.
+    fn told(&self, report: &Report) -> BTreeSet<Told> {
+        let decisions = Approximations::of(&self.lowered).decisions.into_iter().map(|decision| {
+            let at = self.lowered.locations[decision.location.0 as usize];
+            let source = &self.lowered.sources[at.source as usize];
+            let class = Class::Decides(decision.decided).to_string();
+            (class, source.file.clone(), source.line + u32::from(at.span.line))
+        });
+        report.findings.iter().map(told).chain(decisions).collect()
+    }
+
+    /// Whether another order of blocks, warps and lanes leaves something else in other arguments than these.
+    fn depends_on_order(&self, but_for: Option<usize>) -> bool {
+        let oracle = Oracle::new(&self.prepared, &self.lowered).expect("lowered IR is valid");
+        let case = but_for.into_iter().fold(self.case.clone(), Case::with_order_dependent);
+        let run = |schedule| oracle.run(&case, Options { schedule, ..self.options() }).expect("as in order");
+        let first = run(Schedule::InOrder);
+        [Schedule::Reversed, Schedule::Seeded(1)].into_iter().any(|other| oracle.differ(&case, &first, &run(other)))
     }
 
     /// Whether the form that runs on a GPU tells of it.
     fn told_by_checked_form(&self) -> bool {
-        self.prepared.checked_form(&self.case, options()).expect("the oracle has run it").is_some()
+        self.prepared.checked_form(&self.case, self.options()).expect("the oracle has run it").is_some()
     }
 
     /// What the interpreter of PTX says first.
@@ -128,9 +194,12 @@ impl Specimen {
             for (offset, line) in source.text.iter().enumerate() {
                 let Some((_, mark)) = line.split_once("//~") else { continue };
                 let (mark, above) = mark.strip_prefix('^').map_or((mark, 0), |mark| (mark, 1));
-                for check in mark.split(',') {
-                    let check = check.trim().parse().unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
-                    all.insert((check, source.file.clone(), source.line + offset as u32 - above));
+                for class in mark.split(',').map(str::trim) {
+                    let known = [Decided::Branch, Decided::Index, Decided::Integer].map(Class::Decides);
+                    if !known.iter().any(|known| known.to_string() == class) {
+                        let _: Check = class.parse().unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
+                    }
+                    all.insert((class.to_string(), source.file.clone(), source.line + offset as u32 - above));
                 }
             }
         }
@@ -138,12 +207,8 @@ impl Specimen {
     }
 }
 
-fn options() -> Options {
-    Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, ..Default::default() }
-}
-
 fn told(finding: &Finding) -> Told {
-    (finding.check, finding.place.file.clone(), finding.place.line)
+    (finding.check.to_string(), finding.place.file.clone(), finding.place.line)
 }
 
 fn bugs() -> impl Iterator<Item = &'static Bug> {
@@ -156,9 +221,13 @@ fn each_bug_is_told_where_it_is_and_nothing_else() {
     for bug in bugs() {
         let specimen = bug.specimen(false);
         let report = specimen.report();
-        let found: BTreeSet<Told> = report.findings.iter().map(told).collect();
+        let found = specimen.told(&report);
         let marks = specimen.marks();
-        if found != marks || !found.iter().any(|(check, ..)| *check == bug.check) {
+        let is_told = match bug.class {
+            Class::Order(argument) => specimen.depends_on_order(None) && !specimen.depends_on_order(Some(argument)),
+            class => found.iter().any(|(told, ..)| *told == class.to_string()),
+        };
+        if found != marks || !is_told {
             let list = |told: &BTreeSet<Told>| {
                 told.iter().map(|(check, _, line)| format!("{check} at {line}")).collect::<Vec<_>>().join(", ")
             };
@@ -175,8 +244,11 @@ fn nothing_is_told_of_their_twins() {
     for bug in bugs() {
         let twin = bug.specimen(true);
         let report = twin.report();
-        if !report.findings.is_empty() {
+        if !twin.told(&report).is_empty() {
             wrong.push(format!("{}: {report}", bug.artifact.name));
+        }
+        if matches!(bug.class, Class::Order(_)) && twin.depends_on_order(None) {
+            wrong.push(format!("{}: another order shows", bug.artifact.name));
         }
         if let Some(check) = twin.told_by_ptx() {
             wrong.push(format!("{}: the interpreter of PTX tells {check}", bug.artifact.name));
@@ -186,6 +258,12 @@ fn nothing_is_told_of_their_twins() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_does_not_compile_is_told_where_it_is() {
+    let untold: Vec<_> = refused::all().into_iter().filter(|bug| bug.code.is_none()).collect();
+    assert!(untold.is_empty(), "rustc says nothing there: {untold:?}");
 }
 
 #[test]

@@ -44,6 +44,8 @@ enum Of {
 #[derive(Clone, Default)]
 pub struct Bounds {
     variables: HashMap<Of, Variable>,
+    /// What each variable stands for, by number.
+    named: Vec<Of>,
     /// What every launch keeps: each is ≥ 0.
     known: Vec<Polynomial>,
     /// What a variable is known by: each is ≥ 0 where what it stands for is asked for.
@@ -83,7 +85,10 @@ impl Bounds {
 
     fn variable(&mut self, of: Of) -> (Polynomial, bool) {
         let next = self.variables.len() as Variable;
-        let known = *self.variables.entry(of).or_insert(next);
+        let known = *self.variables.entry(of.clone()).or_insert(next);
+        if known == next {
+            self.named.push(of);
+        }
         (Polynomial::variable(known), known == next)
     }
 
@@ -274,18 +279,18 @@ impl Bounds {
 
     /// What each variable stands for.
     fn meanings(&self, kernel: &Kernel, promised: &Promised, turns: HashMap<Variable, Polynomial>) -> Variables {
-        let mut meanings = vec![Meaning::Unknown; self.variables.len()];
         let parameter = |extent: Extent| {
             let is = |p: &u32| extent_of(kernel, *p).is_some_and(|e| promised.first(e) == extent);
             (0..kernel.parameters.len() as u32).find(is)
         };
-        for (of, variable) in &self.variables {
-            let parts = || self.made.get(variable).cloned();
-            meanings[*variable as usize] = match of {
+        let meaning = |(variable, of): (usize, &Of)| {
+            let variable = variable as Variable;
+            let parts = || self.made.get(&variable).cloned();
+            match of {
                 Of::Extent(extent) => parameter(*extent).map_or(Meaning::Unknown, Meaning::Parameter),
                 Of::Parameter(p) => Meaning::Parameter(*p),
                 Of::Special(special) => Meaning::Special(*special),
-                Of::Value(_) => match turns.get(variable) {
+                Of::Value(_) => match turns.get(&variable) {
                     Some(goes_on) => Meaning::Turn(goes_on.clone()),
                     None => Meaning::Unknown,
                 },
@@ -293,9 +298,31 @@ impl Bounds {
                 Of::Ceiling(_) => parts().map_or(Meaning::Unknown, Meaning::Ceiling),
                 Of::Least(_) => parts().map_or(Meaning::Unknown, Meaning::Least),
                 Of::Most(_) => parts().map_or(Meaning::Unknown, Meaning::Most),
+            }
+        };
+        Variables(self.named.iter().enumerate().map(meaning).collect())
+    }
+
+    /// What a number is in the thread of these indices, where nothing else decides it.
+    fn in_thread(&self, number: &Polynomial, thread: [u32; 3]) -> Option<i128> {
+        let variable = |variable: Variable| {
+            let both = || {
+                let [a, b] = self.made.get(&variable)?;
+                Some((self.in_thread(a, thread)?, self.in_thread(b, thread)?))
             };
-        }
-        Variables(meanings)
+            match &self.named[variable as usize] {
+                Of::Special(Special::Thread(axis)) => thread.get(usize::from(*axis)).map(|i| i128::from(*i)),
+                Of::Quotient(_) => both().filter(|(_, b)| *b > 0).map(|(a, b)| a.div_euclid(b)),
+                Of::Ceiling(_) => both().filter(|(_, b)| *b > 0).map(|(a, b)| -(-a).div_euclid(b)),
+                Of::Least(_) => both().map(|(a, b)| a.min(b)),
+                Of::Most(_) => both().map(|(a, b)| a.max(b)),
+                Of::Extent(_) | Of::Parameter(_) | Of::Special(_) | Of::Value(_) => None,
+            }
+        };
+        number.terms().try_fold(0i128, |sum, (monomial, factor)| {
+            let product = monomial.iter().try_fold(factor, |product, v| product.checked_mul(variable(*v)?))?;
+            sum.checked_add(product)
+        })
     }
 }
 
@@ -771,6 +798,9 @@ impl Decider<'_> {
         let mut fits = |chosen: &[usize]| {
             self.here = facts(chosen);
             dims.iter().all(|(index, extent, n)| {
+                if self.in_all_threads(index, extent, *n) {
+                    return true;
+                }
                 let beyond = index.plus(extent, -1).plus(&Polynomial::constant((*n).into()), 1);
                 let asked = [beyond.plus(&Polynomial::constant(1), -1), index.clone(), extent.clone()];
                 self.never(&asked, SPLITS)
@@ -791,6 +821,17 @@ impl Decider<'_> {
         }
         self.here = here;
         proof
+    }
+
+    /// Whether `n` elements from `index` on lie within in every thread that there may be, of which each is looked at.
+    fn in_all_threads(&self, index: &Polynomial, extent: &Polynomial, n: u32) -> bool {
+        let [x, y, z] = self.kernel.block.most();
+        let fits = |thread: [u32; 3]| {
+            let (index, extent) = (self.bounds.in_thread(index, thread)?, self.bounds.in_thread(extent, thread)?);
+            (index >= 0 && index + i128::from(n) <= extent).then_some(())
+        };
+        let mut all = (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])));
+        all.try_for_each(fits).is_some()
     }
 
     /// The bytes that are accessed, from the first of the buffer or array.
