@@ -32,9 +32,9 @@ pub fn value_of_one_branch_mended(x: &[f32], y: &mut [f32]) {
 pub fn sum_from_nothing(x: &[f32], y: &mut [f32]) {
     let mut sum: f32;
     for i in 0..x.len() {
-        sum += x[i]; //~ uninitialised-local
+        sum += x[i];
     }
-    y[thread::x()] = 1.0;
+    y[thread::x()] = sum; //~ uninitialised-local
 }
 
 #[kernel(block = 64, grid = 1)]

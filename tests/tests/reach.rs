@@ -18,7 +18,6 @@ use runtime::testing::{Case, Input, Profiler, Random, Subject, subjects};
 use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use {kernels_rs as _, tests as _};
 
 /// Trials of an instance that are measured, the largest first.
@@ -165,8 +164,8 @@ fn what_is_proved_is_what_is_measured() {
         })
         .collect();
     let (next, all) = (AtomicUsize::new(0), Mutex::new(Found::default()));
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, |cores| cores.get()) {
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |cores| cores.get()) {
             scope.spawn(|| {
                 while let Some((kernel, instance)) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (proved, mut found) = (Proved::of(kernel, instance), Found::default());

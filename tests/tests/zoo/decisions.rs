@@ -18,7 +18,7 @@ fn threshold_of_an_approximation<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     let p = if MENDED { math::exp(-x[i]) } else { fast::exp(-x[i]) };
     if p > 0.5 {
-        //~ approximate-branch
+        //~^ approximate-branch
         y[i] = x[i];
     }
 }
@@ -31,7 +31,7 @@ fn loop_until_it_is_small<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let mut rest = x[i] + 1.0;
     let mut rounds = 0.0;
     while rest > 0.001 {
-        //~ approximate-branch
+        //~^ approximate-branch
         rest = if MENDED { rest * 0.5 } else { fast::div(rest, 2.0) };
         rounds += 1.0;
     }

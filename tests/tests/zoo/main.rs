@@ -27,8 +27,9 @@ mod warps;
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+use kernel_dsl::compiler::analyses::bounds::{Reach, Site};
 use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic, serial};
-use kernel_dsl::compiler::{analyses, ir};
+use kernel_dsl::compiler::{analyses, ir, passes};
 use runtime::interpreter::{Check, Finding, Options, Report, Schedule};
 use runtime::ptx;
 use runtime::testing::{Case, Input, Oracle, Prepared};
@@ -144,8 +145,14 @@ impl Bug {
 
 impl Specimen {
     fn report(&self) -> Report {
+        self.report_in(Schedule::InOrder)
+    }
+
+    fn report_in(&self, schedule: Schedule) -> Report {
         let oracle = Oracle::new(&self.prepared, &self.lowered).expect("lowered IR is valid");
-        let trial = oracle.run(&self.case, self.options()).unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
+        let trial = oracle
+            .run(&self.case, Options { schedule, ..self.options() })
+            .unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
         trial.outcome.expect("a grid that is not empty").report
     }
 
@@ -211,6 +218,10 @@ fn told(finding: &Finding) -> Told {
     (finding.check.to_string(), finding.place.file.clone(), finding.place.line)
 }
 
+fn at(finding: &Finding) -> (String, u32) {
+    (finding.place.file.clone(), finding.place.line)
+}
+
 fn bugs() -> impl Iterator<Item = &'static Bug> {
     ZOO.iter().copied().flatten()
 }
@@ -236,6 +247,53 @@ fn each_bug_is_told_where_it_is_and_nothing_else() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn races_are_told_in_other_orders_too() {
+    let mut wrong = Vec::new();
+    for bug in bugs() {
+        let Class::Check(check @ (Check::SharedRace | Check::WarpRace | Check::GlobalRace)) = bug.class else {
+            continue;
+        };
+        let specimen = bug.specimen(false);
+        for schedule in [Schedule::Reversed, Schedule::Seeded(1), Schedule::Seeded(2)] {
+            if !specimen.report_in(schedule).findings.iter().any(|finding| finding.check == check) {
+                wrong.push(format!("{} in order {schedule}: no {check}", bug.artifact.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// No access that goes out of bounds is proved not to.
+#[test]
+fn no_proof_is_of_what_goes_out_of_bounds() {
+    let mut accesses = 0;
+    for bug in bugs() {
+        let specimen = bug.specimen(false);
+        let report = specimen.report();
+        let beyond = |finding: &&Finding| finding.check == Check::OutOfBounds;
+        let beyond: Vec<(String, u32)> = report.findings.iter().filter(beyond).map(at).collect();
+        if beyond.is_empty() || report.findings.iter().any(|finding| finding.check == Check::UsizeOverflow) {
+            continue;
+        }
+        let program = serial::program(bug.artifact.hir).expect("the kernel's own HIR");
+        let program = monomorphic(&program, &Instance(vec![Constant::Bool(false)])).expect("a declared instance");
+        let kernel = passes::with_places(specimen.lowered.clone()).expect("lowered IR is valid");
+        let sites = Reach::of(&program, &kernel).sites;
+        for place in &beyond {
+            let here = |site: &&Site| {
+                let at = kernel.locations[site.location.0 as usize];
+                let source = &kernel.sources[at.source as usize];
+                (source.file.clone(), source.line + u32::from(at.span.line)) == *place
+            };
+            let open = sites.iter().filter(here).filter(|site| site.proof.is_none()).count();
+            accesses += open;
+            assert!(open > 0, "{}: what goes out of bounds in line {} is proved", bug.artifact.name, place.1);
+        }
+    }
+    assert!(accesses >= 16, "{accesses}");
 }
 
 #[test]

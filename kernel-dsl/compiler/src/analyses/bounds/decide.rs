@@ -351,6 +351,8 @@ struct Look {
     turns: HashMap<Variable, Polynomial>,
     /// Bytes from the beginning of a buffer, a table, or an array of dynamic size.
     addresses: HashMap<Value, Polynomial>,
+    /// Where conditions are computed.
+    computed: HashMap<Value, Location>,
 }
 
 /// What holds of a and b where a comparison does: each is ≥ 0.
@@ -700,7 +702,9 @@ impl Decider<'_> {
             let kept = (this.here.len(), this.asked.len());
             let obscure = this.is_obscure();
             for condition in asked {
-                this.enter(inst.location, condition, true);
+                // Of a branch that has become a guard, the branch.
+                let computed = this.look.as_ref().and_then(|look| look.computed.get(&condition).copied());
+                this.enter(computed.unwrap_or(inst.location), condition, true);
             }
             let dims = this.dims(place, element, n);
             let proof = this.proof(&dims);
@@ -712,6 +716,10 @@ impl Decider<'_> {
             let seen = Seen { location: inst.location, kind, place: place.clone(), bytes, proof, formula };
             this.look.iter_mut().for_each(|look| look.seen.push(seen.clone()));
         };
+        if let (Op::Compare(..) | Op::Binary(..), [result], Some(look)) = (&inst.op, &inst.results[..], &mut self.look)
+        {
+            look.computed.insert(*result, inst.location);
+        }
         match &inst.op {
             Op::Load { place, element, guard, .. } => {
                 let n = inst.results.len() as u32;
