@@ -162,7 +162,7 @@ fn report_tells_what_an_instance_takes() {
     let words: Vec<_> = row("load tb").split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
     let rest = ["16 × 4 B, looped", "lane", "no bank conflict · 1", "100 %", "shape", "0..256 of 256"];
     assert_eq!(words[1..], [&["load tb"][..], &rest].concat(), "{text}");
-    assert!(row("store c").ends_with("line 69       0..1584 of 1584"), "{text}");
+    assert!(row("store c").ends_with("line 68       0..1584 of 1584"), "{text}");
     assert!(row("gemm.rs:59:15").ends_with("loop  grid  a warp's lanes never part, 288 times"), "{text}");
     assert!(text.ends_with("nothing in it is known to be slow on sm_61\n"), "{text}");
     // Blocks of 144 threads.

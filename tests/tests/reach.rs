@@ -2,8 +2,8 @@
 //! touches, that they lie within its buffer or array, and where a warp's lanes go the same way or have the same address.
 //!
 //! The two share nothing: the compiler reasons about polynomials of extents and indices, the interpreter counts the addresses and
-//! masks that there are. The kernels are those of the library and of `tests::paper` on the largest of their trials, and some of this file whose ranges plain Rust
-//! has. `tests/tests/zoo` holds the proofs against accesses that do go out of bounds.
+//! masks that there are. The kernels are those of the library and of `tests::paper` on the largest of their trials, and one of
+//! this file, whose ranges plain Rust has. `tests/tests/zoo` holds the proofs against accesses that do go out of bounds.
 
 use kernel_dsl::compiler::analyses::bounds::{Proof, Reach, Site};
 use kernel_dsl::compiler::analyses::memory::{self, Kind};
