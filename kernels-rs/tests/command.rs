@@ -158,7 +158,12 @@ fn report_tells_what_an_instance_takes() {
     let text = stdout(&["report", "matmul::<16>"]);
     assert!(text.starts_with("matmul::<16> for sm_61\nblock         16 x 16 x 1: 256 threads\n"), "{text}");
     assert!(text.contains("ta: f32 [16, 16], pitch 16 (padded by 0), bytes 0..1024\n"), "{text}");
-    assert!(text.contains("16 × 4 B a lane  no bank conflict, in a loop  measured 1\n"), "{text}");
+    let row = |start: &str| text.lines().find(|line| line.contains(start)).unwrap_or_else(|| panic!("{text}"));
+    let words: Vec<_> = row("load tb").split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    let rest = ["16 × 4 B, looped", "lane", "no bank conflict · 1", "100 %", "shape", "0..256 of 256"];
+    assert_eq!(words[1..], [&["load tb"][..], &rest].concat(), "{text}");
+    assert!(row("store c").ends_with("line 68       0..1584 of 1584"), "{text}");
+    assert!(row("gemm.rs:59:15").ends_with("loop  grid  a warp's lanes never part, 288 times"), "{text}");
     assert!(text.ends_with("nothing in it is known to be slow on sm_61\n"), "{text}");
     // Blocks of 144 threads.
     let text = stdout(&["report", "matmul::<12>"]);
@@ -181,7 +186,7 @@ fn report_as_json_has_an_object_an_instance() {
     let store = transpose["accesses"].as_array().unwrap().iter().find(|a| a["array"] == "y").unwrap();
     assert_eq!(store["text"], "y[(row + 8 * i, col)] = tile[(thread::x(), thread::y() + 8 * i)];");
     assert_eq!((&store["kind"], &store["count"]), (&"store".into(), &4.into()));
-    assert_eq!(store["cost"], serde_json::json!({ "global": { "sectors": 4, "least": 4 } }));
+    assert_eq!(store["cost"], serde_json::json!({ "global": { "sectors": 4, "least": 4, "lines": 1, "used": 128 } }));
     assert!(refusal(&["report", "transpos"]).contains("is `transpose` meant?"));
     assert!(refusal(&["report", "transpose", "--target", "sm_20"]).contains("sm_61, sm_70"));
 }
@@ -198,8 +203,35 @@ fn report_measures_what_it_says() {
         assert_eq!((&measured["requests"], &measured["lanes"]), (&16.into(), &512.into()), "{access}");
         assert_eq!((&measured["mean"], &measured["most"]), (&4.0.into(), &4.into()), "{access}");
         assert_eq!(access["cost"]["global"]["sectors"], 4, "{access}");
+        assert_eq!((&measured["lines"], &measured["efficiency"]), (&16.into(), &1.0.into()), "{access}");
+        let touched = serde_json::json!({ "first": 0, "end": 2048, "of": 2048 });
+        assert_eq!((&measured["touched"], &access["computed"]["end"]), (&touched, &2048.into()), "{access}");
+        assert_eq!(access["within"]["lines"], serde_json::json!([33]), "{access}");
+        assert_eq!(access["within"]["requires"], access["array"] == "x", "{access}");
     }
-    assert!(stdout(&["report", "saxpy", "--case", "512 elements"]).contains("4 sectors  measured 4\n"));
+    let branch = &report[0]["branches"][0];
+    assert_eq!((&branch["scope"], &branch["looped"], &branch["line"]), (&"lane".into(), &false.into(), &33.into()));
+    assert_eq!(branch["measured"], serde_json::json!({ "decided": 16, "parted": 0 }));
+    let lines = report[0]["lines"].as_array().unwrap();
+    assert!(lines.iter().any(|line| line["line"] == 34 && line["lanes"] == 512 * 4), "{lines:?}");
+    let text = stdout(&["report", "saxpy", "--case", "512 elements"]);
+    assert!(text.contains("4 sectors · 4  1      100 %       100 %  line 33"), "{text}");
+}
+
+#[test]
+fn report_says_the_same_of_one_place_once() {
+    let text = stdout(&["report", "transpose_tiles"]);
+    assert_eq!(text.matches("transpose_tiles::<").count(), text.matches(" for sm_61\nblock").count(), "{text}");
+    assert_eq!(text.matches("slow[integer-division]").count(), 1, "{text}");
+    assert!(text.contains(" (3 times) (in 4 of 4 instances)\n --> kernels-rs/src/permute/rows.rs:8:20\n"), "{text}");
+}
+
+/// Lanes part where the last warp is not full, and the report says how often and in which lines.
+#[test]
+fn report_tells_where_lanes_part() {
+    let text = stdout(&["report", "saxpy"]);
+    assert!(text.contains("branch  lane  a warp's lanes part 1 of 320 times, under 1 %\n"), "{text}");
+    assert!(text.contains("not all do:\n  kernels-rs/src/elementwise.rs:34 99 %\n"), "{text}");
 }
 
 #[test]

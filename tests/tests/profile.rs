@@ -203,7 +203,7 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
         let (cost, counts) = (site.cost?, measured.get(&key)?);
         let expected = match cost {
             Cost::Shared { ways } => (ways, 1),
-            Cost::Global { sectors, least } => (sectors, least),
+            Cost::Global { sectors, least, .. } => (sectors, least),
             Cost::Constant { words } => (words, 1),
         };
         let found = counts.fullest;

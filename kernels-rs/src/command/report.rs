@@ -10,25 +10,28 @@ use crate::sass::{self, Class, Line};
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses::approximate::{Approximations, Decision};
+use kernel_dsl::compiler::analyses::bounds::{self, Proof, Reach};
 use kernel_dsl::compiler::analyses::memory::{self, Cost, Kind, Site};
 use kernel_dsl::compiler::analyses::mix;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
-use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location};
+use kernel_dsl::compiler::analyses::uniformity::{self, Scope};
+use kernel_dsl::compiler::hir::{Instance, monomorphic};
+use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
 use kernel_dsl::compiler::{Errors, Target, analyses, emit, passes};
-use runtime::interpreter::profile::{self, Accessed, Counts, Profile};
+use runtime::interpreter::profile::{self, Accessed, Counts, Profile, Touched, Ways};
 use runtime::testing::Profiler;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write;
+use std::ops::Range;
 
-/// Tells what an instance takes of the machine: registers, shared memory, occupancy, instructions, bank conflicts, sectors; and
-/// what of it is slow on the target
+/// Tells what an instance takes of the machine: registers, shared memory, occupancy, instructions, bank conflicts, sectors; which
+/// accesses are proved to lie within their buffers, where lanes part; and what of it is slow on the target
 ///
-/// Bank conflicts and sectors are those of a warp whose lanes all take part, worked out from how the indices depend on
-/// the thread; beside them stands what the interpreter measures on a case of those that `check` tries. Registers and spills are what ptxas says, where one is found that knows the target; loops, issue slots and
+/// Bank conflicts, sectors and lines are those of a warp whose lanes all take part, worked out from how the indices depend on
+/// the thread; so are the bounds of indices and what is the same for a warp or a block. Beside them stands what the interpreter
+/// measures on a case of those that `check` tries. Registers and spills are what ptxas says, where one is found that knows the target; loops, issue slots and
 /// register banks are of the machine code that it makes, where an nvdisasm is found too.
 #[derive(Args)]
 pub(super) struct Report {
@@ -46,6 +49,8 @@ pub(super) struct Report {
 
 /// Kinds of instructions that stand in a line.
 const KINDS_A_LINE: usize = 5;
+/// Lines of Rust that stand in a line.
+const LINES_A_LINE: usize = 4;
 
 /// What is told of an instance.
 #[derive(Serialize)]
@@ -71,6 +76,12 @@ struct Told {
     /// The case that accesses were measured on; `null` where nothing says how to try the kernel.
     case: Option<String>,
     accesses: Vec<Access>,
+    /// What is known of their indices.
+    #[serde(skip)]
+    reach: Reach,
+    branches: Vec<Branch>,
+    /// Lines of Rust, and how many lanes took part in their instructions in the case.
+    lines: Vec<profile::Line>,
     lints: Vec<Slowness>,
     /// What the hardware's approximations decide.
     decisions: Vec<Doubt>,
@@ -119,7 +130,7 @@ struct Shares {
 }
 
 /// A place in the source.
-#[derive(Clone, Serialize)]
+#[derive(Clone, PartialEq, Serialize)]
 struct Place {
     file: String,
     line: u32,
@@ -138,14 +149,33 @@ struct Access {
     /// Name of the array or parameter; `null` where it depends on the way.
     array: Option<String>,
     bytes: u32,
+    /// Bytes of an element of the array; `null` where that is not known.
+    element_bytes: Option<u32>,
     /// Instructions that the place became.
     count: u32,
     /// Loops around it.
     loops: u32,
+    /// The widest scope whose threads are proven to access one place.
+    address: Scope,
     /// `null` where it is not understood.
     cost: Option<Cost>,
+    /// By what all of it lies within the array; `null` where that is not proved.
+    within: Option<Within>,
+    /// The bytes from the first to the last that it touches in the case, by the extents alone; `null` where they do not tell.
+    computed: Option<Range<u64>>,
     /// What it asked in the case; `null` where it was not come to, or nothing was measured.
     measured: Option<Measured>,
+}
+
+/// By what an access lies within its array, beyond the shapes of block and array.
+#[derive(Serialize)]
+struct Within {
+    /// Branches, loops and guards.
+    lines: Vec<u32>,
+    /// What `#[requires]` says.
+    requires: bool,
+    /// That a block's index is below the number of blocks.
+    grid: bool,
 }
 
 /// What an access asked of memory.
@@ -157,10 +187,29 @@ struct Measured {
     mean: f64,
     /// The part of a warp's lanes that took part.
     active: f64,
+    /// Of global memory, the part of the bytes that moved that was asked for.
+    efficiency: Option<f64>,
+    touched: Option<Touched>,
+}
+
+/// A branch or a counting loop.
+#[derive(Serialize)]
+struct Branch {
+    #[serde(skip)]
+    location: Location,
+    #[serde(flatten)]
+    place: Place,
+    looped: bool,
+    /// Constructs that the place became.
+    count: u32,
+    /// The widest scope whose threads are proven to go the same way.
+    scope: Scope,
+    /// How warps went in the case; `null` where none came there, or nothing was measured.
+    measured: Option<Ways>,
 }
 
 /// What is legal on the target and slow there.
-#[derive(Serialize)]
+#[derive(Clone, PartialEq, Serialize)]
 struct Slowness {
     lint: &'static str,
     /// `null` where the whole kernel is meant.
@@ -172,7 +221,7 @@ struct Slowness {
 }
 
 /// What an approximation decides.
-#[derive(Serialize)]
+#[derive(Clone, PartialEq, Serialize)]
 struct Doubt {
     decides: &'static str,
     place: Place,
@@ -203,6 +252,7 @@ impl Report {
             }
             instance.print(out)?;
         }
+        told_once(&told, out)?;
         Ok(Outcome::Good)
     }
 }
@@ -231,7 +281,10 @@ impl Report {
         })?;
         if let Some((_, profile)) = measured {
             told.case = Some(case.name.clone());
-            told.accesses.iter_mut().for_each(|access| access.measure(&profile));
+            let Told { accesses, branches, reach, .. } = &mut told;
+            accesses.iter_mut().for_each(|access| access.measure(&profile, reach));
+            branches.iter_mut().for_each(|branch| branch.measure(&profile));
+            told.lines = profile.lines;
         }
         Ok(told)
     }
@@ -256,12 +309,17 @@ impl Told {
     ) -> Result<Told, Error> {
         let name = instance.name(artifact.name);
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
-        let lowered = analyses::lowered(&name::program(artifact)?, instance, target).map_err(failed)?;
+        let program = monomorphic(&name::program(artifact)?, instance).map_err(failed)?;
+        let lowered = analyses::lowered_monomorphic(&program, target).map_err(failed)?;
         let approximations = Approximations::of(&lowered);
         let decisions = approximations.decisions.iter().map(|decision| Doubt::new(&lowered, *decision)).collect();
         let optimised = passes::optimise(lowered.clone()).map_err(failed)?;
         let module = emit::emit_with(&optimised, emit::Lines::Kept).map_err(failed)?;
-        let sites = memory::accesses(&passes::with_places(lowered).map_err(failed)?);
+        let with_places = passes::with_places(lowered).map_err(failed)?;
+        let sites = memory::accesses(&with_places);
+        let reach = Reach::of(&program, &with_places);
+        let branches = uniformity::branches(&with_places);
+        let branches = branches.into_iter().map(|branch| Branch::new(&with_places, branch)).collect();
 
         let machine_code = match tools {
             Some(tools) => {
@@ -299,8 +357,11 @@ impl Told {
             by_block,
             instructions: mix::mix(&module).into_iter().collect(),
             case: None,
-            accesses: sites.into_iter().map(|site| Access::new(&optimised, site)).collect(),
-            lints: lints.into_iter().map(|lint| Slowness::new(&optimised, lint)).collect(),
+            accesses: sites.into_iter().map(|site| Access::new(&with_places, site, &reach)).collect(),
+            reach,
+            branches,
+            lines: Vec::new(),
+            lints: merged(lints.into_iter().map(|lint| Slowness::new(&optimised, lint))),
             decisions,
         })
     }
@@ -337,29 +398,123 @@ impl Told {
         if let Some(sass) = self.machine_code.as_ref().and_then(|machine| machine.sass.as_ref()) {
             sass.print(out)?;
         }
-        if !self.accesses.is_empty() {
-            match &self.case {
-                Some(case) => writeln!(out, "memory, a warp's access at a time, and measured on {case}:")?,
-                None => writeln!(out, "memory, a warp's access at a time:")?,
-            }
-        }
-        let rows: Vec<[String; 5]> = self.accesses.iter().map(|access| access.row(self.case.is_some())).collect();
-        let widths: [usize; 5] =
-            std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-        for row in rows {
-            let padded: String = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  ")).collect();
-            writeln!(out, "  {}", padded.trim_end())?;
-        }
+        self.memory(out)?;
+        self.control(out)?;
         if self.lints.is_empty() {
             writeln!(out, "nothing in it is known to be slow on {}", self.target)?;
         }
-        for lint in &self.lints {
-            lint.print(out)?;
-        }
-        for doubt in &self.decisions {
-            doubt.print(out)?;
-        }
         Ok(())
+    }
+
+    /// The table of the accesses.
+    fn memory(&self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.accesses.is_empty() {
+            return Ok(());
+        }
+        let head = "memory, a warp's access at a time";
+        match &self.case {
+            Some(case) => writeln!(out, "{head}, as computed · as measured on {case}:")?,
+            None => writeln!(out, "{head}:")?,
+        }
+        let heads =
+            ["", "", "a lane", "address by", "costs", "lines", "bytes used", "lanes", "in bounds by", "elements"];
+        let mut rows = vec![heads.map(String::from)];
+        rows.extend(self.accesses.iter().map(|access| access.row(self.case.is_some())));
+        table(out, &rows)
+    }
+
+    /// The table of the branches, and the lines in which not all lanes take part.
+    fn control(&self, out: &mut dyn Write) -> Result<(), Error> {
+        if !self.branches.is_empty() {
+            writeln!(out, "branches and loops, and who is proved to go the same way:")?;
+            let rows: Vec<_> = self.branches.iter().map(|branch| branch.row(self.case.is_some())).collect();
+            table(out, &rows)?;
+        }
+        let part = self.lines.iter().filter(|line| line.lanes < 32 * line.instructions && !line.file.is_empty());
+        let parts: Vec<_> =
+            part.map(|line| format!("{}:{} {}", line.file, line.line, percent(line.active()))).collect();
+        if !parts.is_empty() {
+            writeln!(out, "lanes that take part in a line's instructions, where not all do:")?;
+        }
+        parts.chunks(LINES_A_LINE).try_for_each(|line| Ok(writeln!(out, "  {}", line.join("  "))?))
+    }
+}
+
+/// Rows in columns.
+fn table<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> Result<(), Error> {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    for row in rows {
+        let cells = row.iter().zip(widths).filter(|(_, width)| *width > 0);
+        let padded: String = cells.map(|(cell, width)| format!("{cell:width$}  ")).collect();
+        writeln!(out, "  {}", padded.trim_end())?;
+    }
+    Ok(())
+}
+
+/// What is slow, and what approximations decide: what several instances have in common, once.
+fn told_once(told: &[Told], out: &mut dyn Write) -> Result<(), Error> {
+    let mut slow: Vec<(Slowness, usize)> = Vec::new();
+    let mut doubts: Vec<(Doubt, usize)> = Vec::new();
+    for instance in told {
+        for lint in &instance.lints {
+            match slow.iter_mut().find(|(other, _)| other.is_like(lint)) {
+                Some((_, instances)) => *instances += 1,
+                None => slow.push((lint.clone(), 1)),
+            }
+        }
+        for doubt in &instance.decisions {
+            match doubts.iter_mut().find(|(other, _)| other == doubt) {
+                Some((_, instances)) => *instances += 1,
+                None => doubts.push((doubt.clone(), 1)),
+            }
+        }
+    }
+    if told.len() > 1 && !(slow.is_empty() && doubts.is_empty()) {
+        writeln!(out)?;
+    }
+    let of = |instances: usize| match told.len() {
+        1 => String::new(),
+        all => format!(" (in {instances} of {all} instances)"),
+    };
+    slow.iter().try_for_each(|(lint, instances)| lint.print(&of(*instances), out))?;
+    doubts.iter().try_for_each(|(doubt, instances)| doubt.print(&of(*instances), out))
+}
+
+/// The same of one place once, with how often it is there.
+fn merged(lints: impl Iterator<Item = Slowness>) -> Vec<Slowness> {
+    let mut all: Vec<Slowness> = Vec::new();
+    for lint in lints {
+        match all.iter_mut().find(|other| other.is_like(&lint)) {
+            Some(other) => {
+                other.count += lint.count;
+                other.in_loop |= lint.in_loop;
+            }
+            None => all.push(lint),
+        }
+    }
+    all
+}
+
+/// `92 %`; what is not all is less than 100, and what is not nothing is not 0.
+fn percent(part: f64) -> String {
+    let rounded = (100.0 * part).round();
+    match part {
+        ..1.0 if rounded >= 100.0 => "99 %".to_string(),
+        0.0 => "0 %".to_string(),
+        0.0.. if rounded == 0.0 => "under 1 %".to_string(),
+        _ => format!("{rounded:.0} %"),
+    }
+}
+
+/// Several ways of being, of which what is not there is left away.
+fn both(computed: Option<String>, measured: Option<String>) -> String {
+    match (computed, measured) {
+        (Some(computed), Some(measured)) if computed == measured => computed,
+        (Some(computed), Some(measured)) => format!("{computed} · {measured}"),
+        (Some(one), None) => one,
+        (None, Some(measured)) => format!("? · {measured}"),
+        (None, None) => String::new(),
     }
 }
 
@@ -432,8 +587,8 @@ impl Doubt {
         Doubt { decides: decision.decided.name(), place, message: error.message, notes: error.notes, help: error.help }
     }
 
-    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
-        writeln!(out, "approximate[{}]: {}", self.decides, self.message)?;
+    fn print(&self, more: &str, out: &mut dyn Write) -> Result<(), Error> {
+        writeln!(out, "approximate[{}]: {}{more}", self.decides, self.message)?;
         self.place.print(out)?;
         for note in &self.notes {
             writeln!(out, "  = note: {note}")?;
@@ -443,14 +598,48 @@ impl Doubt {
 }
 
 impl Access {
-    fn new(kernel: &Kernel, site: Site) -> Access {
-        let Site { location, kind, array, bytes, count, loops, cost } = site;
+    fn new(kernel: &Kernel, site: Site, reach: &Reach) -> Access {
+        let Site { location, kind, array, bytes, count, loops, cost, address } = site;
         let place = Place::new(kernel, location);
-        Access { location, place, kind, array, bytes, count, loops, cost, measured: None }
+        let named = |name: &str| array.as_deref() == Some(name);
+        let element_bytes = kernel.shared.iter().find(|s| named(&s.name)).map(|s| s.element.bytes());
+        let dynamic = || kernel.dynamic.iter().find(|s| named(&s.name)).map(|s| s.element.bytes());
+        let parameter = || {
+            kernel.parameters.iter().find(|p| named(&p.name)).and_then(|p| match p.role {
+                Role::Address { element, .. } => Some(element.bytes()),
+                _ => None,
+            })
+        };
+        let element_bytes = element_bytes.or_else(dynamic).or_else(parameter);
+        let mut access = Access {
+            location,
+            place,
+            kind,
+            array,
+            bytes,
+            element_bytes,
+            count,
+            loops,
+            address,
+            cost,
+            within: None,
+            computed: None,
+            measured: None,
+        };
+        let proof = access.of(reach).and_then(|site| site.proof.as_ref());
+        access.within = proof.map(|proof| Within::new(kernel, proof));
+        access
+    }
+
+    /// What is known of its indices.
+    fn of<'r>(&self, reach: &'r Reach) -> Option<&'r bounds::Site> {
+        reach.sites.iter().find(|site| {
+            (site.location, site.kind, site.bytes) == (self.location, self.kind, self.bytes) && site.array == self.array
+        })
     }
 
     /// Takes what was measured of it.
-    fn measure(&mut self, profile: &Profile) {
+    fn measure(&mut self, profile: &Profile, reach: &Reach) {
         let kind = match self.kind {
             Kind::Load => profile::Kind::Load,
             Kind::Store => profile::Kind::Store,
@@ -462,11 +651,20 @@ impl Access {
                 && (self.array.is_none() || a.array == self.array)
         };
         let counts = profile.accesses.iter().filter(of_it).map(|a| a.counts).reduce(Counts::and);
-        self.measured = counts.map(|counts| Measured { mean: counts.mean(), active: counts.active(), counts });
+        let touched = profile.accesses.iter().filter(of_it).map(|a| a.touched);
+        let touched = touched.reduce(|a, b| Some(a?.and(b?))).flatten();
+        self.measured = counts.map(|counts| Measured {
+            mean: counts.mean(),
+            active: counts.active(),
+            efficiency: counts.efficiency(),
+            counts,
+            touched: touched.filter(|_| self.array.is_some()),
+        });
+        self.computed = self.of(reach).and_then(|site| reach.bytes(site, &profile.launched));
     }
 
     /// Where, what, how much, what it costs, and what it did if that was `measured`.
-    fn row(&self, measured: bool) -> [String; 5] {
+    fn row(&self, measured: bool) -> [String; 10] {
         let Place { file, line, column, .. } = &self.place;
         let kind = match self.kind {
             Kind::Load => "load",
@@ -474,41 +672,126 @@ impl Access {
             Kind::Atomic => "atomic",
         };
         let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
-        let cost = match self.cost {
-            Some(Cost::Shared { ways: 0 | 1 }) => "no bank conflict".to_string(),
-            Some(Cost::Shared { ways }) => format!("{ways}-way bank conflict"),
-            Some(Cost::Constant { words: 0 | 1 }) => "one place".to_string(),
-            Some(Cost::Constant { words }) => format!("up to {words} places, in turns"),
-            Some(Cost::Global { sectors, least }) if sectors == least => format!("{sectors} sectors"),
-            Some(Cost::Global { sectors, least }) => format!("{sectors} sectors, where {least} would do"),
-            None => "not known: the index depends on memory, or on what is too involved".to_string(),
+        let looped = if self.loops > 0 { ", looped" } else { "" };
+        let found = self.measured.as_ref();
+        let (lines, used) = match self.cost {
+            Some(Cost::Global { sectors, lines, used, .. }) => {
+                let moved = f64::from(sectors) * memory::SECTOR as f64;
+                (Some(lines.to_string()), Some(percent(f64::from(used) / moved.max(1.0))))
+            }
+            _ => (None, None),
         };
-        let looped = if self.loops > 0 { ", in a loop" } else { "" };
+        let global = found.filter(|m| m.efficiency.is_some());
+        let lines_found = global.map(|m| number(m.counts.lines as f64 / m.counts.requests.max(1) as f64));
         [
             format!("{file}:{line}:{column}"),
             format!("{kind} {}", self.array.as_deref().unwrap_or("?")),
-            format!("{times}{} B a lane", self.bytes),
-            format!("{cost}{looped}"),
-            match &self.measured {
-                Some(measured) => measured.to_string(),
-                None if measured => "not come to".to_string(),
-                None => String::new(),
+            format!("{times}{} B{looped}", self.bytes),
+            self.address.name().to_string(),
+            match found {
+                Some(found) => format!("{} · {}", self.costs(), found.costs()),
+                None if measured => format!("{} · not come to", self.costs()),
+                None => self.costs(),
             },
+            both(lines, lines_found),
+            both(used, global.and_then(|m| m.efficiency).map(percent)),
+            found.map_or(String::new(), |m| percent(m.active)),
+            self.within.as_ref().map_or("not proved".to_string(), Within::words),
+            self.elements(),
         ]
+    }
+
+    fn costs(&self) -> String {
+        match self.cost {
+            Some(Cost::Shared { ways: 0 | 1 }) => "no bank conflict".to_string(),
+            Some(Cost::Shared { ways }) => format!("{ways}-way bank conflict"),
+            Some(Cost::Constant { words: 0 | 1 }) => "one place".to_string(),
+            Some(Cost::Constant { words }) => format!("up to {words} places"),
+            Some(Cost::Global { sectors, least, .. }) if sectors == least => format!("{sectors} sectors"),
+            Some(Cost::Global { sectors, least, .. }) => format!("{sectors} sectors for {least}"),
+            None => "not known".to_string(),
+        }
+    }
+
+    /// The elements from the first to the last that are touched, as computed and as measured.
+    fn elements(&self) -> String {
+        let size = u64::from(self.element_bytes.unwrap_or(1)).max(1);
+        let unit = if self.element_bytes.is_none() { " B" } else { "" };
+        let range = |range: &Range<u64>| match range.is_empty() {
+            true => "none".to_string(),
+            false => format!("{}..{}", range.start / size, range.end.div_ceil(size)),
+        };
+        let touched = self.measured.as_ref().and_then(|m| m.touched);
+        let of = touched.and_then(|t| t.of).map_or(String::new(), |of| format!(" of {}", of / size));
+        let text = both(self.computed.as_ref().map(range), touched.map(|t| range(&(t.first..t.end))));
+        format!("{text}{of}{}", if text.is_empty() { "" } else { unit })
     }
 }
 
-impl fmt::Display for Measured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Measured { counts, mean, active } = self;
+impl Within {
+    fn new(kernel: &Kernel, proof: &Proof) -> Within {
+        let mut lines: Vec<u32> = proof.conditions.iter().map(|at| Place::new(kernel, *at).line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        Within { lines, requires: proof.requires, grid: proof.grid }
+    }
+
+    fn words(&self) -> String {
+        let lines: Vec<_> = self.lines.iter().map(u32::to_string).collect();
+        let lines = match lines.len() {
+            0 => None,
+            1 => Some(format!("line {}", lines.concat())),
+            _ => Some(format!("lines {}", lines.join(" "))),
+        };
+        let requires = self.requires.then(|| "requires".to_string());
+        let grid = self.grid.then(|| "grid".to_string());
+        let all: Vec<_> = [lines, requires, grid].into_iter().flatten().collect();
+        if all.is_empty() { "shape".to_string() } else { all.join(", ") }
+    }
+}
+
+impl Branch {
+    fn new(kernel: &Kernel, branch: uniformity::Branch) -> Branch {
+        let uniformity::Branch { location, looped, count, scope } = branch;
+        Branch { location, place: Place::new(kernel, location), looped, count, scope, measured: None }
+    }
+
+    /// Takes what was measured of it.
+    fn measure(&mut self, profile: &Profile) {
+        let of_it = profile.branches.iter().filter(|b| (b.location, b.looped) == (self.location, self.looped));
+        self.measured = of_it.map(|b| b.ways).reduce(Ways::and);
+    }
+
+    fn row(&self, measured: bool) -> [String; 4] {
+        let Place { file, line, column, .. } = &self.place;
+        let kind = if self.looped { "loop" } else { "branch" };
+        let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
+        let ways = match self.measured {
+            Some(Ways { decided, parted: 0 }) => format!("a warp's lanes never part, {decided} times"),
+            Some(ways) => {
+                let Ways { decided, parted } = ways;
+                format!("a warp's lanes part {parted} of {decided} times, {}", percent(ways.share()))
+            }
+            None if measured => "not come to".to_string(),
+            None => String::new(),
+        };
+        [format!("{file}:{line}:{column}"), format!("{times}{kind}"), self.scope.name().to_string(), ways]
+    }
+}
+
+/// With two places, if they are needed.
+fn number(x: f64) -> String {
+    if x.fract() == 0.0 { format!("{x:.0}") } else { format!("{x:.2}") }
+}
+
+impl Measured {
+    /// What its requests cost.
+    fn costs(&self) -> String {
+        let Measured { counts, mean, .. } = self;
         // Whole numbers where all requests cost the same.
         match counts.cost == u64::from(counts.most) * counts.requests {
-            true => write!(f, "measured {}", counts.most)?,
-            false => write!(f, "measured {mean:.2}, at most {}", counts.most)?,
-        }
-        match counts.lanes == 32 * counts.requests {
-            true => Ok(()),
-            false => write!(f, ", {:.0} % of lanes", 100.0 * active),
+            true => counts.most.to_string(),
+            false => format!("{mean:.2}, at most {}", counts.most),
         }
     }
 }
@@ -525,14 +808,19 @@ impl Slowness {
         }
     }
 
-    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+    /// Whether it says the same of the same place.
+    fn is_like(&self, other: &Slowness) -> bool {
+        (self.lint, &self.place, &self.message) == (other.lint, &other.place, &other.message)
+    }
+
+    fn print(&self, more: &str, out: &mut dyn Write) -> Result<(), Error> {
         let times = match (self.count, self.in_loop) {
             (0 | 1, false) => String::new(),
             (0 | 1, true) => " (in a loop)".to_string(),
             (n, false) => format!(" ({n} times)"),
             (n, true) => format!(" ({n} times, in a loop)"),
         };
-        writeln!(out, "slow[{}]: {}{times}", self.lint, self.message)?;
+        writeln!(out, "slow[{}]: {}{times}{more}", self.lint, self.message)?;
         if let Some(place) = &self.place {
             place.print(out)?;
         }
@@ -552,7 +840,7 @@ mod tests {
         let (message, help) = (slow.message(Target::SM_80), slow.help());
         let lint = Slowness { lint: slow.name(), place: Some(place), count: 4, in_loop: true, message, help };
         let mut out = Vec::new();
-        lint.print(&mut out).unwrap();
+        lint.print("", &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "slow[integer-division]: sm_80 has no division of integers: of `u32` it is some 20 instructions \

@@ -94,6 +94,7 @@ use code::{Access, Code, Inst, Origin, Pc, Place};
 use findings::Findings;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::Target;
+use kernel_dsl::compiler::analyses::bounds::Launched;
 use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
 use kernel_dsl::compiler::oracle::Declared;
 use kernel_dsl::compiler::source::Source;
@@ -375,8 +376,11 @@ impl Program {
 
     /// Runs a launch with every check, and counts what its accesses ask of memory.
     pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Refused> {
+        let bits = |passed: &Passed| if let Passed::Bits(bits) = passed { Some(*bits) } else { None };
+        let parameters = self.bind(&launch.arguments)?.iter().map(bits).collect();
+        let launched = Launched { grid: launch.grid, block: self.block_of(launch.block)?, parameters };
         match self.run_watched(launch, Watch::Accesses(Default::default()))? {
-            (outcome, Watch::Accesses(counters)) => Ok((outcome, counters.profile(self))),
+            (outcome, Watch::Accesses(counters)) => Ok((outcome, counters.profile(self, launched))),
             _ => unreachable!("who looks on stays"),
         }
     }

@@ -4,17 +4,21 @@
 //! runs (`compiler::analyses::memory`). Here nothing is understood: addresses are counted.
 
 use super::access::Action;
-use super::code::{Access, Inst, Pc};
+use super::code::{Access, Inst, Pc, Place};
 use super::describe::Target;
-use super::frame::{LANES, lanes_of};
+use super::frame::{LANES, Register, lanes_of};
 use super::machine::{Machine, VALUES, Warp};
 use super::{Program, report};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::analyses::bounds::Launched;
 use kernel_dsl::compiler::ir::{Location, Placement};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a sector of global memory.
 const SECTOR: u64 = 32;
+/// Bytes of a line of the caches.
+const LINE: u64 = 128;
 /// Bytes that a bank of shared memory gives at once.
 const BANK: u64 = 4;
 /// Banks of shared memory.
@@ -27,6 +31,69 @@ const AT_ONCE: u64 = BANK * BANKS;
 pub struct Profile {
     /// The accesses that were made, in the order of the code.
     pub accesses: Vec<Accessed>,
+    /// The branches and loops that were come to, in the order of the code.
+    pub branches: Vec<Branched>,
+    /// How many lanes took part, line by line of the Rust.
+    pub lines: Vec<Line>,
+    /// What the launch was given.
+    #[serde(skip)]
+    pub launched: Launched,
+}
+
+/// A branch, or the end of a loop's turn, in all warps.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Branched {
+    /// In the kernel's IR.
+    #[serde(skip)]
+    pub location: Location,
+    /// Where in the Rust.
+    pub place: report::Place,
+    /// Whether it is a loop.
+    pub looped: bool,
+    /// How it was decided.
+    #[serde(flatten)]
+    pub ways: Ways,
+}
+
+/// How often a warp decided which way to go, and how often its active lanes went both.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Ways {
+    /// With one active lane or more.
+    pub decided: u64,
+    /// Of these, where some lanes went one way and some the other.
+    pub parted: u64,
+}
+
+impl Ways {
+    /// Both together.
+    pub fn and(self, other: Ways) -> Ways {
+        Ways { decided: self.decided + other.decided, parted: self.parted + other.parted }
+    }
+
+    /// The part of the decisions at which lanes parted.
+    pub fn share(&self) -> f64 {
+        self.parted as f64 / self.decided.max(1) as f64
+    }
+}
+
+/// The instructions of a line of Rust, in all warps.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Line {
+    /// The file.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+    /// How many instructions warps ran.
+    pub instructions: u64,
+    /// Lanes that took part, in all of them.
+    pub lanes: u64,
+}
+
+impl Line {
+    /// The part of a warp's lanes that took part, on the average.
+    pub fn active(&self) -> f64 {
+        self.lanes as f64 / (LANES as u64 * self.instructions.max(1)) as f64
+    }
 }
 
 /// One access of the code, in all warps.
@@ -46,6 +113,26 @@ pub struct Accessed {
     /// Which memory it is, and what was asked of it.
     #[serde(flatten)]
     pub counts: Counts,
+    /// What of the buffer or array was touched; `None` where it was not always the same.
+    pub touched: Option<Touched>,
+}
+
+/// What of a buffer or array was touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Touched {
+    /// The first byte, from its beginning.
+    pub first: u64,
+    /// Behind the last.
+    pub end: u64,
+    /// Bytes of all of it; `None` of an array whose size the launch evaluates.
+    pub of: Option<u64>,
+}
+
+impl Touched {
+    /// Both together, of one buffer or array.
+    pub fn and(self, other: Touched) -> Touched {
+        Touched { first: self.first.min(other.first), end: self.end.max(other.end), of: self.of }
+    }
 }
 
 /// What an access does.
@@ -71,6 +158,12 @@ pub struct Counts {
     pub cost: u64,
     /// What the most expensive of them cost.
     pub most: u32,
+    /// Bytes that were asked for, in all of them; what several lanes of one ask for counts once.
+    pub used: u64,
+    /// Lines of 128 bytes that were touched, of global memory.
+    pub lines: u64,
+    /// Requests whose lanes all had one address.
+    pub together: u64,
     /// The worst of those in which most lanes took part: in a full block, of those that the analyses of the compiler tell of.
     pub fullest: Request,
 }
@@ -84,6 +177,10 @@ pub struct Request {
     pub cost: u32,
     /// What as many bytes would cost, well placed.
     pub least: u32,
+    /// Bytes that it asked for, each counted once.
+    pub used: u32,
+    /// Lines of 128 bytes that it touched, of global memory.
+    pub lines: u32,
 }
 
 /// Which memory it is, and what costs there.
@@ -108,8 +205,10 @@ impl Request {
 
 impl Counts {
     fn one(memory: Memory, request: Request) -> Counts {
-        let Request { lanes, cost, .. } = request;
-        Counts { memory, requests: 1, lanes: lanes.into(), cost: cost.into(), most: cost, fullest: request }
+        let Request { lanes, cost, used, lines, .. } = request;
+        let [used, lines] = [used, lines].map(u64::from);
+        let (lanes, fullest) = (lanes.into(), request);
+        Counts { memory, requests: 1, lanes, cost: cost.into(), most: cost, used, lines, together: 0, fullest }
     }
 
     /// The mean cost of a request.
@@ -122,6 +221,11 @@ impl Counts {
         self.lanes as f64 / (LANES as u64 * self.requests.max(1)) as f64
     }
 
+    /// Of global memory, the part of the bytes that moved that was asked for.
+    pub fn efficiency(&self) -> Option<f64> {
+        (self.memory == Memory::Global).then(|| self.used as f64 / (SECTOR * self.cost.max(1)) as f64)
+    }
+
     /// Both together.
     pub fn and(self, other: Counts) -> Counts {
         Counts {
@@ -130,6 +234,9 @@ impl Counts {
             lanes: self.lanes + other.lanes,
             cost: self.cost + other.cost,
             most: self.most.max(other.most),
+            used: self.used + other.used,
+            lines: self.lines + other.lines,
+            together: self.together + other.together,
             fullest: if other.fullest.outweighs(self.fullest) { other.fullest } else { self.fullest },
         }
     }
@@ -137,17 +244,25 @@ impl Counts {
 
 /// Counts as a launch runs. A copy past the registers is two accesses at one instruction.
 #[derive(Default)]
-pub(super) struct Counters(BTreeMap<(Pc, Kind), Counter>);
+pub(super) struct Counters {
+    accesses: BTreeMap<(Pc, Kind), Counter>,
+    branches: BTreeMap<Pc, Ways>,
+    /// By instruction, how often a warp ran it, and with how many lanes in all.
+    run: Vec<(u64, u64)>,
+}
 
 struct Counter {
     array: Option<String>,
     bytes: u32,
     counts: Counts,
+    touched: Touched,
 }
 
 impl Counters {
-    /// Counts the instruction at `site`, if it accesses memory.
+    /// Counts the instruction at `site`.
     pub fn see(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
+        self.ran(machine, site, mask);
+        self.branch(machine, site, warp, mask);
         let code = &machine.program.code;
         let truth = |row: Option<u32>| row.map_or(u32::MAX, |row| machine.simd.truth(&warp.rows, row));
         match code.insts[site as usize] {
@@ -162,6 +277,44 @@ impl Counters {
                 self.count(machine, site, warp, stored, &copy.to, Action::Store);
             }
             _ => {}
+        }
+    }
+
+    /// Counts the lanes of an instruction; what only says where control goes is none.
+    fn ran(&mut self, machine: &Machine<'_, '_>, site: Pc, mask: u32) {
+        let insts = &machine.program.code.insts;
+        let marks = matches!(
+            insts[site as usize],
+            Inst::Else { .. } | Inst::EndIf { .. } | Inst::Enter { .. } | Inst::EnterFor { .. } | Inst::Leave { .. }
+        );
+        if mask == 0 || marks || matches!(insts[site as usize], Inst::Named(_) | Inst::Begin { .. }) {
+            return;
+        }
+        self.run.resize(insts.len(), (0, 0));
+        let (times, lanes) = &mut self.run[site as usize];
+        *times += 1;
+        *lanes += u64::from(mask.count_ones());
+    }
+
+    /// Counts the instruction at `site`, if lanes may part there.
+    fn branch(&mut self, machine: &Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
+        let (active, on) = match machine.program.code.insts[site as usize] {
+            Inst::If { condition, .. } => (mask, machine.simd.truth(&warp.rows, condition)),
+            Inst::Test { ty, index, limit, .. } => (mask, going_on(warp, ty, [index, limit], None)),
+            Inst::Step { ty, slot, index, step, limit, .. } => {
+                let active = mask | warp.slots[slot as usize].pending;
+                (active, going_on(warp, ty, [index, limit], Some(step)))
+            }
+            Inst::StepUniform { slot, index, step, limit, .. } => {
+                let active = mask | warp.slots[slot as usize].pending;
+                (active, going_on(warp, Scalar::U32, [index, limit], Some(step)))
+            }
+            _ => return,
+        };
+        if active != 0 {
+            let parted = active & on != 0 && active & !on != 0;
+            let ways = self.branches.entry(site).or_default();
+            *ways = ways.and(Ways { decided: 1, parted: parted.into() });
         }
     }
 
@@ -185,6 +338,7 @@ impl Counters {
             let part = machine.part::<VALUES>(site, warp, &mut rest, &address, access);
             let Some(first) = lanes_of(part.lanes).next() else { continue };
             let name = machine.object(part.target, part.offset[first], access).name;
+            let touched = machine.touched(&part, access);
             let at = || lanes_of(part.lanes).map(|lane| (lane, address[lane]));
             let bytes = access.bytes();
             let memory = match part.target {
@@ -192,37 +346,93 @@ impl Counters {
                 Target::Buffer(buffer) if machine.is_constant(buffer) => Memory::Constant,
                 Target::Buffer(_) => Memory::Global,
             };
-            let (cost, least) = match memory {
-                Memory::Shared => (busiest(at(), bytes, action != Action::Atomic), 1),
-                Memory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1),
-                Memory::Global => sectors(at().map(|(_, a)| a), bytes),
+            let asked = asked(at().map(|(_, a)| a), bytes);
+            let used = asked.len() as u32;
+            let (cost, least, lines) = match memory {
+                Memory::Shared => (busiest(at(), bytes, action != Action::Atomic), 1, 0),
+                Memory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1, 0),
+                Memory::Global => (touched_of(SECTOR, &asked), used.div_ceil(SECTOR as u32), touched_of(LINE, &asked)),
             };
-            let counts = Counts::one(memory, Request { lanes: part.lanes.count_ones(), cost, least });
-            match self.0.get_mut(&(site, kind)) {
+            let one = at().map(|(_, a)| a).all(|a| a == address[first]);
+            let request = Request { lanes: part.lanes.count_ones(), cost, least, used, lines };
+            let counts = Counts { together: one.into(), ..Counts::one(memory, request) };
+            match self.accesses.get_mut(&(site, kind)) {
                 Some(counter) => {
                     counter.array = counter.array.take().filter(|array| *array == name);
                     counter.counts = counter.counts.and(counts);
+                    counter.touched = counter.touched.and(touched);
                 }
                 None => {
-                    let counter = Counter { array: Some(name), bytes: access.bytes(), counts };
-                    self.0.insert((site, kind), counter);
+                    let counter = Counter { array: Some(name), bytes: access.bytes(), counts, touched };
+                    self.accesses.insert((site, kind), counter);
                 }
             }
         }
     }
 
     /// What was counted, by place.
-    pub fn profile(self, program: &Program) -> Profile {
+    pub fn profile(self, program: &Program, launched: Launched) -> Profile {
+        let locations = &program.code.locations;
         let accessed = |((site, kind), counter): ((Pc, Kind), Counter)| {
-            let Counter { array, bytes, counts } = counter;
-            let (location, place) = (program.code.locations[site as usize], program.place_of(site));
-            Accessed { location, place, kind, array, bytes, counts }
+            let Counter { array, bytes, counts, touched } = counter;
+            let (location, place) = (locations[site as usize], program.place_of(site));
+            let touched = array.is_some().then_some(touched);
+            Accessed { location, place, kind, array, bytes, counts, touched }
         };
-        Profile { accesses: self.0.into_iter().map(accessed).collect() }
+        let branched = |(site, ways): (Pc, Ways)| {
+            let looped = !matches!(program.code.insts[site as usize], Inst::If { .. });
+            Branched { location: locations[site as usize], place: program.place_of(site), looped, ways }
+        };
+        let mut lines: BTreeMap<(String, u32), (u64, u64)> = BTreeMap::new();
+        for (site, (times, lanes)) in self.run.into_iter().enumerate().filter(|(_, (times, _))| *times > 0) {
+            let report::Place { file, line, .. } = program.place_of(site as Pc);
+            let all = lines.entry((file, line)).or_default();
+            *all = (all.0 + times, all.1 + lanes);
+        }
+        let line = |((file, line), (instructions, lanes))| Line { file, line, instructions, lanes };
+        Profile {
+            accesses: self.accesses.into_iter().map(accessed).collect(),
+            branches: self.branches.into_iter().map(branched).collect(),
+            lines: lines.into_iter().map(line).collect(),
+            launched,
+        }
     }
 }
 
+/// The lanes whose index, or the next one, is below its limit.
+fn going_on(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Option<u32>) -> u32 {
+    let at = |row: u32, lane: usize| {
+        let bits = Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane);
+        let unused = 64 - ty.bits();
+        match ty.is_signed() {
+            true => i128::from((bits << unused) as i64 >> unused),
+            false => i128::from(bits & ty.mask()),
+        }
+    };
+    let next = |lane: usize| at(index, lane) + step.map_or(0, |step| at(step, lane));
+    (0..LANES).filter(|lane| next(*lane) < at(limit, *lane)).fold(0, |mask, lane| mask | 1 << lane)
+}
+
 impl Machine<'_, '_> {
+    /// What the lanes of an access touch.
+    fn touched(&self, part: &super::address::Part, access: &Access) -> Touched {
+        let offsets = || lanes_of(part.lanes).map(|lane| part.offset[lane]);
+        let (first, last) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
+        let (start, of) = match (part.target, &access.place) {
+            (Target::Buffer(buffer), _) => (0, Some(self.buffers[buffer].bytes.get().len() as u64)),
+            (Target::Shared, Place::Shared { array, .. }) => {
+                let array = &self.program.shared[*array as usize];
+                (array.offset.into(), Some(array.bytes().into()))
+            }
+            (Target::Shared, Place::Dynamic { array: Some(array), .. }) => {
+                (self.setting.dynamic[*array as usize].into(), None)
+            }
+            (Target::Shared, _) => (0, None),
+        };
+        let end = last.saturating_add(access.bytes().into()).saturating_sub(start);
+        Touched { first: first.saturating_sub(start), end, of }
+    }
+
     /// Whether buffer number `buffer` is a table in constant memory. Tables come last.
     fn is_constant(&self, buffer: usize) -> bool {
         let tables = &self.program.tables;
@@ -236,11 +446,14 @@ fn distinct(numbers: impl Iterator<Item = u64>) -> u32 {
     numbers.collect::<BTreeSet<_>>().len() as u32
 }
 
-/// The sectors that `bytes` bytes at each of these addresses lie in, and how many they would fill.
-fn sectors(addresses: impl Iterator<Item = u64>, bytes: u32) -> (u32, u32) {
-    let touched: BTreeSet<u64> = addresses.flat_map(|a| a..a + u64::from(bytes)).collect();
-    let least = (touched.len() as u64).div_ceil(SECTOR);
-    (distinct(touched.into_iter().map(|byte| byte / SECTOR)), least as u32)
+/// The bytes of accesses of `bytes` bytes.
+fn asked(addresses: impl Iterator<Item = u64>, bytes: u32) -> BTreeSet<u64> {
+    addresses.flat_map(|a| a..a + u64::from(bytes)).collect()
+}
+
+/// Pieces of `size` bytes in which these bytes lie.
+fn touched_of(size: u64, bytes: &BTreeSet<u64>) -> u32 {
+    distinct(bytes.iter().map(|byte| byte / size))
 }
 
 /// How often the busiest bank is asked for another word, by lanes at these addresses. Lanes that ask for one word are served
@@ -263,13 +476,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sectors_are_of_32_bytes() {
-        let of = |f: fn(u64) -> u64, bytes| sectors((0..32).map(f), bytes);
-        assert_eq!(of(|l| 4 * l, 4), (4, 4));
-        assert_eq!(of(|l| 4 * l + 4, 4), (5, 4));
-        assert_eq!(of(|l| 128 * l, 4), (32, 4));
-        assert_eq!(of(|_| 30, 4), (2, 1));
-        assert_eq!(of(|l| 16 * l, 16), (16, 16));
+    fn sectors_are_of_32_bytes_and_lines_of_128() {
+        let of = |f: fn(u64) -> u64, bytes| {
+            let asked = asked((0..32).map(f), bytes);
+            (touched_of(SECTOR, &asked), asked.len(), touched_of(LINE, &asked))
+        };
+        assert_eq!(of(|l| 4 * l, 4), (4, 128, 1));
+        assert_eq!(of(|l| 4 * l + 4, 4), (5, 128, 2));
+        assert_eq!(of(|l| 128 * l, 4), (32, 128, 32));
+        assert_eq!(of(|_| 30, 4), (2, 4, 1));
+        assert_eq!(of(|l| 16 * l, 16), (16, 512, 4));
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Input {
     }
 
     /// Whether it holds nothing when a launch begins.
-    pub(super) fn holds_nothing(&self) -> bool {
+    pub fn holds_nothing(&self) -> bool {
         matches!(self, Input::Array(array) if array.uninitialised)
     }
 

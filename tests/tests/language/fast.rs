@@ -4,6 +4,7 @@ use super::support::{agree, assemble, checker};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
+use kernels_rs as _;
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared, Random};
 
@@ -178,6 +179,70 @@ fn through(x: &[f32], y: &mut [f32]) {
     y[(found as usize).min(31)] = x[at];
 }
 
+/// Pairs of something exact and something approximate go through a buffer, and one of each decides.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == 32, pairs.rows() == 32, pairs.cols() == 2, y.len() == 32)]
+fn pairs(x: &[f32], pairs: ViewMut<f32, 2>, y: &mut [f32]) {
+    let t = thread::x();
+    pairs.store((t, 0), [x[t], fast::exp2(x[t])]);
+    block::sync();
+    let [exact, approximate] = pairs.load::<2>((31 - t, 0));
+    if exact > 1.0 {
+        y[t] = 1.0;
+    }
+    if approximate > 1.0 {
+        y[t] = 2.0;
+    }
+}
+
+/// The same where nobody knows the column, and through shared memory of another shape over the first.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == 32, y.len() == 32)]
+fn columns(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<f32, 2>::new([32, 2]);
+    let over = Shared::<f32, 1>::over(tile, [64]);
+    let mut own = Shared::<f32, 2>::new([32, 2]);
+    tile[(t, 1)] = fast::exp2(x[t]);
+    own[(t, t % 2)] = fast::exp2(x[t]);
+    block::sync();
+    if tile[(31 - t, 0)] > 1.0 {
+        y[t] = 1.0;
+    }
+    if over[2 * t] > 1.0 {
+        y[t] = 2.0;
+    }
+    if own[(31 - t, 0)] > 1.0 {
+        y[t] = 3.0;
+    }
+}
+
+/// An array in registers is used again: what it held decides nothing; and one that is not.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == 128, y.len() == 32)]
+fn used_again(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let (mut sum, mut last) = (0.0, [0.0f32; 4]);
+    for k in 0..4 {
+        let mut s = [0.0f32; 4];
+        for i in unroll(0..4) {
+            s[i] = x[32 * i + t] + k as f32;
+        }
+        for i in unroll(0..4) {
+            if s[i] > 1.0 {
+                sum += 1.0;
+            }
+            s[i] = fast::exp2(s[i]);
+            sum += s[i];
+        }
+        if last[0] > 2.0 {
+            y[t] = 1.0;
+        }
+        last = s;
+    }
+    y[t] = sum;
+}
+
 fn decisions<K: Kernel>() -> Vec<(&'static str, u32)> {
     use kernel_dsl::compiler::analyses::{approximate::Approximations, lowered};
     let program = kernel_dsl::compiler::hir::serial::program(K::ARTIFACT.hir).unwrap();
@@ -194,6 +259,28 @@ fn what_an_approximation_decides_is_told_with_its_line() {
     assert_eq!(decisions::<untold>(), [("integer", 3), ("integer", 3), ("branch", 4)]);
     assert_eq!(decisions::<through>(), [("integer", 12), ("index", 12)]);
     assert_eq!(decisions::<functions>(), []);
+}
+
+#[test]
+fn what_is_exact_beside_it_decides_unsaid() {
+    assert_eq!(decisions::<pairs>(), [("branch", 8)], "the second of a pair");
+    assert_eq!(decisions::<columns>(), [("branch", 8), ("branch", 11), ("branch", 14)], "no column is known there");
+    assert_eq!(decisions::<used_again>(), [("branch", 15)], "what was left of the turn before");
+}
+
+/// Weights of attention are approximations, and the largest logit, which decides whether there is any, is none.
+#[test]
+fn attention_decides_nothing_by_approximations() {
+    use kernel_dsl::compiler::analyses::{approximate::Approximations, lowered};
+    let all = kernel_dsl::kernels();
+    let artifact = all.iter().find(|k| k.name == "flash_attention").expect("it is linked");
+    let program = kernel_dsl::compiler::hir::serial::program(artifact.hir).unwrap();
+    for instance in artifact.instances {
+        let kernel = lowered(&program, &Instance(instance.constants.to_vec()), artifact.target).unwrap();
+        let found = Approximations::of(&kernel);
+        assert!(!found.reached.is_empty());
+        assert_eq!(found.decisions, []);
+    }
 }
 
 #[test]

@@ -15,17 +15,14 @@
 //! MUTANTS=last UPDATE=1 cargo test --release -p tests --test mutation     the page of what came of them when all were last tried
 //! ```
 
-mod bounds;
 mod equivalent;
 mod form;
-mod linear;
 mod mutate;
 mod needed;
 mod normal;
 mod observed;
 mod page;
 mod pairs;
-mod promised;
 mod proof;
 mod saved;
 mod trial;

@@ -4,11 +4,10 @@
 //! promises ([`Promised`]), numbers by thread ([`normal`]), where a value is asked for ([`needed`]), and how integers lie to one another
 //! where they are compared ([`Bounds`]). What is left is held against the kernel's own by what it does and of what ([`Forms`]).
 
-use super::bounds::Bounds;
 use super::form::{Form, Forms};
 use super::needed::needed;
 use super::normal::{Depth, Names, normal};
-use super::promised::Promised;
+use kernel_dsl::compiler::analyses::bounds::{Bounds, Promised};
 use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region, Unroll, Value, Values};
 use kernel_dsl::compiler::{emit, passes};

@@ -1,4 +1,4 @@
-//! Shared memory that is loaded and that nobody has stored to.
+//! Memory that is loaded and that nobody has stored to: the block's own, and buffers that hold nothing when the launch begins.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;
@@ -17,6 +17,9 @@ pub const BUGS: &[Bug] = &[
     bug!(sums_of_warps_that_are_not, UninitialisedShared, [counted(96), zeros(1)]),
     bug!(kept_from_the_block_before, UninitialisedShared, [counted(4), zeros(4)]),
     bug!(stale_swizzle, UninitialisedShared, [counted(32), zeros(32)]),
+    bug!(sums_on_nothing, UninitialisedBuffer, [counted(64), Input::uninitialised::<f32, 1>([64])]),
+    bug!(counts_on_nothing, UninitialisedBuffer, [Input::slice(&[5u32; 64]), Input::uninitialised::<u32, 1>([16])]),
+    bug!(scratch_of_half, UninitialisedBuffer, [counted(32), Input::uninitialised::<f32, 1>([64]), zeros(64)]),
 ];
 
 /// the cell behind a tile, which pads a window, is never filled
@@ -218,4 +221,42 @@ fn stale_swizzle<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     tile[(row, (2 * col) ^ (row % 8))] = x[t];
     block::sync();
     y[t] = if MENDED { tile[(row, (2 * col) ^ (row % 8))] } else { tile[(row, 2 * col)] }; //~ uninitialised-shared
+}
+
+/// adds to an output that the launch is the first to touch
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn sums_on_nothing<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    if MENDED {
+        y[t] = x[t];
+    } else {
+        y[t] += x[t]; //~ uninitialised-buffer
+    }
+}
+
+/// counts into bins of a buffer that nobody zeroes
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, bins.len() == 16)]
+fn counts_on_nothing<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
+    let t = thread::x();
+    if MENDED && t < 16 {
+        bins[t] = 0;
+    }
+    block::sync();
+    bins.fetch_add(x[t] as usize % 16, 1); //~ uninitialised-buffer
+}
+
+/// scratch memory is filled as far as the input goes, and read to its end
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(scratch.len() == 64, y.len() == 64)]
+fn scratch_of_half<const MENDED: bool>(x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
+    let t = thread::x();
+    if t < x.len() {
+        scratch[t] = x[t];
+    } else if MENDED {
+        scratch[t] = 0.0;
+    }
+    block::sync();
+    y[t] = scratch[63 - t]; //~ uninitialised-buffer
 }

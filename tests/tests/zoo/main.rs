@@ -3,7 +3,9 @@
 //! A kernel here is two instances: `MENDED = false` has the mistake that its documentation names, `MENDED = true` has not. The line
 //! at which the oracle is to report it is marked in the source, `//~ out-of-bounds`, or below it, `//~^ loop-step`; of a race, one of its two sides is
 //! marked, the one that comes second when blocks and warps run in order. The oracle must report what is marked, nothing else, and nothing
-//! at all of the twin. `README.md` here is the list; `UPDATE=1 cargo test -p tests --test zoo` writes it anew.
+//! at all of the twin. What approximations decide the compiler tells before any run, `//~ approximate-branch`. Where the order of atomic
+//! operations shows, the argument is told and no line. What rustc and our compiler refuse stands in `tests/compile_fail/zoo_*.rs`,
+//! with marks too. `README.md` here is the list; `UPDATE=1 cargo test -p tests --test zoo` writes it anew.
 
 mod alignment;
 mod arithmetic;
@@ -11,38 +13,75 @@ mod bare;
 mod barriers;
 mod bounds;
 mod conflicts;
+mod decisions;
 mod global_races;
 mod initialisation;
 mod loops;
+mod machine;
+mod orders;
 mod page;
+mod refused;
 mod results;
 mod shared_races;
 mod warp_races;
 mod warps;
 
 use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+use kernel_dsl::compiler::analyses::bounds::{Reach, Site};
 use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic, serial};
-use kernel_dsl::compiler::{analyses, ir};
-use runtime::interpreter::{Check, Finding, Options, Report};
+use kernel_dsl::compiler::{analyses, ir, passes};
+use runtime::interpreter::{Check, Finding, Options, Report, Schedule};
 use runtime::ptx;
 use runtime::testing::{Case, Input, Oracle, Prepared};
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// A bug in a kernel, which has the constant `MENDED` alone.
 pub struct Bug {
     artifact: &'static Artifact,
-    /// The check that is about it. Others may report what follows from it, where that is marked.
-    check: Check,
+    /// What is told of it. More may be told of what follows from it, where that is marked.
+    class: Class,
     inputs: fn() -> Vec<Input>,
+}
+
+/// What is told of a bug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// By a run.
+    Check(Check),
+    /// Before any run: what an approximation decides.
+    Decides(Decided),
+    /// By runs in several orders: the argument in which they show.
+    Order(usize),
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Class::Check(check) => check.fmt(f),
+            Class::Decides(decided) => write!(f, "approximate-{}", decided.name()),
+            Class::Order(_) => f.write_str("order-dependent"),
+        }
+    }
 }
 
 /// A row: the kernel, the check that reports it, and its arguments.
 #[macro_export]
 macro_rules! bug {
+    ($kernel:ident, decides $decided:ident, [$($input:expr),* $(,)?]) => {
+        $crate::bug!(of $kernel, Decides(kernel_dsl::compiler::analyses::approximate::Decided::$decided), [$($input),*])
+    };
+    ($kernel:ident, order $argument:literal, [$($input:expr),* $(,)?]) => {
+        $crate::bug!(of $kernel, Order($argument), [$($input),*])
+    };
     ($kernel:ident, $check:ident, [$($input:expr),* $(,)?]) => {
+        $crate::bug!(of $kernel, Check(runtime::interpreter::Check::$check), [$($input),*])
+    };
+    (of $kernel:ident, $class:ident($what:expr), [$($input:expr),*]) => {
         $crate::Bug {
             artifact: <$kernel<false> as kernel_dsl::Kernel>::ARTIFACT,
-            check: runtime::interpreter::Check::$check,
+            class: $crate::Class::$class($what),
             inputs: || vec![$($input),*],
         }
     };
@@ -62,6 +101,9 @@ const ZOO: &[&[Bug]] = &[
     arithmetic::BUGS,
     loops::BUGS,
     results::BUGS,
+    machine::BUGS,
+    decisions::BUGS,
+    orders::BUGS,
 ];
 
 /// Warp instructions after which a loop here is endless.
@@ -76,8 +118,8 @@ fn zeros(n: usize) -> Input {
     Input::slice(&vec![0f32; n])
 }
 
-/// A check, and a line of a file.
-type Told = (Check, String, u32);
+/// A class, and a line of a file.
+type Told = (String, String, u32);
 
 /// One of the two instances of a kernel, with its launch.
 struct Specimen {
@@ -104,14 +146,46 @@ impl Bug {
 
 impl Specimen {
     fn report(&self) -> Report {
+        self.report_in(Schedule::InOrder)
+    }
+
+    fn report_in(&self, schedule: Schedule) -> Report {
         let oracle = Oracle::new(&self.prepared, &self.lowered).expect("lowered IR is valid");
-        let trial = oracle.run(&self.case, options()).unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
+        let trial = oracle
+            .run(&self.case, Options { schedule, ..self.options() })
+            .unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
         trial.outcome.expect("a grid that is not empty").report
+    }
+
+    fn options(&self) -> Options {
+        let inputs = self.case.inputs.iter().enumerate();
+        let uninitialised = inputs.filter(|(_, input)| input.holds_nothing()).map(|(i, _)| i).collect();
+        Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, uninitialised, ..Default::default() }
+    }
+
+    /// What is told, with the lines: of a run, and of what approximations decide.
+    fn told(&self, report: &Report) -> BTreeSet<Told> {
+        let decisions = Approximations::of(&self.lowered).decisions.into_iter().map(|decision| {
+            let at = self.lowered.locations[decision.location.0 as usize];
+            let source = &self.lowered.sources[at.source as usize];
+            let class = Class::Decides(decision.decided).to_string();
+            (class, source.file.clone(), source.line + u32::from(at.span.line))
+        });
+        report.findings.iter().map(told).chain(decisions).collect()
+    }
+
+    /// Whether another order of blocks, warps and lanes leaves something else in other arguments than these.
+    fn depends_on_order(&self, but_for: Option<usize>) -> bool {
+        let oracle = Oracle::new(&self.prepared, &self.lowered).expect("lowered IR is valid");
+        let case = but_for.into_iter().fold(self.case.clone(), Case::with_order_dependent);
+        let run = |schedule| oracle.run(&case, Options { schedule, ..self.options() }).expect("as in order");
+        let first = run(Schedule::InOrder);
+        [Schedule::Reversed, Schedule::Seeded(1)].into_iter().any(|other| oracle.differ(&case, &first, &run(other)))
     }
 
     /// Whether the form that runs on a GPU tells of it.
     fn told_by_checked_form(&self) -> bool {
-        self.prepared.checked_form(&self.case, options()).expect("the oracle has run it").is_some()
+        self.prepared.checked_form(&self.case, self.options()).expect("the oracle has run it").is_some()
     }
 
     /// What the interpreter of PTX says first.
@@ -128,9 +202,12 @@ impl Specimen {
             for (offset, line) in source.text.iter().enumerate() {
                 let Some((_, mark)) = line.split_once("//~") else { continue };
                 let (mark, above) = mark.strip_prefix('^').map_or((mark, 0), |mark| (mark, 1));
-                for check in mark.split(',') {
-                    let check = check.trim().parse().unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
-                    all.insert((check, source.file.clone(), source.line + offset as u32 - above));
+                for class in mark.split(',').map(str::trim) {
+                    let known = [Decided::Branch, Decided::Index, Decided::Integer].map(Class::Decides);
+                    if !known.iter().any(|known| known.to_string() == class) {
+                        let _: Check = class.parse().unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
+                    }
+                    all.insert((class.to_string(), source.file.clone(), source.line + offset as u32 - above));
                 }
             }
         }
@@ -138,12 +215,12 @@ impl Specimen {
     }
 }
 
-fn options() -> Options {
-    Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, ..Default::default() }
+fn told(finding: &Finding) -> Told {
+    (finding.check.to_string(), finding.place.file.clone(), finding.place.line)
 }
 
-fn told(finding: &Finding) -> Told {
-    (finding.check, finding.place.file.clone(), finding.place.line)
+fn at(finding: &Finding) -> (String, u32) {
+    (finding.place.file.clone(), finding.place.line)
 }
 
 fn bugs() -> impl Iterator<Item = &'static Bug> {
@@ -156,9 +233,13 @@ fn each_bug_is_told_where_it_is_and_nothing_else() {
     for bug in bugs() {
         let specimen = bug.specimen(false);
         let report = specimen.report();
-        let found: BTreeSet<Told> = report.findings.iter().map(told).collect();
+        let found = specimen.told(&report);
         let marks = specimen.marks();
-        if found != marks || !found.iter().any(|(check, ..)| *check == bug.check) {
+        let is_told = match bug.class {
+            Class::Order(argument) => specimen.depends_on_order(None) && !specimen.depends_on_order(Some(argument)),
+            class => found.iter().any(|(told, ..)| *told == class.to_string()),
+        };
+        if found != marks || !is_told {
             let list = |told: &BTreeSet<Told>| {
                 told.iter().map(|(check, _, line)| format!("{check} at {line}")).collect::<Vec<_>>().join(", ")
             };
@@ -170,13 +251,63 @@ fn each_bug_is_told_where_it_is_and_nothing_else() {
 }
 
 #[test]
+fn races_are_told_in_other_orders_too() {
+    let mut wrong = Vec::new();
+    for bug in bugs() {
+        let Class::Check(check @ (Check::SharedRace | Check::WarpRace | Check::GlobalRace)) = bug.class else {
+            continue;
+        };
+        let specimen = bug.specimen(false);
+        for schedule in [Schedule::Reversed, Schedule::Seeded(1), Schedule::Seeded(2)] {
+            if !specimen.report_in(schedule).findings.iter().any(|finding| finding.check == check) {
+                wrong.push(format!("{} in order {schedule}: no {check}", bug.artifact.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// No access that goes out of bounds is proved not to.
+#[test]
+fn no_proof_is_of_what_goes_out_of_bounds() {
+    let mut accesses = 0;
+    for bug in bugs() {
+        let specimen = bug.specimen(false);
+        let report = specimen.report();
+        let beyond = |finding: &&Finding| finding.check == Check::OutOfBounds;
+        let beyond: Vec<(String, u32)> = report.findings.iter().filter(beyond).map(at).collect();
+        if beyond.is_empty() || report.findings.iter().any(|finding| finding.check == Check::UsizeOverflow) {
+            continue;
+        }
+        let program = serial::program(bug.artifact.hir).expect("the kernel's own HIR");
+        let program = monomorphic(&program, &Instance(vec![Constant::Bool(false)])).expect("a declared instance");
+        let kernel = passes::with_places(specimen.lowered.clone()).expect("lowered IR is valid");
+        let sites = Reach::of(&program, &kernel).sites;
+        for place in &beyond {
+            let here = |site: &&Site| {
+                let at = kernel.locations[site.location.0 as usize];
+                let source = &kernel.sources[at.source as usize];
+                (source.file.clone(), source.line + u32::from(at.span.line)) == *place
+            };
+            let open = sites.iter().filter(here).filter(|site| site.proof.is_none()).count();
+            accesses += open;
+            assert!(open > 0, "{}: what goes out of bounds in line {} is proved", bug.artifact.name, place.1);
+        }
+    }
+    assert!(accesses >= 16, "{accesses}");
+}
+
+#[test]
 fn nothing_is_told_of_their_twins() {
     let mut wrong = Vec::new();
     for bug in bugs() {
         let twin = bug.specimen(true);
         let report = twin.report();
-        if !report.findings.is_empty() {
+        if !twin.told(&report).is_empty() {
             wrong.push(format!("{}: {report}", bug.artifact.name));
+        }
+        if matches!(bug.class, Class::Order(_)) && twin.depends_on_order(None) {
+            wrong.push(format!("{}: another order shows", bug.artifact.name));
         }
         if let Some(check) = twin.told_by_ptx() {
             wrong.push(format!("{}: the interpreter of PTX tells {check}", bug.artifact.name));
@@ -186,6 +317,12 @@ fn nothing_is_told_of_their_twins() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_does_not_compile_is_told_where_it_is() {
+    let untold: Vec<_> = refused::all().into_iter().filter(|bug| bug.code.is_none()).collect();
+    assert!(untold.is_empty(), "rustc says nothing there: {untold:?}");
 }
 
 #[test]

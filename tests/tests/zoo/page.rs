@@ -1,6 +1,7 @@
 //! The page that lists the zoo.
 
-use crate::bugs;
+use crate::{Class, bugs, refused};
+use kernel_dsl::compiler::analyses::approximate::Decided;
 use runtime::interpreter::Check;
 use std::fmt::Write;
 use std::fs;
@@ -11,19 +12,12 @@ const HEAD: &str = "\
 
 Each row is a kernel with one mistake, which stands in this folder beside its mended twin. `UPDATE=1 cargo test -p tests --test zoo`
 writes this page; without `UPDATE` the test holds it against what it finds. *Told at* is the line that the oracle names; of a race, the
-side that comes second when blocks and warps run in order. *On a GPU* are those that the checked form reports, which `launch` runs
+side that comes second when blocks and warps run in order. What approximations decide, the compiler names before any run; where
+the order of atomic operations shows, runs in three orders tell the argument; what does not compile has rustc's code. *On a GPU* are those that the checked form reports, which `launch` runs
 there; *PTX* is what the interpreter of PTX says first, which shares no code with the oracle and looks for no races. No twin is
 reported by any of the three.
 
 ";
-
-/// Checks of which there is no bug here, and why.
-const UNREACHED: &[(Check, &str)] = &[
-    (Check::ReadOnlyWrite, "`&[T]` and `View` have no stores: rustc and our compiler refuse the kernel"),
-    (Check::UninitialisedLocal, "rustc refuses a variable that is used before it is set"),
-    (Check::UninitialisedBuffer, "asked for by a launch, not by a kernel: `tests/tests/oracle` has one"),
-    (Check::MachineDependent, "what inline PTX is for where it is meant: `tests/tests/oracle` has one"),
-];
 
 /// Holds the page against what it should be, or writes it where `UPDATE` is set.
 pub fn check() {
@@ -42,31 +36,53 @@ fn page() -> String {
     for bug in bugs() {
         let specimen = bug.specimen(false);
         let report = specimen.report();
-        let Some(finding) = report.findings.iter().find(|f| f.check == bug.check) else { continue };
-        let source = report.sources.get(finding.place.source);
-        let code = source.map_or("", |s| s.line_code(finding.place.line - s.line)).replace('|', "\\|");
+        let class = bug.class.to_string();
+        let told = specimen.told(&report);
+        let at = match bug.class {
+            Class::Order(argument) => {
+                let parameter = specimen.lowered.parameters.iter().find(|p| p.argument as usize == argument);
+                format!("another order: `{}`", parameter.map_or("", |p| &p.name))
+            }
+            _ => {
+                let first = report.findings.iter().find(|f| Class::Check(f.check) == bug.class);
+                let first = first.map(|f| (class.clone(), f.place.file.clone(), f.place.line));
+                let Some((_, file, line)) = first.or_else(|| told.into_iter().find(|(told, ..)| *told == class)) else {
+                    continue;
+                };
+                let lines = specimen.lowered.sources.iter().filter(|s| s.file == file && s.line <= line);
+                let code = lines.map(|s| s.line_code(line - s.line)).find(|code| !code.is_empty()).unwrap_or_default();
+                format!("`{}`", code.replace('|', "\\|"))
+            }
+        };
         let checked = specimen.told_by_checked_form();
         let ptx = specimen.told_by_ptx();
         by_checked_form += usize::from(checked);
         by_ptx += usize::from(ptx.is_some());
-        let (name, title, check) = (bug.artifact.name, bug.title(), bug.check);
+        let (name, title) = (bug.artifact.name, bug.title());
         let checked = if checked { "yes" } else { "" };
         let ptx = ptx.map(|check| check.to_string()).unwrap_or_default();
-        let _ = writeln!(rows, "| `{name}` | {title} | {check} | `{code}` | {checked} | {ptx} |");
+        let _ = writeln!(rows, "| `{name}` | {title} | {class} | {at} | {checked} | {ptx} |");
     }
-    let all = bugs().count();
+    let refused = refused::all();
+    for refused::Refused { name, title, class, line, code } in &refused {
+        let code = code.as_deref().unwrap_or_default();
+        let _ = writeln!(rows, "| `{name}` | {title} | {class} | does not compile, {code}: `{line}` | | |");
+    }
+    let (all, not_compiled) = (bugs().count() + refused.len(), refused.len());
     let mut page = HEAD.to_string();
     page += "| kernel | bug | class | told at | on a GPU | PTX |\n|---|---|---|---|---|---|\n";
     page += &rows;
     let _ = writeln!(
         page,
-        "\n{all} bugs: the oracle tells all of them, the checked form {by_checked_form}, the interpreter of PTX {by_ptx}.\n"
+        "\n{all} bugs: the oracle and what looks on before it tell all of them, {not_compiled} by not compiling; the checked form \
+         {by_checked_form}, the interpreter of PTX {by_ptx}.\n"
     );
-    page += "| class | bugs | |\n|---|---|---|\n";
-    for check in Check::ALL {
-        let count = bugs().filter(|bug| bug.check == check).count();
-        let why = UNREACHED.iter().find(|(unreached, _)| *unreached == check).map_or("", |(_, why)| why);
-        let _ = writeln!(page, "| {check} | {count} | {why} |");
+    page += "| class | bugs |\n|---|---|\n";
+    let others = [Decided::Branch, Decided::Index, Decided::Integer].map(Class::Decides);
+    let others = others.into_iter().chain([Class::Order(0)]).map(|class| class.to_string());
+    for class in Check::ALL.into_iter().map(|check| check.to_string()).chain(others) {
+        let here = bugs().filter(|bug| bug.class.to_string() == class).count();
+        let _ = writeln!(page, "| {class} | {} |", here + refused.iter().filter(|bug| bug.class == class).count());
     }
     page
 }

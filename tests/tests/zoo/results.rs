@@ -15,10 +15,16 @@ pub const BUGS: &[Bug] = &[
         ConversionOverflow,
         [Input::slice(&[300.0f32; 32]), Input::slice(&[f16::from_f32(0.0); 32])]
     ),
+    bug!(sum_as_a_half, ConversionOverflow, [Input::slice(&[3000.0f32; 32]), Input::slice(&[f16::from_f32(0.0)])]),
+    bug!(double_to_single, ConversionOverflow, [Input::slice(&[1.0e30f64; 32]), zeros(32)]),
     bug!(difference_of_squares, Cancellation, [counted(32), zeros(32)]),
     bug!(variance_in_one_pass, Cancellation, [counted(32), zeros(1)]),
     bug!(last_column_left_out, UnwrittenOutput, [counted(64), zeros(64)]),
+    bug!(rest_of_a_division, UnwrittenOutput, [counted(100), zeros(100)]),
+    bug!(nothing_for_zero, UnwrittenOutput, [counted(32), zeros(32)]),
     bug!(seam_written_twice, WrittenTwice, [counted(65), zeros(65)]),
+    bug!(border_after_all, WrittenTwice, [counted(64), zeros(64)]),
+    bug!(clamped_to_the_last, WrittenTwice, [counted(24), zeros(24)]),
 ];
 
 /// a vector of zeros is divided by its length
@@ -126,5 +132,74 @@ fn variance_in_one_pass<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     };
     if thread::x() == 0 {
         y[0] = variance;
+    }
+}
+
+/// the sum of a warp is stored in 16 bits, where its mean would fit
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 1)]
+fn sum_as_a_half<const MENDED: bool>(x: &[f32], y: &mut [f16]) {
+    let sum = warp::sum(x[thread::x()]);
+    if thread::x() == 0 {
+        y[0] = f16::from_f32(if MENDED { sum / 32.0 } else { sum }); //~ conversion-overflow
+    }
+}
+
+/// squares that an `f64` holds and an `f32` does not
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn double_to_single<const MENDED: bool>(x: &[f64], y: &mut [f32]) {
+    let i = thread::x();
+    let square = x[i] * x[i];
+    y[i] = (if MENDED { square.sqrt() } else { square }) as f32; //~ conversion-overflow
+}
+
+/// tiles of 64 as often as they go into the length, and nothing for the rest
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true), writes(y = all))]
+#[requires(x.len() == y.len())]
+fn rest_of_a_division<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let tiles = if MENDED { y.len().div_ceil(64) } else { y.len() / 64 };
+    for tile in 0..tiles {
+        let i = 64 * tile + thread::x();
+        if i < y.len() {
+            y[i] = x[i]; //~ unwritten-output
+        }
+    }
+}
+
+/// where there is no reciprocal nothing is stored, not even that
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true), writes(y = all))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn nothing_for_zero<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    if x[i] != 0.0 {
+        y[i] = 1.0 / x[i]; //~ unwritten-output
+    } else if MENDED {
+        y[i] = 0.0;
+    }
+}
+
+/// a border is set after all has been copied, the border too
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true), writes(y = once))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn border_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    if !MENDED || i > 0 {
+        y[i] = x[i];
+    }
+    block::sync();
+    if i == 63 {
+        y[0] = 0.0; //~ written-twice
+    }
+}
+
+/// threads beyond the end do the last element's work again
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true), writes(y = once))]
+#[requires(x.len() == y.len(), y.len() > 0)]
+fn clamped_to_the_last<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let i = t.min(y.len() - 1);
+    if !MENDED || t == i {
+        y[i] = x[i]; //~ written-twice, equal-stores
     }
 }

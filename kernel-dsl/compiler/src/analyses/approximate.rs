@@ -4,13 +4,18 @@
 //! kernel's tolerance is for. But where such a value decides which way a thread goes, which element it touches, or what an
 //! integer is, the outcome differs by more than any bound, and that is told ([`Decision`]).
 //!
-//! Marks go from operands to results, through variables, shared memory and buffers, each as a whole, and to what is chosen by a
+//! Marks go from operands to results, through variables, shared memory and buffers, and to what is chosen by a
 //! marked condition; not to what is computed behind a marked branch, which is told itself. So nothing is missed that
 //! flows, and now and then something is marked that is not approximate.
+//!
+//! It is looked for where loops of constant bounds are unrolled and variables are values, as far as they can be: what an array in
+//! registers holds next has nothing of what it held. Memory is marked column by column where an access says which, by a last
+//! index that is a constant: of pairs (largest, sum) that go through a buffer the second alone is marked. Else it is marked as a whole.
 
-use crate::error::Error;
+use crate::error::{Error, Errors};
 use crate::ir::{DynamicId, Guard, Kernel, Label, Location, Op, Place, Region, Role, SharedId, Type, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::passes;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Memory that values go through.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -21,6 +26,9 @@ enum Memory {
     Dynamic(DynamicId),
     Local(u32),
 }
+
+/// A column of memory, by the last index; `None` is where that is not known, anywhere in it.
+type Column = (Memory, Option<u32>);
 
 /// What an approximation decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -90,10 +98,20 @@ impl Approximations {
         if !approximates(&kernel.body) {
             return Approximations::default();
         }
+        match unrolled(kernel.clone()) {
+            Ok(unrolled) => Approximations::found(&unrolled),
+            // What does not compile is looked at as it is.
+            Err(_) => Approximations::found(kernel),
+        }
+    }
+
+    fn found(kernel: &Kernel) -> Approximations {
         let mut flow = Flow {
             kernel,
             values: HashMap::new(),
+            constants: HashMap::new(),
             bases: HashMap::new(),
+            moved: HashSet::new(),
             memory: BTreeMap::new(),
             behind: BTreeMap::new(),
             open: HashMap::new(),
@@ -105,9 +123,20 @@ impl Approximations {
         }
         flow.decisions = Some(BTreeSet::new());
         flow.region(&kernel.body, &[]);
-        let reached = flow.memory.keys().filter_map(|m| if let Memory::Argument(i) = m { Some(*i) } else { None });
-        Approximations { reached: reached.collect(), decisions: flow.decisions.into_iter().flatten().collect() }
+        let reached = flow.memory.keys().filter_map(|(m, _)| if let Memory::Argument(i) = m { Some(*i) } else { None });
+        let mut decisions: Vec<Decision> = flow.decisions.into_iter().flatten().collect();
+        // Of one place that came out several times, once.
+        decisions.dedup_by_key(|decision| (decision.location, decision.decided));
+        Approximations { reached: reached.collect(), decisions }
     }
+}
+
+/// With loops of constant bounds unrolled and variables as values, and each branch still one.
+fn unrolled(mut kernel: Kernel) -> Result<Kernel, Errors> {
+    for pass in passes::PIPELINE.iter().take_while(|pass| pass.name != "branches") {
+        (pass.run)(&mut kernel)?;
+    }
+    Ok(kernel)
 }
 
 fn approximates(region: &Region) -> bool {
@@ -119,10 +148,13 @@ struct Flow<'k> {
     kernel: &'k Kernel,
     /// The marked values, and the approximation that each comes of.
     values: HashMap<Value, Location>,
+    constants: HashMap<Value, u64>,
     /// What an address may lie in.
     bases: HashMap<Value, BTreeSet<Memory>>,
+    /// Addresses that may not be those of a first column.
+    moved: HashSet<Value>,
     /// The memory in which marked values lie.
-    memory: BTreeMap<Memory, Location>,
+    memory: BTreeMap<Column, Location>,
     /// What the addresses that lie in variables point to.
     behind: BTreeMap<Memory, BTreeSet<Memory>>,
     /// Results of the constructs, and parameters of the loops, by label.
@@ -142,18 +174,49 @@ impl Flow<'_> {
         }
     }
 
-    fn mark_memory(&mut self, memory: Memory, from: Option<Location>) {
+    fn mark_memory(&mut self, column: Column, from: Option<Location>) {
         if let Some(from) = from
-            && !self.memory.contains_key(&memory)
+            && !self.memory.contains_key(&column)
         {
-            self.memory.insert(memory, from);
+            self.memory.insert(column, from);
             self.changed = true;
         }
+    }
+
+    /// What lies in the memory is marked by, in the `i`th column from the accessed one on.
+    fn held(&self, memories: &[Memory], column: Option<u32>, i: usize) -> Option<Location> {
+        let column = column.map(|first| first.saturating_add(i as u32));
+        memories.iter().find_map(|memory| match column {
+            Some(_) => [column, None].into_iter().find_map(|c| self.memory.get(&(*memory, c)).copied()),
+            None => self.memory.range((*memory, None)..=(*memory, Some(u32::MAX))).next().map(|(_, from)| *from),
+        })
+    }
+
+    /// The column that a place is in, if that is known: the same for all who access it.
+    fn column(&self, place: &Place) -> Option<u32> {
+        let last = match place {
+            _ if place.within().is_some() => return None,
+            Place::Global { base, dims, .. } if !self.moved.contains(base) => {
+                dims.last().filter(|dim| dim.stride.is_none()).map(|dim| dim.index)
+            }
+            Place::Shared { array, indices, .. } => {
+                let alone = |(i, other): (usize, &crate::ir::SharedArray)| {
+                    let of_it = i as u32 == array.0;
+                    if of_it { other.over.is_none() } else { other.over != Some(*array) }
+                };
+                self.kernel.shared.iter().enumerate().all(alone).then_some(indices.last().copied()).flatten()
+            }
+            _ => None,
+        };
+        self.constants.get(&last?).and_then(|n| u32::try_from(*n).ok())
     }
 
     /// What `to` is, is `value`, too.
     fn flows(&mut self, value: Value, to: Value) {
         self.mark(to, self.values.get(&value).copied());
+        if self.moved.contains(&value) {
+            self.moves(to);
+        }
         if let Some(bases) = self.bases.get(&value).cloned() {
             self.lies(to, bases);
         }
@@ -164,6 +227,10 @@ impl Flow<'_> {
         let before = known.len();
         known.extend(bases);
         self.changed |= known.len() > before;
+    }
+
+    fn moves(&mut self, address: Value) {
+        self.changed |= self.moved.insert(address);
     }
 
     fn all(&mut self, from: &[Value], to: &[Value]) {
@@ -203,10 +270,13 @@ impl Flow<'_> {
         array
     }
 
-    /// Values that are stored in `memories`.
-    fn stored(&mut self, memories: &[Memory], values: &[Value], location: Location) {
-        let from = values.iter().find_map(|v| self.values.get(v).copied());
-        memories.iter().for_each(|memory| self.mark_memory(*memory, from));
+    /// Values that are stored in `memories`, from a column on.
+    fn stored(&mut self, memories: &[Memory], column: Option<u32>, values: &[Value], location: Location) {
+        for (i, value) in values.iter().enumerate() {
+            let from = self.values.get(value).copied();
+            let column = column.map(|first| first.saturating_add(i as u32));
+            memories.iter().for_each(|memory| self.mark_memory((*memory, column), from));
+        }
         let exact = values.iter().copied().filter(|v| !self.is_float(*v)).collect::<Vec<_>>();
         if memories.iter().any(|m| matches!(m, Memory::Argument(_))) {
             self.decides(Decided::Integer, exact, location);
@@ -222,6 +292,7 @@ impl Flow<'_> {
             let (at, results) = (inst.location, &inst.results[..]);
             match &inst.op {
                 Op::Approximate(..) => self.mark(results[0], Some(at)),
+                Op::Constant(bits) => _ = self.constants.insert(results[0], *bits),
                 Op::Parameter(i) => {
                     let parameter = &self.kernel.parameters[*i as usize];
                     if let Role::Address { .. } = parameter.role {
@@ -231,6 +302,12 @@ impl Flow<'_> {
                 Op::Dynamic { array, .. } => self.lies(results[0], [Memory::Dynamic(*array)]),
                 Op::Offset { base, terms, .. } => {
                     self.flows(*base, results[0]);
+                    let first = |(index, stride): &(Value, Option<Value>)| {
+                        stride.is_some() || self.constants.get(index) == Some(&0)
+                    };
+                    if !terms.iter().all(first) {
+                        self.moves(results[0]);
+                    }
                     self.decides(Decided::Index, terms.iter().map(|(index, _)| *index), at);
                 }
                 Op::Cast(a) => {
@@ -240,37 +317,47 @@ impl Flow<'_> {
                     }
                 }
                 Op::Load { place, guard, .. } => {
-                    let memories = self.memories(place, at);
-                    let from = memories.iter().find_map(|m| self.memory.get(m).copied());
-                    results.iter().for_each(|r| self.mark(*r, from));
+                    let (memories, column) = (self.memories(place, at), self.column(place));
+                    for (i, result) in results.iter().enumerate() {
+                        self.mark(*result, self.held(&memories, column, i));
+                    }
                     if let Some(Guard { condition, otherwise }) = guard {
                         self.decides(Decided::Branch, [*condition], at);
                         self.all(otherwise, results);
                     }
                 }
                 Op::Store { place, values, guard, .. } => {
-                    let memories = self.memories(place, at);
-                    self.stored(&memories, values, at);
+                    let (memories, column) = (self.memories(place, at), self.column(place));
+                    self.stored(&memories, column, values, at);
                     self.decides(Decided::Branch, *guard, at);
                 }
                 Op::Atomic { place, values, .. } => {
-                    let memories = self.memories(place, at);
-                    self.stored(&memories, values, at);
-                    let from = memories.iter().find_map(|m| self.memory.get(m).copied());
+                    let (memories, column) = (self.memories(place, at), self.column(place));
+                    // All values go to one element: an exchange's, and what it is compared with.
+                    values.iter().for_each(|value| self.stored(&memories, column, &[*value], at));
+                    let from = self.held(&memories, column, 0);
                     results.iter().for_each(|r| self.mark(*r, from));
+                }
+                Op::CopyAsync(copy) => {
+                    let (from, to) = (self.memories(&copy.from, at), self.memories(&copy.to, at));
+                    let marked = self.held(&from, None, 0);
+                    to.iter().for_each(|memory| self.mark_memory((*memory, None), marked));
+                    self.decides(Decided::Branch, copy.guard.into_iter().chain(copy.inside), at);
                 }
                 Op::ReadLocal { local, index } => {
                     let memory = Memory::Local(local.0);
                     self.decides(Decided::Index, *index, at);
-                    self.mark(results[0], self.memory.get(&memory).copied());
+                    self.mark(results[0], self.memory.get(&(memory, None)).copied());
                     if let Some(bases) = self.behind.get(&memory).cloned() {
+                        // Which of those that were put there it is, is not followed.
+                        self.moves(results[0]);
                         self.lies(results[0], bases);
                     }
                 }
                 Op::WriteLocal { local, index, value } => {
                     let memory = Memory::Local(local.0);
                     self.decides(Decided::Index, *index, at);
-                    self.mark_memory(memory, self.values.get(value).copied());
+                    self.mark_memory((memory, None), self.values.get(value).copied());
                     if let Some(bases) = self.bases.get(value).cloned() {
                         let known = self.behind.entry(memory).or_default();
                         let before = known.len();
@@ -329,6 +416,9 @@ impl Flow<'_> {
         if !matches!(self.kernel.ty(result), Type::Scalar(_))
             && let Some(bases) = self.bases.get(&operand).cloned()
         {
+            if self.moved.contains(&operand) {
+                self.moves(result);
+            }
             self.lies(result, bases);
         }
     }

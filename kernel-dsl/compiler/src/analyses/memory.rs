@@ -5,12 +5,15 @@
 //! gives a warp one place at a time.
 
 use super::lanes::{self, Across, LANES, Lanes, Numbers};
+use super::uniformity::{Scope, Uniformity};
 use crate::ir::*;
 use crate::scalar::Scalar;
 use serde::Serialize;
 
 /// Bytes of a sector.
-const SECTOR: i64 = 32;
+pub const SECTOR: i64 = 32;
+/// Sectors of a line of the caches.
+const LINE: i64 = 4;
 /// Banks of shared memory.
 const BANKS: usize = 32;
 /// Bytes that shared memory gives at once.
@@ -33,6 +36,8 @@ pub struct Site {
     pub loops: u32,
     /// What it costs; `None` where the addresses of the lanes are not understood.
     pub cost: Option<Cost>,
+    /// The widest scope whose threads are proven to access one place.
+    pub address: Scope,
 }
 
 /// What an access does.
@@ -60,6 +65,10 @@ pub enum Cost {
         sectors: u32,
         /// Sectors that the bytes would fill.
         least: u32,
+        /// Lines of 128 bytes that the sectors are of, if buffers begin with one.
+        lines: u32,
+        /// Bytes that are asked for, each counted once: what moves is `sectors` · 32.
+        used: u32,
     },
     /// Of constant memory.
     Constant {
@@ -74,7 +83,7 @@ impl Cost {
         match self {
             Cost::Shared { ways } => f64::from(ways),
             Cost::Constant { words } => f64::from(words),
-            Cost::Global { sectors, least } => f64::from(sectors) / f64::from(least.max(1)),
+            Cost::Global { sectors, least, .. } => f64::from(sectors) / f64::from(least.max(1)),
         }
     }
 }
@@ -83,13 +92,14 @@ impl Cost {
 /// [`with_places`](crate::passes::with_places).
 pub fn accesses(kernel: &Kernel) -> Vec<Site> {
     let origins = origins(kernel);
+    let uniformity = Uniformity::new(kernel);
     let mut sites: Vec<Site> = Vec::new();
     let all = kernel.block.most_threads();
     for warp in 0..all.div_ceil(LANES as u32) {
         let threads = all - warp * LANES as u32;
         let active = if threads >= LANES as u32 { u32::MAX } else { (1 << threads) - 1 };
         let mut found = Vec::new();
-        let walk = Walk { kernel, origins: &origins, lanes: &Lanes::of(kernel, warp) };
+        let walk = Walk { kernel, origins: &origins, uniformity: &uniformity, lanes: &Lanes::of(kernel, warp) };
         walk.region(&kernel.body, active, 0, &mut found);
         match warp {
             0 => sites = found,
@@ -104,6 +114,7 @@ pub fn accesses(kernel: &Kernel) -> Vec<Site> {
                 first.count += site.count;
                 first.loops = first.loops.max(site.loops);
                 first.cost = worse(first.cost, site.cost);
+                first.address = first.address.max(site.address);
             }
             None => merged.push(site),
         }
@@ -119,7 +130,7 @@ fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
 
 /// What an address leads from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Origin {
+pub(super) enum Origin {
     /// The parameter of that number.
     Parameter(u32),
     /// An array in shared memory whose size the launch evaluates.
@@ -129,7 +140,7 @@ enum Origin {
 }
 
 /// What each address leads from.
-fn origins(kernel: &Kernel) -> Vec<Option<Origin>> {
+pub(super) fn origins(kernel: &Kernel) -> Vec<Option<Origin>> {
     fn walk(region: &Region, origins: &mut Vec<Option<Origin>>) {
         for inst in &region.insts {
             let carried = |inits: &[Value], to: &[Value], origins: &mut Vec<Option<Origin>>| {
@@ -152,9 +163,24 @@ fn origins(kernel: &Kernel) -> Vec<Option<Origin>> {
     origins
 }
 
+/// The name of what is accessed.
+pub(super) fn name(kernel: &Kernel, origins: &[Option<Origin>], place: &Place) -> Option<String> {
+    match place {
+        Place::Shared { array, .. } => Some(kernel.shared[array.0 as usize].name.clone()),
+        Place::Global { base, .. } | Place::Dynamic { base, .. } | Place::Address { base, .. } => {
+            origins[base.0 as usize].map(|origin| match origin {
+                Origin::Parameter(i) => kernel.parameters[i as usize].name.clone(),
+                Origin::Dynamic(id) => kernel.dynamic[id.0 as usize].name.clone(),
+                Origin::Table(id) => kernel.tables[id.0 as usize].name.clone(),
+            })
+        }
+    }
+}
+
 struct Walk<'k> {
     kernel: &'k Kernel,
     origins: &'k [Option<Origin>],
+    uniformity: &'k Uniformity<'k>,
     lanes: &'k Lanes,
 }
 
@@ -168,8 +194,9 @@ impl Walk<'_> {
                 for (kind, place, active) in [(Kind::Load, &copy.from, loaded), (Kind::Store, &copy.to, stored)] {
                     let bytes = copy.size();
                     let cost = self.cost(place, copy.element, Asked { active, bytes, merged: true });
-                    let (location, array) = (inst.location, self.name(place));
-                    found.push(Site { location, kind, array, bytes, count: 1, loops, cost });
+                    let (location, array) = (inst.location, name(self.kernel, self.origins, place));
+                    let address = self.uniformity.scope_of_place(place);
+                    found.push(Site { location, kind, array, bytes, count: 1, loops, cost, address });
                 }
                 continue;
             }
@@ -197,22 +224,9 @@ impl Walk<'_> {
                 let active = active & guard.and_then(|g| self.holding(g)).unwrap_or(u32::MAX);
                 let bytes = element.bytes() * width as u32;
                 let cost = self.cost(place, element, Asked { active, bytes, merged: kind != Kind::Atomic });
-                let array = self.name(place);
-                found.push(Site { location: inst.location, kind, array, bytes, count: 1, loops, cost });
-            }
-        }
-    }
-
-    /// The name of what is accessed.
-    fn name(&self, place: &Place) -> Option<String> {
-        match place {
-            Place::Shared { array, .. } => Some(self.kernel.shared[array.0 as usize].name.clone()),
-            Place::Global { base, .. } | Place::Dynamic { base, .. } | Place::Address { base, .. } => {
-                self.origins[base.0 as usize].map(|origin| match origin {
-                    Origin::Parameter(i) => self.kernel.parameters[i as usize].name.clone(),
-                    Origin::Dynamic(id) => self.kernel.dynamic[id.0 as usize].name.clone(),
-                    Origin::Table(id) => self.kernel.tables[id.0 as usize].name.clone(),
-                })
+                let array = name(self.kernel, self.origins, place);
+                let (location, address) = (inst.location, self.uniformity.scope_of_place(place));
+                found.push(Site { location, kind, array, bytes, count: 1, loops, cost, address });
             }
         }
     }
@@ -372,20 +386,23 @@ fn sectors(addresses: &Numbers, rows: &[Numbers; 5], active: u32, bytes: u32, al
     let mut lanes: Vec<usize> = (0..LANES).filter(|l| active >> l & 1 == 1).collect();
     let row = |l: usize| rows.map(|r| r[l]);
     lanes.sort_unstable_by_key(|l| (row(*l), addresses[*l]));
-    let (mut sectors, mut filled) = (0, 0);
+    let (mut sectors, mut filled, mut lines) = (0, 0, 0);
     for group in lanes.chunk_by(|a, b| row(*a) == row(*b)) {
         let start = if aligned { 0 } else { addresses[group[0]] };
-        // The first sector, and the first byte, that are not counted yet.
-        let (mut sector, mut byte) = (i64::MIN, i64::MIN);
+        // The first sector, byte and line that are not counted yet.
+        let (mut sector, mut byte, mut line) = (i64::MIN, i64::MIN, i64::MIN);
         for lane in group {
             let (first, end) = (addresses[*lane] - start, addresses[*lane] - start + i64::from(bytes));
             let (first_sector, end_sector) = (first.div_euclid(SECTOR), (end - 1).div_euclid(SECTOR) + 1);
             sectors += (end_sector - first_sector.max(sector)).max(0);
             filled += (end - first.max(byte)).max(0);
-            (sector, byte) = (sector.max(end_sector), byte.max(end));
+            let (first_line, end_line) = (first_sector.div_euclid(LINE), (end_sector - 1).div_euclid(LINE) + 1);
+            lines += (end_line - first_line.max(line)).max(0);
+            (sector, byte, line) = (sector.max(end_sector), byte.max(end), line.max(end_line));
         }
     }
-    Cost::Global { sectors: sectors as u32, least: (filled as u64).div_ceil(SECTOR as u64) as u32 }
+    let least = (filled as u64).div_ceil(SECTOR as u64) as u32;
+    Cost::Global { sectors: sectors as u32, least, lines: lines as u32, used: filled as u32 }
 }
 
 #[cfg(test)]
@@ -412,7 +429,7 @@ mod tests {
     fn sectors_by_the_stride() {
         let rows = [[0; LANES]; 5];
         let cost = |f: fn(i64) -> i64, bytes, aligned| match sectors(&by(f), &rows, u32::MAX, bytes, aligned) {
-            Cost::Global { sectors, least } => (sectors, least),
+            Cost::Global { sectors, least, .. } => (sectors, least),
             _ => unreachable!(),
         };
         assert_eq!(cost(|l| 4 * l, 4, true), (4, 4));
@@ -429,6 +446,6 @@ mod tests {
         let mut rows = [[0; LANES]; 5];
         rows[0] = by(|l| l / 16);
         let cost = sectors(&by(|l| 4 * (l % 16)), &rows, u32::MAX, 4, false);
-        assert_eq!(cost, Cost::Global { sectors: 4, least: 4 });
+        assert_eq!(cost, Cost::Global { sectors: 4, least: 4, lines: 2, used: 128 });
     }
 }

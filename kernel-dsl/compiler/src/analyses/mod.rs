@@ -15,6 +15,7 @@
 //! * [`lanes`] follows the 32 numbers that a value is in a warp, up to a part that all share. Lowering asks it, too, when it
 //!   chooses a pitch.
 //! * [`memory`] counts by them the conflicts of banks and the sectors of each access.
+//! * [`bounds`] proves, of integers that are polynomials, which accesses lie within their buffers and arrays, and by what.
 //! * [`occupancy`] tells how many blocks a multiprocessor holds, and what limits that.
 //! * [`mix`] counts the instructions of the PTX by kind.
 //! * [`rate`] tells how fast sm_61 executes one.
@@ -27,6 +28,7 @@
 //! it. That is for those who want to see what a wrong kernel does, such as tests of the oracle.
 
 pub mod approximate;
+pub mod bounds;
 mod convergence;
 pub mod lanes;
 mod limits;

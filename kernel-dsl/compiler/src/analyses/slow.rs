@@ -177,7 +177,7 @@ pub fn lints(kernel: &Optimised, sites: &[Site]) -> Vec<Lint> {
         let slow = match site.cost {
             Some(Cost::Shared { ways }) if ways > 1 => Slow::BankConflict(ways),
             Some(Cost::Constant { words }) if words > 1 => Slow::ConstantTurns(words),
-            Some(Cost::Global { sectors, least }) if sectors >= 2 * least && sectors > 2 => {
+            Some(Cost::Global { sectors, least, .. }) if sectors >= 2 * least && sectors > 2 => {
                 Slow::Scattered { sectors, least }
             }
             _ => continue,

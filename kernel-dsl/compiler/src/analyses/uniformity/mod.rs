@@ -16,9 +16,11 @@ mod locals;
 mod operation;
 mod threads;
 mod verdict;
+mod ways;
 
 pub use fact::WARPS;
 pub use verdict::{Scope, Verdict};
+pub use ways::{Branch, branches};
 
 use crate::ir::{Inst, Kernel, Location, Value};
 use flow::Flow;

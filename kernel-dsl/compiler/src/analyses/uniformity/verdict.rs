@@ -1,9 +1,11 @@
 //! Verdicts, scope by scope, and why they are so.
 
 use crate::ir::{Location, Special, Value};
+use serde::Serialize;
 
 /// Threads that are asked to agree. What is the same for a scope is the same for all that it holds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// All threads of the launch.
     Grid,
@@ -13,6 +15,18 @@ pub enum Scope {
     Warp,
     /// One thread, which agrees with itself.
     Lane,
+}
+
+impl Scope {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Grid => "grid",
+            Scope::Block => "block",
+            Scope::Warp => "warp",
+            Scope::Lane => "lane",
+        }
+    }
 }
 
 /// Scopes in which there is something to ask.

@@ -118,6 +118,11 @@ impl Polynomial {
         Some(all)
     }
 
+    /// Its products, the constant's too, each with its factor.
+    pub fn terms(&self) -> impl Iterator<Item = (&Monomial, i128)> {
+        self.0.iter().map(|(monomial, factor)| (monomial, *factor))
+    }
+
     fn factor(&self, monomial: &Monomial) -> i128 {
         self.0.get(monomial).copied().unwrap_or(0)
     }
@@ -241,16 +246,18 @@ mod tests {
         // q · n ≤ a ≤ m · n: q may be m.
         assert!(!impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
         // All of it for every choice of small numbers: where nothing is said to be possible, nothing is.
-        let lines: Vec<Polynomial> =
-            (-2..=2).flat_map(|a| (-2..=2).map(move |b| of(-1, &[(a, &[0]), (b, &[1])]))).collect();
-        for (i, p) in lines.iter().enumerate() {
-            for q in &lines[..i] {
-                for r in &lines[..i] {
-                    let holds = |p: &Polynomial, x: i128, y: i128| {
-                        let p = p.with(0, &Polynomial::constant(x)).and_then(|p| p.with(1, &Polynomial::constant(y)));
-                        p.and_then(|p| p.number()).is_some_and(|n| n >= 0)
-                    };
-                    let found = (0..8).any(|x| (0..8).any(|y| [p, q, r].into_iter().all(|p| holds(p, x, y))));
+        let lines = (-2..=2).flat_map(|a| (-2..=2).map(move |b| of(-1, &[(a, &[0]), (b, &[1])])));
+        let holds = |p: &Polynomial, x: i128, y: i128| {
+            let p = p.with(0, &Polynomial::constant(x)).and_then(|p| p.with(1, &Polynomial::constant(y)));
+            p.and_then(|p| p.number()).is_some_and(|n| n >= 0)
+        };
+        // A bit for each of the points at which a line holds.
+        let points = |p: &Polynomial| (0..64).fold(0u64, |all, i| all | u64::from(holds(p, i % 8, i / 8)) << i);
+        let lines: Vec<(Polynomial, u64)> = lines.map(|p| (p.clone(), points(&p))).collect();
+        for (i, (p, at)) in lines.iter().enumerate() {
+            for (q, at_q) in &lines[..i] {
+                for (r, at_r) in &lines[..i] {
+                    let found = at & at_q & at_r != 0;
                     assert!(
                         !(found && impossible(&[p.clone(), q.clone()], std::slice::from_ref(r))),
                         "{p:?} {q:?} {r:?}"

@@ -14,9 +14,14 @@
 
 use super::linear::{Polynomial, Variable, impossible};
 use super::promised::{Extent, Promised, Reader, extent_of};
-use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
-use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Location, Op, Region, Special, Type, Unary, Value};
+use super::range::{Formula, Meaning, Variables};
+use crate::Scalar;
+use crate::analyses::memory::Kind;
+use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
+use crate::ir::{
+    AsyncCopy, Binary, Comparison, Guard, Inst, Kernel, Location, Op, Place, Region, Special, Type, Unary, Value,
+};
+use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeSet, HashMap};
 
 /// What a variable stands for.
@@ -39,6 +44,8 @@ enum Of {
 #[derive(Clone, Default)]
 pub struct Bounds {
     variables: HashMap<Of, Variable>,
+    /// What each variable stands for, by number.
+    named: Vec<Of>,
     /// What every launch keeps: each is ≥ 0.
     known: Vec<Polynomial>,
     /// What a variable is known by: each is ≥ 0 where what it stands for is asked for.
@@ -54,10 +61,18 @@ pub struct Bounds {
 impl Bounds {
     /// What `grid` and `#[requires(…)]` say of an instance.
     pub fn of(program: &Monomorphic, promised: &Promised) -> Bounds {
+        Bounds::some(program, promised, true, true)
+    }
+
+    /// What of both is asked for.
+    pub(super) fn some(program: &Monomorphic, promised: &Promised, requires: bool, grid: bool) -> Bounds {
         let (launch, reader) = (&program.program().launch, Reader::of(program));
         let mut bounds = Bounds::default();
-        for requirement in &launch.requires {
+        for requirement in launch.requires.iter().filter(|_| requires) {
             bounds.require(&requirement.condition, &reader, promised);
+        }
+        if !grid {
+            return bounds;
         }
         for (axis, blocks) in launch.grid.iter().enumerate() {
             bounds.grid[axis] = bounds.expression(blocks, &reader, promised);
@@ -70,7 +85,10 @@ impl Bounds {
 
     fn variable(&mut self, of: Of) -> (Polynomial, bool) {
         let next = self.variables.len() as Variable;
-        let known = *self.variables.entry(of).or_insert(next);
+        let known = *self.variables.entry(of.clone()).or_insert(next);
+        if known == next {
+            self.named.push(of);
+        }
         (Polynomial::variable(known), known == next)
     }
 
@@ -216,18 +234,7 @@ impl Bounds {
     pub fn apply(&self, kernel: &mut Kernel, promised: &Promised) -> bool {
         let outcomes = [0, 1].map(|bits: u64| (kernel.value(Type::Scalar(Scalar::Bool)), bits));
         let mut body = std::mem::take(&mut kernel.body);
-        let mut decider = Decider {
-            outcomes: outcomes.map(|(value, _)| value),
-            asked_at: HashMap::new(),
-            bounds: self.clone(),
-            promised,
-            kernel,
-            numbers: HashMap::new(),
-            truths: HashMap::new(),
-            here: Vec::new(),
-            asked: Vec::new(),
-            changed: false,
-        };
+        let mut decider = self.decider(kernel, promised, outcomes.map(|(value, _)| value));
         decider.region(&mut body);
         let changed = decider.changed;
         let constant = |(value, bits)| Inst {
@@ -239,6 +246,113 @@ impl Bounds {
         kernel.body = body;
         changed
     }
+
+    fn decider<'a>(&self, kernel: &'a Kernel, promised: &'a Promised, outcomes: [Value; 2]) -> Decider<'a> {
+        Decider {
+            outcomes,
+            asked_at: HashMap::new(),
+            bounds: self.clone(),
+            promised,
+            kernel,
+            numbers: HashMap::new(),
+            truths: HashMap::new(),
+            here: Vec::new(),
+            asked: Vec::new(),
+            changed: false,
+            look: None,
+        }
+    }
+
+    /// Of each access, in the order of the code, whether its indices lie below their extents, and what its bytes are. The kernel's places
+    /// are such still.
+    pub(super) fn accesses(&self, kernel: &Kernel, promised: &Promised) -> (Vec<Seen>, Variables) {
+        let mut kernel = kernel.clone();
+        let outcomes = [0, 1].map(|_| kernel.value(Type::Scalar(Scalar::Bool)));
+        let mut body = std::mem::take(&mut kernel.body);
+        let mut decider = self.decider(&kernel, promised, outcomes);
+        decider.look = Some(Look::default());
+        decider.region(&mut body);
+        let look = decider.look.take().unwrap_or_default();
+        let variables = decider.bounds.meanings(&kernel, promised, look.turns);
+        (look.seen, variables)
+    }
+
+    /// What each variable stands for.
+    fn meanings(&self, kernel: &Kernel, promised: &Promised, turns: HashMap<Variable, Polynomial>) -> Variables {
+        let parameter = |extent: Extent| {
+            let is = |p: &u32| extent_of(kernel, *p).is_some_and(|e| promised.first(e) == extent);
+            (0..kernel.parameters.len() as u32).find(is)
+        };
+        let meaning = |(variable, of): (usize, &Of)| {
+            let variable = variable as Variable;
+            let parts = || self.made.get(&variable).cloned();
+            match of {
+                Of::Extent(extent) => parameter(*extent).map_or(Meaning::Unknown, Meaning::Parameter),
+                Of::Parameter(p) => Meaning::Parameter(*p),
+                Of::Special(special) => Meaning::Special(*special),
+                Of::Value(_) => match turns.get(&variable) {
+                    Some(goes_on) => Meaning::Turn(goes_on.clone()),
+                    None => Meaning::Unknown,
+                },
+                Of::Quotient(_) => parts().map_or(Meaning::Unknown, Meaning::Quotient),
+                Of::Ceiling(_) => parts().map_or(Meaning::Unknown, Meaning::Ceiling),
+                Of::Least(_) => parts().map_or(Meaning::Unknown, Meaning::Least),
+                Of::Most(_) => parts().map_or(Meaning::Unknown, Meaning::Most),
+            }
+        };
+        Variables(self.named.iter().enumerate().map(meaning).collect())
+    }
+
+    /// What a number is in the thread of these indices, where nothing else decides it.
+    fn in_thread(&self, number: &Polynomial, thread: [u32; 3]) -> Option<i128> {
+        let variable = |variable: Variable| {
+            let both = || {
+                let [a, b] = self.made.get(&variable)?;
+                Some((self.in_thread(a, thread)?, self.in_thread(b, thread)?))
+            };
+            match &self.named[variable as usize] {
+                Of::Special(Special::Thread(axis)) => thread.get(usize::from(*axis)).map(|i| i128::from(*i)),
+                Of::Quotient(_) => both().filter(|(_, b)| *b > 0).map(|(a, b)| a.div_euclid(b)),
+                Of::Ceiling(_) => both().filter(|(_, b)| *b > 0).map(|(a, b)| -(-a).div_euclid(b)),
+                Of::Least(_) => both().map(|(a, b)| a.min(b)),
+                Of::Most(_) => both().map(|(a, b)| a.max(b)),
+                Of::Extent(_) | Of::Parameter(_) | Of::Special(_) | Of::Value(_) => None,
+            }
+        };
+        number.terms().try_fold(0i128, |sum, (monomial, factor)| {
+            let product = monomial.iter().try_fold(factor, |product, v| product.checked_mul(variable(*v)?))?;
+            sum.checked_add(product)
+        })
+    }
+}
+
+/// An access as it is come by.
+#[derive(Clone)]
+pub(super) struct Seen {
+    pub location: Location,
+    pub kind: Kind,
+    pub place: Place,
+    pub bytes: u32,
+    /// The branches and loops by which its indices are below their extents; `None` where that is not proved.
+    pub proof: Option<Vec<Location>>,
+    /// Its bytes, where they and all conditions of its being made are understood.
+    pub formula: Option<Formula>,
+}
+
+/// What is noted where accesses are looked at.
+#[derive(Default)]
+struct Look {
+    seen: Vec<Seen>,
+    /// Where in what is known here the facts of a branch or loop begin, and where that is.
+    groups: Vec<(usize, Location)>,
+    /// Whether control comes here by more than the conditions that are known.
+    obscure: bool,
+    /// The numbers of loops' turns, and what is ≥ 0 while such a loop goes on.
+    turns: HashMap<Variable, Polynomial>,
+    /// Bytes from the beginning of a buffer, a table, or an array of dynamic size.
+    addresses: HashMap<Value, Polynomial>,
+    /// Where conditions are computed.
+    computed: HashMap<Value, Location>,
 }
 
 /// What holds of a and b where a comparison does: each is ≥ 0.
@@ -289,6 +403,8 @@ struct Decider<'a> {
     /// What is compared to come here.
     asked: Vec<Polynomial>,
     changed: bool,
+    /// Where accesses are looked at, what is noted of them.
+    look: Option<Look>,
 }
 
 /// How often a question is split by which of two a value is.
@@ -309,6 +425,10 @@ impl Decider<'_> {
         if let [result] = inst.results[..] {
             self.learn(&inst.op, result);
         }
+        if self.look.is_some() {
+            self.see(inst);
+        }
+        let at = inst.location;
         match &mut inst.op {
             Op::Compare(comparison, a, b) if self.is_usize(*a) => {
                 if let Some(holds) = self.decided(*comparison, *a, *b) {
@@ -340,22 +460,37 @@ impl Decider<'_> {
             }
             Op::If { condition, then, otherwise } => {
                 for (side, holds) in [(&mut *then, true), (&mut *otherwise, false)] {
-                    let kept = (self.here.len(), self.asked.len());
-                    self.assume(*condition, holds);
+                    let (kept, obscure) = ((self.here.len(), self.asked.len()), self.is_obscure());
+                    self.enter(at, *condition, holds);
                     self.region(side);
                     self.leave(kept);
+                    self.obscured(obscure);
+                }
+                // Who left from within a side is not here, and by which conditions is forgotten.
+                let within = |side: &Region| side.insts.iter().any(|i| i.op.regions().into_iter().any(escapes));
+                if within(then) || within(otherwise) {
+                    self.obscured(true);
                 }
                 // What follows a side that leaves stands where the other was taken.
                 if leaves(then) != leaves(otherwise) {
-                    self.assume(*condition, leaves(otherwise));
+                    self.enter(at, *condition, leaves(otherwise));
                 }
             }
             Op::For(l) => {
                 let kept = (self.here.len(), self.asked.len());
+                let obscure = self.is_obscure();
+                let clear = l.body.parameters.first().is_some_and(|index| self.is_usize(*index));
+                self.obscured(obscure || !clear || escapes(&l.body));
+                self.group(at);
                 if let Some(index) = l.body.parameters.first().copied().filter(|index| self.is_usize(*index)) {
                     let (start, end, step) = (self.number(l.start), self.number(l.end), self.number(l.step));
                     let turn = self.bounds.variable(Of::Value(index)).0;
-                    let at = step.times(&turn).map_or(turn, |way| start.plus(&way, 1));
+                    let way = step.times(&turn);
+                    if let (Some(way), Some(look)) = (&way, &mut self.look) {
+                        let goes_on = facts(Comparison::Lt, &start.plus(way, 1), &end).into_iter().next();
+                        look.turns.extend(turn.variables().into_iter().zip(goes_on));
+                    }
+                    let at = way.map_or(turn, |way| start.plus(&way, 1));
                     self.here.push(at.plus(&start, -1));
                     self.here.extend(facts(Comparison::Lt, &at, &end));
                     self.here.extend(facts(Comparison::Ge, &step, &Polynomial::constant(1)));
@@ -364,6 +499,18 @@ impl Decider<'_> {
                 }
                 self.region(&mut l.body);
                 self.leave(kept);
+                self.obscured(obscure || returns(&l.body));
+            }
+            Op::Loop { body, .. } => {
+                let obscure = self.is_obscure();
+                self.obscured(true);
+                self.region(body);
+                self.obscured(obscure || returns(body));
+            }
+            Op::Block { body, .. } => {
+                let obscure = self.is_obscure();
+                self.region(body);
+                self.obscured(obscure || returns(body));
             }
             op => op.regions_mut().into_iter().for_each(|inner| self.region(inner)),
         }
@@ -502,6 +649,228 @@ impl Decider<'_> {
     fn leave(&mut self, (here, asked): (usize, usize)) {
         self.here.truncate(here);
         self.asked.truncate(asked);
+        if let Some(look) = &mut self.look {
+            while look.groups.pop_if(|(first, _)| *first >= here).is_some() {}
+        }
+    }
+
+    /// Whether control comes here by more than what is known here.
+    fn is_obscure(&self) -> bool {
+        self.look.as_ref().is_some_and(|look| look.obscure)
+    }
+
+    fn obscured(&mut self, obscure: bool) {
+        if let Some(look) = &mut self.look {
+            look.obscure = obscure;
+        }
+    }
+
+    /// What is learnt next is by the branch or loop at `location`.
+    fn group(&mut self, location: Location) {
+        let first = self.here.len();
+        if let Some(look) = &mut self.look {
+            look.groups.push((first, location));
+        }
+    }
+
+    /// Takes the condition of the branch at `location` for `holds` until the region ends.
+    fn enter(&mut self, location: Location, condition: Value, holds: bool) {
+        self.group(location);
+        self.obscured(self.is_obscure() || self.look.is_some() && !self.is_clear(condition, holds));
+        self.assume(condition, holds);
+    }
+
+    /// Whether all that a condition says is learnt where it is `holds`.
+    fn is_clear(&self, condition: Value, holds: bool) -> bool {
+        match (self.truths.get(&condition).copied(), holds) {
+            (Some(Truth::Compare(comparison, ..)), _) => {
+                (if holds { comparison } else { opposite(comparison) }) != Comparison::Ne
+            }
+            (Some(Truth::And(a, b)), true) | (Some(Truth::Or(a, b)), false) => {
+                self.is_clear(a, holds) && self.is_clear(b, holds)
+            }
+            (Some(Truth::Not(a)), _) => self.is_clear(a, !holds),
+            _ => condition == self.outcomes[usize::from(holds)],
+        }
+    }
+
+    /// Notes the accesses of an instruction, and the address that it is.
+    fn see(&mut self, inst: &Inst) {
+        type Asked = SmallVec<[Value; 2]>;
+        let guarded = |guard: &Option<Value>| -> Asked { guard.iter().copied().collect() };
+        let note = |this: &mut Self, kind, place: &Place, element: Scalar, n: u32, bytes: u32, asked: Asked| {
+            let kept = (this.here.len(), this.asked.len());
+            let obscure = this.is_obscure();
+            for condition in asked {
+                // Of a branch that has become a guard, the branch.
+                let computed = this.look.as_ref().and_then(|look| look.computed.get(&condition).copied());
+                this.enter(computed.unwrap_or(inst.location), condition, true);
+            }
+            let dims = this.dims(place, element, n);
+            let proof = this.proof(&dims);
+            // A copy past the registers reads as much as there is.
+            let whole = bytes == n * element.bytes();
+            let formula = if whole && !this.is_obscure() { this.formula(place, element, bytes) } else { None };
+            this.leave(kept);
+            this.obscured(obscure);
+            let seen = Seen { location: inst.location, kind, place: place.clone(), bytes, proof, formula };
+            this.look.iter_mut().for_each(|look| look.seen.push(seen.clone()));
+        };
+        if let (Op::Compare(..) | Op::Binary(..), [result], Some(look)) = (&inst.op, &inst.results[..], &mut self.look)
+        {
+            look.computed.insert(*result, inst.location);
+        }
+        match &inst.op {
+            Op::Load { place, element, guard, .. } => {
+                let n = inst.results.len() as u32;
+                let asked = guard.iter().map(|Guard { condition, .. }| *condition).collect();
+                note(self, Kind::Load, place, *element, n, n * element.bytes(), asked);
+            }
+            Op::Store { place, element, values, guard } => {
+                let n = values.len() as u32;
+                note(self, Kind::Store, place, *element, n, n * element.bytes(), guarded(guard));
+            }
+            Op::Atomic { place, element, .. } => {
+                note(self, Kind::Atomic, place, *element, 1, element.bytes(), smallvec![]);
+            }
+            Op::CopyAsync(copy) => {
+                let AsyncCopy { from, to, element, count, guard, inside, .. } = &**copy;
+                let both = guard.iter().chain(inside).copied().collect();
+                note(self, Kind::Load, from, *element, 1, copy.size(), both);
+                note(self, Kind::Store, to, *element, *count, copy.size(), guarded(guard));
+            }
+            Op::Parameter(_) | Op::Table(_) | Op::Dynamic { .. } => {
+                let result = inst.results[0];
+                if !matches!(self.kernel.ty(result), Type::Scalar(_)) {
+                    self.look.iter_mut().for_each(|look| _ = look.addresses.insert(result, Polynomial::default()));
+                }
+            }
+            Op::Offset { base, terms, bytes } => {
+                let first = self.look.as_ref().and_then(|look| look.addresses.get(base).cloned());
+                let moved = first.and_then(|first| {
+                    terms.iter().try_fold(first, |sum, (index, stride)| {
+                        let way = self.elements(*index, *stride)?;
+                        Some(sum.plus(&way, (*bytes).into()))
+                    })
+                });
+                if let (Some(moved), Some(look)) = (moved, &mut self.look) {
+                    look.addresses.insert(inst.results[0], moved);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn elements(&mut self, index: Value, stride: Option<Value>) -> Option<Polynomial> {
+        let index = self.number(index);
+        match stride {
+            Some(stride) => index.times(&self.number(stride)),
+            None => Some(index),
+        }
+    }
+
+    /// Index, extent, and how many elements are accessed from there, in each dimension.
+    fn dims(&mut self, place: &Place, element: Scalar, n: u32) -> Vec<(Polynomial, Polynomial, u32)> {
+        let reach = place.reach(n, element);
+        let mut dims: Vec<(Polynomial, Polynomial, u32)> = match place {
+            Place::Global { dims, .. } | Place::Dynamic { dims, .. } => {
+                dims.iter().map(|d| (self.number(d.index), self.number(d.extent), 1)).collect()
+            }
+            Place::Shared { array, indices, .. } => {
+                let shape = self.kernel.shared[array.0 as usize].shape.iter();
+                let shape = shape.map(|n| Polynomial::constant((*n).into()));
+                indices.iter().zip(shape).map(|(i, extent)| (self.number(*i), extent, 1)).collect()
+            }
+            Place::Address { .. } => Vec::new(),
+        };
+        if let Some((.., last)) = dims.last_mut() {
+            *last = reach;
+        }
+        let steps = place.within().map(|w| &w.indices[..]).unwrap_or_default();
+        for (i, step) in steps.iter().enumerate() {
+            let last = i + 1 == steps.len() && step.bytes == element.bytes();
+            let extent = Polynomial::constant(step.extent.into());
+            dims.push((self.number(step.index), extent, if last { n } else { 1 }));
+        }
+        dims
+    }
+
+    /// The branches and loops by which all indices are below their extents: with one less they are not, or need not be.
+    fn proof(&mut self, dims: &[(Polynomial, Polynomial, u32)]) -> Option<Vec<Location>> {
+        let groups = self.look.as_ref().map_or(Vec::new(), |look| look.groups.clone());
+        let here = std::mem::take(&mut self.here);
+        let end = |group: usize| groups.get(group + 1).map_or(here.len(), |(first, _)| *first);
+        let facts = |chosen: &[usize]| -> Vec<Polynomial> {
+            chosen.iter().flat_map(|group| here[groups[*group].0..end(*group)].iter().cloned()).collect()
+        };
+        let mut fits = |chosen: &[usize]| {
+            self.here = facts(chosen);
+            dims.iter().all(|(index, extent, n)| {
+                if self.in_all_threads(index, extent, *n) {
+                    return true;
+                }
+                let beyond = index.plus(extent, -1).plus(&Polynomial::constant((*n).into()), 1);
+                let asked = [beyond.plus(&Polynomial::constant(1), -1), index.clone(), extent.clone()];
+                self.never(&asked, SPLITS)
+            })
+        };
+        let mut chosen: Vec<usize> = (0..groups.len()).collect();
+        let mut proof = None;
+        if fits(&[]) {
+            proof = Some(Vec::new());
+        } else if fits(&chosen) {
+            for group in (0..groups.len()).rev() {
+                let fewer: Vec<usize> = chosen.iter().copied().filter(|g| *g != group).collect();
+                if fits(&fewer) {
+                    chosen = fewer;
+                }
+            }
+            proof = Some(chosen.iter().map(|group| groups[*group].1).collect());
+        }
+        self.here = here;
+        proof
+    }
+
+    /// Whether `n` elements from `index` on lie within in every thread that there may be, of which each is looked at.
+    fn in_all_threads(&self, index: &Polynomial, extent: &Polynomial, n: u32) -> bool {
+        let [x, y, z] = self.kernel.block.most();
+        let fits = |thread: [u32; 3]| {
+            let (index, extent) = (self.bounds.in_thread(index, thread)?, self.bounds.in_thread(extent, thread)?);
+            (index >= 0 && index + i128::from(n) <= extent).then_some(())
+        };
+        let mut all = (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])));
+        all.try_for_each(fits).is_some()
+    }
+
+    /// The bytes that are accessed, from the first of the buffer or array.
+    fn formula(&mut self, place: &Place, element: Scalar, bytes: u32) -> Option<Formula> {
+        let unit = place.unit(element);
+        let mut first = match place {
+            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+                let mut first = self.look.as_ref()?.addresses.get(base)?.clone();
+                for dim in dims {
+                    first = first.plus(&self.elements(dim.index, dim.stride)?, unit.into());
+                }
+                first
+            }
+            Place::Shared { array, indices, .. } => {
+                let array = &self.kernel.shared[array.0 as usize];
+                if array.swizzle().is_some() {
+                    return None;
+                }
+                let strides = array.strides.iter().map(|stride| i128::from(*stride) * i128::from(unit));
+                let terms = indices.iter().zip(strides);
+                terms.fold(Polynomial::default(), |sum, (index, stride)| sum.plus(&self.number(*index), stride))
+            }
+            Place::Address { .. } => return None,
+        };
+        if let Some(within) = place.within() {
+            first = first.plus(&Polynomial::constant(within.offset.into()), 1);
+            for step in &within.indices {
+                first = first.plus(&self.number(step.index), step.bytes.into());
+            }
+        }
+        Some(Formula { first, bytes, conditions: self.here.clone() })
     }
 
     /// What follows where a truth value is `holds`; each is ≥ 0.
@@ -592,4 +961,17 @@ impl Decider<'_> {
 /// Whether control goes elsewhere at the end of a side of a branch.
 fn leaves(region: &Region) -> bool {
     !matches!(region.insts.last(), Some(Inst { op: Op::Yield(_), .. }))
+}
+
+/// Whether control leaves anything from within the region.
+fn escapes(region: &Region) -> bool {
+    let one = |inst: &Inst| {
+        matches!(inst.op, Op::Return | Op::Break(..) | Op::Continue(..)) || inst.op.regions().into_iter().any(escapes)
+    };
+    region.insts.iter().any(one)
+}
+
+/// Whether threads end within the region.
+fn returns(region: &Region) -> bool {
+    region.insts.iter().any(|inst| matches!(inst.op, Op::Return) || inst.op.regions().into_iter().any(returns))
 }

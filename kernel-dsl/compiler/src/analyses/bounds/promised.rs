@@ -1,11 +1,11 @@
 //! What every launch of a kernel keeps: extents that are equal, or known, and how many blocks there are along an axis.
 
-use kernel_dsl::compiler::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
-use kernel_dsl::compiler::ir::{Binary, Comparison, Kernel, Op, Region, Role, Special, Value};
+use crate::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
+use crate::ir::{Binary, Comparison, Kernel, Op, Region, Role, Special, Value};
 use std::collections::HashMap;
 
 /// An extent of an argument: which, and of which dimension.
-pub type Extent = (u32, u32);
+pub(super) type Extent = (u32, u32);
 
 /// What a launch that breaks it is refused for.
 pub struct Promised {
@@ -20,7 +20,7 @@ impl Promised {
     /// What `grid` and `#[requires(…)]` say of an instance.
     pub fn of(program: &Monomorphic) -> Promised {
         let (launch, reader) = (&program.program().launch, Reader::of(program));
-        let mut promised = Promised { first: HashMap::new(), known: HashMap::new(), grid: [None; 3] };
+        let mut promised = Promised::nothing();
         for requirement in &launch.requires {
             promised.require(&requirement.condition, &reader);
         }
@@ -30,8 +30,13 @@ impl Promised {
         promised
     }
 
+    /// Nothing.
+    pub(super) fn nothing() -> Promised {
+        Promised { first: HashMap::new(), known: HashMap::new(), grid: [None; 3] }
+    }
+
     /// The first of the extents that are equal to it.
-    pub fn first(&self, extent: Extent) -> Extent {
+    pub(super) fn first(&self, extent: Extent) -> Extent {
         self.first.get(&extent).copied().unwrap_or(extent)
     }
 
@@ -133,7 +138,7 @@ enum Term {
 }
 
 /// The extent that a parameter is, if it is one.
-pub fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
+pub(super) fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
     let parameter = kernel.parameters.get(parameter as usize)?;
     match parameter.role {
         Role::Extent(dimension) => Some((parameter.argument, dimension)),
@@ -146,7 +151,7 @@ fn first_parameter(kernel: &Kernel, extent: Extent) -> Option<u32> {
 }
 
 /// The kernel's own names for things, in the expressions of its launch.
-pub struct Reader<'p> {
+pub(super) struct Reader<'p> {
     program: &'p Monomorphic,
     /// By parameter, the argument of the launch that it is, if it is one alone.
     arguments: HashMap<u32, u32>,

@@ -1,0 +1,136 @@
+//! Which accesses lie within their buffers and arrays in every launch, and by what.
+//!
+//! An index is a polynomial of extents, of indices of threads and blocks, and of the numbers of loops' turns (`linear`). Of these
+//! the block's and the grid's extents are known, what `#[requires]` says (`promised`), and the conditions of the branches and loops
+//! around (`decide`). Where an index cannot reach its extent by these, the access is proved, and the fewest of them that do it are
+//! told. Where an access is made by conditions that are all understood, its bytes in a launch of known extents follow without
+//! running anything (`range`).
+//!
+//! No `usize` wraps: that is an error of the kernel by itself.
+
+mod decide;
+mod linear;
+mod promised;
+mod range;
+
+pub use decide::Bounds;
+pub use promised::Promised;
+pub use range::Launched;
+
+use super::memory::{self, Kind};
+use crate::hir::Monomorphic;
+use crate::ir::{Kernel, Location};
+use decide::Seen;
+use range::{Formula, Variables};
+use std::ops::Range;
+
+/// The accesses of a kernel.
+pub struct Reach {
+    /// In the order in which their places first appear.
+    pub sites: Vec<Site>,
+    variables: Variables,
+}
+
+/// An access to memory, or several that one place in the source became.
+pub struct Site {
+    /// Where.
+    pub location: Location,
+    /// What it does.
+    pub kind: Kind,
+    /// Name of the shared array, of the table, or of the kernel's parameter, where that is known.
+    pub array: Option<String>,
+    /// Bytes that a lane accesses.
+    pub bytes: u32,
+    /// By what all of them lie within; `None` where that is not proved of one.
+    pub proof: Option<Proof>,
+    /// The bytes of each; `None` where one is not understood.
+    formulas: Option<Vec<Formula>>,
+}
+
+/// By what an access lies within its buffer or array, beyond the shapes of block and array, which are always known.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Proof {
+    /// The branches, loops and guards around it that are needed.
+    pub conditions: Vec<Location>,
+    /// Whether what `#[requires]` says is needed.
+    pub requires: bool,
+    /// Whether it is needed that a block's index is below the number of blocks.
+    pub grid: bool,
+}
+
+/// What of a launch is known, the less the better.
+const PROMISES: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+impl Reach {
+    /// Of `kernel`, an instance of `program` whose places are such still: as lowered, or
+    /// [`with_places`](crate::passes::with_places).
+    pub fn of(program: &Monomorphic, kernel: &Kernel) -> Reach {
+        let by = |requires: bool, grid: bool| {
+            let promised = if requires { Promised::of(program) } else { Promised::nothing() };
+            Bounds::some(program, &promised, requires, grid).accesses(kernel, &promised)
+        };
+        let (all, variables) = by(true, true);
+        let mut proofs: Vec<Option<Proof>> = vec![None; all.len()];
+        for (requires, grid) in PROMISES {
+            // What all of it does not prove, nothing less does.
+            let open = |(seen, proof): (&Seen, &Option<Proof>)| seen.proof.is_some() && proof.is_none();
+            if !all.iter().zip(&proofs).any(open) {
+                break;
+            }
+            for (proof, seen) in proofs.iter_mut().zip(by(requires, grid).0) {
+                if let (None, Some(conditions)) = (&proof, seen.proof) {
+                    *proof = Some(Proof { conditions, requires, grid });
+                }
+            }
+        }
+        let origins = memory::origins(kernel);
+        let mut sites: Vec<Site> = Vec::new();
+        for (seen, proof) in all.into_iter().zip(proofs) {
+            let Seen { location, kind, place, bytes, formula, .. } = seen;
+            let array = memory::name(kernel, &origins, &place);
+            let same = |s: &&mut Site| (s.location, s.kind, s.bytes) == (location, kind, bytes) && s.array == array;
+            match sites.iter_mut().find(same) {
+                Some(site) => site.and(proof, formula),
+                None => {
+                    let formulas = formula.map(|formula| vec![formula]);
+                    sites.push(Site { location, kind, array, bytes, proof, formulas });
+                }
+            }
+        }
+        Reach { sites, variables }
+    }
+
+    /// The bytes from the first to the last that `site` touches in a launch, counted from the beginning of the buffer or array; an
+    /// empty range where no thread comes there. `None` where that cannot be told from the launch's extents, or
+    /// only at length.
+    pub fn bytes(&self, site: &Site, launched: &Launched) -> Option<Range<u64>> {
+        let mut all = Vec::new();
+        for formula in site.formulas.as_ref()? {
+            all.push(self.variables.range(formula, launched)?);
+        }
+        let both = |a: Range<u64>, b: Range<u64>| a.start.min(b.start)..a.end.max(b.end);
+        Some(all.into_iter().filter(|range| !range.is_empty()).reduce(both).unwrap_or(0..0))
+    }
+}
+
+impl Site {
+    /// Another access of the same place.
+    fn and(&mut self, proof: Option<Proof>, formula: Option<Formula>) {
+        self.proof = match (self.proof.take(), proof) {
+            (Some(mut one), Some(other)) => {
+                one.conditions.extend(other.conditions);
+                one.conditions.sort_unstable();
+                one.conditions.dedup();
+                one.requires |= other.requires;
+                one.grid |= other.grid;
+                Some(one)
+            }
+            _ => None,
+        };
+        match (&mut self.formulas, formula) {
+            (Some(all), Some(formula)) if !all.contains(&formula) => all.push(formula),
+            (Some(_), Some(_)) => {}
+            (formulas, _) => *formulas = None,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The bytes that an access touches in a launch, from the polynomials of its address and of the conditions around it: the smallest and
+//! the largest, over all threads and turns of loops that keep these conditions.
+
+use super::linear::{Polynomial, Variable};
+use crate::ir::Special;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Threads and turns that are gone through at most.
+const MOST: u32 = 1 << 18;
+
+/// What a launch is given.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Launched {
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// What each of the kernel's parameters is; `None` for addresses.
+    pub parameters: Vec<Option<u64>>,
+}
+
+/// The bytes of an access.
+#[derive(Clone, PartialEq)]
+pub(super) struct Formula {
+    /// The first.
+    pub first: Polynomial,
+    /// How many there are.
+    pub bytes: u32,
+    /// Each is ≥ 0 where the access is made, and it is made where they all are.
+    pub conditions: Vec<Polynomial>,
+}
+
+/// What a variable is.
+#[derive(Clone)]
+pub(super) enum Meaning {
+    Unknown,
+    /// The kernel's parameter of that number.
+    Parameter(u32),
+    Special(Special),
+    /// The number of a loop's turn, which there is while this is ≥ 0.
+    Turn(Polynomial),
+    Quotient([Polynomial; 2]),
+    Ceiling([Polynomial; 2]),
+    Least([Polynomial; 2]),
+    Most([Polynomial; 2]),
+}
+
+/// What all variables are, by number.
+pub(super) struct Variables(pub Vec<Meaning>);
+
+impl Variables {
+    /// The bytes that are touched in a launch: none is an empty range.
+    pub fn range(&self, formula: &Formula, launched: &Launched) -> Option<Range<u64>> {
+        let mut search = Search {
+            variables: self,
+            launched,
+            formula,
+            free: Vec::new(),
+            values: vec![None; self.0.len()],
+            left: MOST,
+            found: None,
+        };
+        let mut seen = BTreeSet::new();
+        for polynomial in formula.conditions.iter().chain([&formula.first]) {
+            search.settle(polynomial, &mut seen)?;
+        }
+        // Threads and blocks before turns, and outer turns before inner ones, whose ends they may decide.
+        search.free.sort_by_key(|v| (matches!(self.0[*v as usize], Meaning::Turn(_)), *v));
+        search.search(0)?;
+        let Some((first, last)) = search.found else { return Some(0..0) };
+        let end = last.checked_add(i128::from(formula.bytes))?;
+        Some(u64::try_from(first).ok()?..u64::try_from(end).ok()?)
+    }
+}
+
+struct Search<'a> {
+    variables: &'a Variables,
+    launched: &'a Launched,
+    formula: &'a Formula,
+    /// What is gone through.
+    free: Vec<Variable>,
+    values: Vec<Option<i128>>,
+    left: u32,
+    /// The smallest and the largest first byte.
+    found: Option<(i128, i128)>,
+}
+
+impl Search<'_> {
+    /// Gives the variables of a polynomial what is known of them; `None` where one is not understood.
+    fn settle(&mut self, polynomial: &Polynomial, seen: &mut BTreeSet<Variable>) -> Option<()> {
+        for variable in polynomial.variables() {
+            if !seen.insert(variable) {
+                continue;
+            }
+            let launched = self.launched;
+            let of = |extents: [u32; 3], axis: u8| extents.get(usize::from(axis)).copied();
+            let known = match &self.variables.0[variable as usize] {
+                Meaning::Unknown => return None,
+                Meaning::Parameter(p) => Some(launched.parameters.get(*p as usize).copied().flatten()?.into()),
+                Meaning::Special(Special::Grid(axis)) => Some(of(launched.grid, *axis)?.into()),
+                Meaning::Special(Special::BlockDim(axis)) => Some(of(launched.block, *axis)?.into()),
+                Meaning::Special(Special::Thread(_) | Special::Block(_)) => {
+                    self.free.push(variable);
+                    None
+                }
+                Meaning::Turn(goes_on) => {
+                    self.free.push(variable);
+                    self.settle(goes_on, seen)?;
+                    None
+                }
+                Meaning::Quotient(parts) | Meaning::Ceiling(parts) | Meaning::Least(parts) | Meaning::Most(parts) => {
+                    parts.iter().try_for_each(|part| self.settle(part, seen))?;
+                    None
+                }
+            };
+            self.values[variable as usize] = known;
+        }
+        Some(())
+    }
+
+    /// What a polynomial is, of values that are there.
+    fn value(&self, polynomial: &Polynomial) -> Option<i128> {
+        let mut sum = 0i128;
+        for (monomial, factor) in polynomial.terms() {
+            let mut product = factor;
+            for variable in monomial {
+                product = product.checked_mul(self.variable(*variable)?)?;
+            }
+            sum = sum.checked_add(product)?;
+        }
+        Some(sum)
+    }
+
+    fn variable(&self, variable: Variable) -> Option<i128> {
+        if let Some(value) = self.values[variable as usize] {
+            return Some(value);
+        }
+        let both = |[a, b]: &[Polynomial; 2]| Some((self.value(a)?, self.value(b)?));
+        match &self.variables.0[variable as usize] {
+            Meaning::Quotient(parts) => both(parts).filter(|(_, b)| *b > 0).map(|(a, b)| a.div_euclid(b)),
+            Meaning::Ceiling(parts) => both(parts).filter(|(_, b)| *b > 0).map(|(a, b)| -(-a).div_euclid(b)),
+            Meaning::Least(parts) => both(parts).map(|(a, b)| a.min(b)),
+            Meaning::Most(parts) => both(parts).map(|(a, b)| a.max(b)),
+            _ => None,
+        }
+    }
+
+    /// Goes through what the variables from the `next`th on may be; `None` where that is too much.
+    fn search(&mut self, next: usize) -> Option<()> {
+        let Some(variable) = self.free.get(next).copied() else { return self.one() };
+        let (variables, axis) = (self.variables, |extents: [u32; 3], axis: u8| extents.get(usize::from(axis)).copied());
+        let end = match &variables.0[variable as usize] {
+            Meaning::Special(Special::Thread(of)) => Some(axis(self.launched.block, *of)?),
+            Meaning::Special(Special::Block(of)) => Some(axis(self.launched.grid, *of)?),
+            _ => None,
+        };
+        for value in 0..end.unwrap_or(u32::MAX) {
+            self.values[variable as usize] = Some(value.into());
+            if let Meaning::Turn(goes_on) = &variables.0[variable as usize]
+                && self.value(goes_on)? < 0
+            {
+                break;
+            }
+            self.search(next + 1)?;
+        }
+        self.values[variable as usize] = None;
+        Some(())
+    }
+
+    /// One thread in one turn.
+    fn one(&mut self) -> Option<()> {
+        self.left = self.left.checked_sub(1)?;
+        let formula = self.formula;
+        for condition in &formula.conditions {
+            if self.value(condition)? < 0 {
+                return Some(());
+            }
+        }
+        let first = self.value(&formula.first)?;
+        let (low, high) = self.found.unwrap_or((first, first));
+        self.found = Some((low.min(first), high.max(first)));
+        Some(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Where control may go two ways, and the threads that go the same: for reports.
+
+use super::{Scope, Uniformity};
+use crate::ir::{Inst, Kernel, Location, Op, Place, Region, Value};
+
+/// A branch, or a loop that counts; or several that one place in the source became.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Branch {
+    /// Where.
+    pub location: Location,
+    /// Whether it is a loop.
+    pub looped: bool,
+    /// Constructs that the place became.
+    pub count: u32,
+    /// The threads that come to it together and are proven to go the same way; of a loop, to go round as often, but for those that leave
+    /// within.
+    pub scope: Scope,
+}
+
+/// The branches and counting loops of `kernel`, in the order in which their places first appear. What leaves a loop within is a
+/// branch itself.
+pub fn branches(kernel: &Kernel) -> Vec<Branch> {
+    let mut found = Vec::new();
+    walk(&Uniformity::new(kernel), &kernel.body, &mut found);
+    found
+}
+
+fn walk(uniformity: &Uniformity<'_>, region: &Region, found: &mut Vec<Branch>) {
+    for inst in &region.insts {
+        if let Some((looped, by)) = decided_by(inst) {
+            let scope = uniformity.scope_of_all(by);
+            match found.iter_mut().find(|b| (b.location, b.looped) == (inst.location, looped)) {
+                Some(branch) => {
+                    branch.count += 1;
+                    branch.scope = branch.scope.max(scope);
+                }
+                None => found.push(Branch { location: inst.location, looped, count: 1, scope }),
+            }
+        }
+        inst.op.regions().into_iter().for_each(|inner| walk(uniformity, inner, found));
+    }
+}
+
+/// Whether it is a loop, and what decides which way threads go.
+fn decided_by(inst: &Inst) -> Option<(bool, Vec<Value>)> {
+    match &inst.op {
+        Op::If { condition, .. } => Some((false, vec![*condition])),
+        Op::For(l) => Some((true, vec![l.start, l.end, l.step])),
+        _ => None,
+    }
+}
+
+impl Uniformity<'_> {
+    /// The widest scope in which all of these are proven to be the same.
+    pub fn scope_of_all(&self, values: impl IntoIterator<Item = Value>) -> Scope {
+        values.into_iter().map(|value| self.scope_of(value)).max().unwrap_or(Scope::Grid)
+    }
+
+    /// The widest scope whose threads are proven to access the same place, where they come there together.
+    pub fn scope_of_place(&self, place: &Place) -> Scope {
+        let mut values: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
+        match place {
+            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+                values.push(*base);
+                values.extend(dims.iter().map(|dim| dim.index));
+                values.extend(dims.iter().filter_map(|dim| dim.stride));
+            }
+            Place::Shared { indices, .. } => values.extend(indices),
+            Place::Address { base, .. } => values.push(*base),
+        }
+        self.scope_of_all(values)
+    }
+}

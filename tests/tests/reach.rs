@@ -1,0 +1,275 @@
+//! What the compiler proves of accesses and branches with no run, against what the interpreter measures: which bytes an access
+//! touches, that they lie within its buffer or array, and where a warp's lanes go the same way or have the same address.
+//!
+//! The two share nothing: the compiler reasons about polynomials of extents and indices, the interpreter counts the addresses and
+//! masks that there are. The kernels are those of the library and of `tests::paper` on the largest of their trials, and one of
+//! this file, whose ranges plain Rust has. `tests/tests/zoo` holds the proofs against accesses that do go out of bounds.
+
+use kernel_dsl::compiler::analyses::bounds::{Proof, Reach, Site};
+use kernel_dsl::compiler::analyses::memory::{self, Kind};
+use kernel_dsl::compiler::analyses::uniformity::{self, Scope};
+use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
+use kernel_dsl::compiler::ir::Kernel;
+use kernel_dsl::compiler::{analyses, passes};
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Artifact, Kernel as _};
+use runtime::interpreter::profile::{self, Profile, Touched, Ways};
+use runtime::testing::{Case, Input, Profiler, Random, Subject, subjects};
+use std::cmp::Reverse;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use {kernels_rs as _, tests as _};
+
+/// Trials of an instance that are measured, the largest first.
+const LARGEST: usize = 2;
+
+/// What was held against each other, and how much of it was there.
+#[derive(Default)]
+struct Found {
+    wrong: Vec<String>,
+    accesses: usize,
+    proved: usize,
+    ranges: usize,
+    addresses: usize,
+    branches: usize,
+    together: usize,
+}
+
+impl Found {
+    fn and(&mut self, other: Found) {
+        self.wrong.extend(other.wrong);
+        self.accesses += other.accesses;
+        self.proved += other.proved;
+        self.ranges += other.ranges;
+        self.addresses += other.addresses;
+        self.branches += other.branches;
+        self.together += other.together;
+    }
+}
+
+/// An instance, and what is proved of it.
+struct Proved {
+    artifact: &'static Artifact,
+    name: String,
+    kernel: Kernel,
+    reach: Reach,
+    profiler: Profiler,
+}
+
+impl Proved {
+    fn of(artifact: &'static Artifact, instance: &Instance) -> Proved {
+        let program = monomorphic(&serial::program(artifact.hir).unwrap(), instance).unwrap();
+        let lowered = analyses::lowered_monomorphic(&program, artifact.target).unwrap();
+        let kernel = passes::with_places(lowered).unwrap();
+        let reach = Reach::of(&program, &kernel);
+        let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();
+        Proved { artifact, name: instance.name(artifact.name), kernel, reach, profiler }
+    }
+
+    fn profile(&self, case: &Case) -> Option<Profile> {
+        let (outcome, profile) = self.profiler.run(case).unwrap_or_else(|e| panic!("{}: {e}", self.name))?;
+        assert!(outcome.report.errors().next().is_none(), "{}: {}", self.name, outcome.report);
+        Some(profile)
+    }
+
+    fn place(&self, location: kernel_dsl::compiler::ir::Location) -> String {
+        let at = self.kernel.locations[location.0 as usize];
+        let source = &self.kernel.sources[at.source as usize];
+        let line = source.line + u32::from(at.span.line);
+        format!("{}, {}:{line}:{}", self.name, source.file, at.span.column)
+    }
+
+    /// What was touched at a site, of one buffer or array.
+    fn touched(&self, site: &Site, profile: &Profile) -> Vec<Touched> {
+        let kind = kind(site.kind);
+        let of_it = |a: &&profile::Accessed| {
+            (a.location, a.kind, a.bytes) == (site.location, kind, site.bytes) && a.array == site.array
+        };
+        profile.accesses.iter().filter(of_it).filter_map(|a| a.touched).collect()
+    }
+
+    fn compare(&self, case: &Case, found: &mut Found) {
+        let Some(profile) = self.profile(case) else { return };
+        for site in &self.reach.sites {
+            let touched = self.touched(site, &profile).into_iter().reduce(Touched::and);
+            found.accesses += 1;
+            found.proved += usize::from(site.proof.is_some());
+            let beyond = touched.is_some_and(|t| t.of.is_some_and(|of| t.end > of));
+            if beyond && site.proof.is_some() {
+                found.wrong.push(format!("{}: proved, and {touched:?}", self.place(site.location)));
+            }
+            if let Some(computed) = self.reach.bytes(site, &profile.launched)
+                && site.array.is_some()
+            {
+                found.ranges += 1;
+                let measured = touched.map_or(0..0, |t| t.first..t.end);
+                if measured != computed {
+                    let (place, case) = (self.place(site.location), &case.name);
+                    found.wrong.push(format!("{place}, {case}: computed {computed:?}, measured {measured:?}"));
+                }
+            }
+        }
+        for site in memory::accesses(&self.kernel).into_iter().filter(|site| site.address <= Scope::Warp) {
+            let kind = kind(site.kind);
+            let here = |a: &&profile::Accessed| (a.location, a.kind, a.bytes) == (site.location, kind, site.bytes);
+            for access in profile.accesses.iter().filter(here).filter(|a| a.array == site.array) {
+                found.addresses += 1;
+                if access.counts.together != access.counts.requests {
+                    found.wrong.push(format!("{}: one address, and {:?}", self.place(site.location), access.counts));
+                }
+            }
+        }
+        for branch in uniformity::branches(&self.kernel) {
+            let here = profile.branches.iter().filter(|b| (b.location, b.looped) == (branch.location, branch.looped));
+            let Some(ways) = here.map(|b| b.ways).reduce(Ways::and) else { continue };
+            found.branches += 1;
+            if branch.scope <= Scope::Warp {
+                found.together += 1;
+                if ways.parted > 0 {
+                    found.wrong.push(format!("{}: uniform, and {ways:?}", self.place(branch.location)));
+                }
+            }
+        }
+    }
+}
+
+fn kind(kind: Kind) -> profile::Kind {
+    match kind {
+        Kind::Load => profile::Kind::Load,
+        Kind::Store => profile::Kind::Store,
+        Kind::Atomic => profile::Kind::Atomic,
+    }
+}
+
+/// The largest of its trials.
+fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
+    let of_it = |s: &&Subject| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
+    let random = &mut Random::new(1);
+    let mut all: Vec<_> =
+        subjects().into_iter().filter(of_it).flat_map(|subject| (subject.cases)(instance, random)).collect();
+    all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
+    all.truncate(LARGEST);
+    all
+}
+
+#[test]
+fn what_is_proved_is_what_is_measured() {
+    let ours = |kernel: &Artifact| ["kernels_rs", "tests::paper"].iter().any(|of| kernel.module.starts_with(of));
+    let kernels = kernel_dsl::kernels().into_iter().filter(|kernel| ours(kernel));
+    let instances: Vec<_> = kernels
+        .flat_map(|kernel| {
+            // Of families of products one: the others differ in how often something is written out.
+            let some = if kernel.module.starts_with("kernels_rs::gemm::") { 1 } else { 4 };
+            kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
+        })
+        .collect();
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(Found::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |cores| cores.get()) {
+            scope.spawn(|| {
+                while let Some((kernel, instance)) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (proved, mut found) = (Proved::of(kernel, instance), Found::default());
+                    for case in cases(proved.artifact, instance) {
+                        proved.compare(&case, &mut found);
+                    }
+                    all.lock().unwrap().and(found);
+                }
+            });
+        }
+    });
+    let Found { wrong, accesses, proved, ranges, addresses, branches, together } = all.into_inner().unwrap();
+    println!(
+        "{accesses} accesses, {proved} proved within, {ranges} ranges computed; {addresses} of one address; \
+         {together} of {branches} branches uniform"
+    );
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(3 * proved > accesses && ranges > 200 && addresses > 100 && together > 100);
+}
+
+/// Accesses that are within for one reason each.
+#[kernel(block = 64, grid = y.len().div_ceil(64))]
+#[requires(x.len() == y.len(), z.rows() == 7, z.cols() >= 64, few.len() >= 3)]
+pub fn reasons(x: &[f32], z: View<f32, 2>, few: &[f32], more: &[f32], y: &mut [f32]) {
+    let tile = Shared::<f32, 1>::new([64]);
+    let t = thread::x();
+    let i = grid::index();
+    tile.fill(0.0);
+    block::sync();
+    let mut sum = tile[63 - t];
+    sum += few[t % 3];
+    for row in rolled(0..z.rows()) {
+        sum += z[(row, t)];
+    }
+    sum += z[(block::x() % 7, 5)];
+    for k in (t..more.len()).step_by(64) {
+        sum += more[k];
+    }
+    if i < y.len() {
+        y[i] = x[i] + sum;
+    }
+    if more.len() > 100_000 {
+        sum += more[few[0] as usize];
+        y[0] = sum;
+    }
+}
+
+#[test]
+fn a_proof_says_by_what() {
+    let proved = Proved::of(reasons::ARTIFACT, &Instance::default());
+    let line_of = |location: kernel_dsl::compiler::ir::Location| {
+        let at = proved.kernel.locations[location.0 as usize];
+        proved.kernel.sources[at.source as usize].line_code(at.span.line.into()).trim().to_string()
+    };
+    let by = |array: &str, line: &str| {
+        let here = |s: &&Site| s.array.as_deref() == Some(array) && s.kind == Kind::Load && line_of(s.location) == line;
+        let site = proved.reach.sites.iter().find(here).unwrap_or_else(|| panic!("no load of {array} at {line}"));
+        let words = |proof: &Proof| {
+            let Proof { conditions, requires, grid } = proof;
+            (conditions.iter().map(|at| line_of(*at)).collect::<Vec<_>>().join("; "), *requires, *grid)
+        };
+        site.proof.as_ref().map(words)
+    };
+    let guard = "if i < y.len() {".to_string();
+    assert_eq!(by("tile", "let mut sum = tile[63 - t];"), Some((String::new(), false, false)), "the shapes alone");
+    assert_eq!(by("few", "sum += few[t % 3];"), Some((String::new(), true, false)), "what is required");
+    let rows = "for row in rolled(0..z.rows()) {".to_string();
+    assert_eq!(by("z", "sum += z[(row, t)];"), Some((rows, true, false)), "a loop, and what is required");
+    assert_eq!(by("z", "sum += z[(block::x() % 7, 5)];"), Some((String::new(), true, false)));
+    let stride = "for k in (t..more.len()).step_by(64) {".to_string();
+    assert_eq!(by("more", "sum += more[k];"), Some((stride, false, false)), "the loop alone");
+    assert_eq!(by("x", "y[i] = x[i] + sum;"), Some((guard, true, false)), "a guard by the other's length");
+    assert_eq!(by("more", "sum += more[few[0] as usize];"), None, "what memory holds");
+}
+
+#[test]
+fn ranges_are_those_of_plain_rust() {
+    let proved = Proved::of(reasons::ARTIFACT, &Instance::default());
+    for n in [1usize, 63, 64, 65, 200] {
+        let inputs = vec![
+            Input::slice(&vec![1f32; n]),
+            Input::view(&vec![1f32; 7 * 70], [7, 70]),
+            Input::slice(&[0f32; 5]),
+            Input::slice(&vec![1f32; n + 9]),
+            Input::slice(&vec![0f32; n]),
+        ];
+        let profile = proved.profile(&Case::new(n.to_string(), inputs)).unwrap();
+        let of = |array: &str, kind: Kind| {
+            let all = proved.reach.sites.iter().filter(|s| s.array.as_deref() == Some(array) && s.kind == kind);
+            all.map(|site| proved.reach.bytes(site, &profile.launched)).collect::<Vec<_>>()
+        };
+        let floats = |end: usize| Some(0..4 * end as u64);
+        assert_eq!(of("x", Kind::Load), [floats(n)], "{n}");
+        assert_eq!(of("tile", Kind::Load), [floats(64)], "{n}");
+        assert_eq!(of("few", Kind::Load)[0], floats(3), "{n}");
+        // All threads, row by row, and every block's own row.
+        let last = (n.div_ceil(64) - 1).min(6) as u64;
+        assert_eq!(of("z", Kind::Load), [floats(6 * 70 + 64), Some(20..280 * last + 24)], "{n}");
+        assert_eq!(of("more", Kind::Load)[0], floats(n + 9), "{n}");
+        let same = proved.reach.sites.iter().all(|site| {
+            let touched = proved.touched(site, &profile).into_iter().reduce(Touched::and);
+            let computed = proved.reach.bytes(site, &profile.launched);
+            computed.is_none_or(|range| range == touched.map_or(0..0, |t| t.first..t.end))
+        });
+        assert!(same, "{n}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Bugs of the zoo that do not compile: `compile_fail/zoo_*.rs`, whose marks are held against what `tests/tests/compile_fail.rs` has
+//! seen rustc say. The mended twins in these files compile: what is said there would be told.
+
+use std::fs;
+use std::path::Path;
+
+/// A kernel that is refused.
+#[derive(Debug)]
+pub struct Refused {
+    pub name: String,
+    /// The line of documentation above it.
+    pub title: String,
+    pub class: String,
+    /// The marked line.
+    pub line: String,
+    /// Of the error there; `None` if there is none.
+    pub code: Option<String>,
+}
+
+/// All of them, in the order of files and lines.
+pub fn all() -> Vec<Refused> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("compile_fail");
+    let files = fs::read_dir(&folder).expect("the cases").flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = files.filter(|path| name(path).starts_with("zoo_") && path.is_file()).collect();
+    files.sort();
+    files.iter().flat_map(|file| of(&folder, file)).collect()
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn of(folder: &Path, file: &Path) -> Vec<Refused> {
+    let text = fs::read_to_string(file).expect("a case is text");
+    let said = folder.join("expected").join(format!("{}.stderr", name(file)));
+    let said = fs::read_to_string(said).unwrap_or_default();
+    let (mut title, mut kernel, mut all) = (String::new(), String::new(), Vec::new());
+    for (i, line) in text.lines().enumerate() {
+        if let Some(docs) = line.strip_prefix("/// ") {
+            title = docs.to_string();
+        }
+        if let Some((kernel_name, _)) = line.strip_prefix("pub fn ").and_then(|rest| rest.split_once('(')) {
+            kernel = kernel_name.to_string();
+        }
+        let Some((code, class)) = line.split_once("//~") else { continue };
+        all.push(Refused {
+            name: kernel.clone(),
+            title: title.clone(),
+            class: class.trim().to_string(),
+            line: code.trim().to_string(),
+            code: error_at(&said, i + 1),
+        });
+    }
+    all
+}
+
+/// The code of the error whose place is that line.
+fn error_at(said: &str, line: usize) -> Option<String> {
+    let mut code = None;
+    for text in said.lines() {
+        if text.starts_with("error") || text.starts_with("warning") {
+            code = text.strip_prefix("error[").and_then(|rest| rest.split_once(']')).map(|(code, _)| code.to_string());
+        }
+        if let Some(place) = text.trim_start().strip_prefix("--> ")
+            && place.split(':').nth(1) == Some(&line.to_string())
+            && code.is_some()
+        {
+            return code;
+        }
+    }
+    None
+}
