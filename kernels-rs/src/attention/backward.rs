@@ -111,8 +111,8 @@ pub fn attention_gradient<
     let begin = (row0 + others).saturating_sub(rows + before) / KEYS * KEYS;
     let end = (last + others + 1 + behind).saturating_sub(rows).min(others);
 
-    let (row, col) = corner(thread);
-    let (ab, p) = (slices(KEYS), weights(KEYS));
+    let (row, col) = corner::<1>(thread);
+    let (ab, p) = (slices(2 * KEYS), weights(KEYS));
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
     let mut acc = [[[[0.0f32; 4]; 4]; Q]; 1];
     // The heads whose queries see these keys; of queries their own.
@@ -167,10 +167,10 @@ pub fn attention_gradient<
                     t[0][x / 4][i][x % 4] = if seen { made } else { 0.0 };
                 }
             }
-            share(p, thread, &t);
+            share::<1>(p, thread, &t);
             warp::sync();
             let first = fetch_keys::<T, L, W, V>(with, thread, other0, others);
-            accumulate::<T, W, Q, L, V>(&mut acc, p, with, other0, others, first, slots, thread);
+            accumulate::<T, W, Q, L, V, 1>(&mut acc, p, with, other0, others, first, slots, thread);
         }
     }
     let first = if OF == 0 { query0 } else { key0 };

@@ -236,8 +236,8 @@ impl Attention {
             && [q, k, v].into_iter().all(|x| rows_begin_at(x, 4))
             && rows_begin_at(&*operands.o, 4);
         macro_rules! launch {
-            ($w:literal, $q:literal, $v:literal, $threads:literal, $bm:literal, $l:literal, $nk:literal) => {
-                self.launched::<T, M, P, S, $w, $v, $threads, $bm, $q, $l, $nk>(
+            ($w:literal, $q:literal, $v:literal, $threads:literal, $r:literal, $bm:literal, $l:literal, $nk:literal) => {
+                self.launched::<T, M, P, S, $w, $v, $threads, $r, $bm, $q, $l, $nk>(
                     on,
                     &mut operands,
                     &mut lse,
@@ -250,22 +250,22 @@ impl Attention {
             };
         }
         match (fours, large, wide) {
-            (true, true, ..=32) => launch!(32, 1, 4, 256, 128, 1, 2),
-            (true, true, ..=64) => launch!(64, 2, 4, 256, 128, 1, 2),
-            (true, true, ..=96) => launch!(96, 3, 4, 256, 128, 1, 2),
-            (true, true, _) => launch!(128, 4, 4, 256, 128, 1, 2),
-            (true, false, ..=32) => launch!(32, 1, 4, 128, 64, 1, 4),
-            (true, false, ..=64) => launch!(64, 2, 4, 128, 64, 1, 4),
-            (true, false, ..=96) => launch!(96, 3, 4, 128, 64, 2, 4),
-            (true, false, _) => launch!(128, 4, 4, 128, 64, 2, 4),
-            (false, true, ..=32) => launch!(32, 1, 1, 256, 128, 1, 2),
-            (false, true, ..=64) => launch!(64, 2, 1, 256, 128, 1, 2),
-            (false, true, ..=96) => launch!(96, 3, 1, 256, 128, 1, 2),
-            (false, true, _) => launch!(128, 4, 1, 256, 128, 1, 2),
-            (false, false, ..=32) => launch!(32, 1, 1, 128, 64, 1, 4),
-            (false, false, ..=64) => launch!(64, 2, 1, 128, 64, 1, 4),
-            (false, false, ..=96) => launch!(96, 3, 1, 128, 64, 2, 4),
-            (false, false, _) => launch!(128, 4, 1, 128, 64, 2, 4),
+            (true, true, ..=32) => launch!(32, 1, 4, 256, 1, 128, 1, 2),
+            (true, true, ..=64) => launch!(64, 1, 4, 128, 2, 64, 1, 4),
+            (true, true, ..=96) => launch!(96, 3, 4, 256, 1, 128, 1, 2),
+            (true, true, _) => launch!(128, 2, 4, 128, 2, 64, 2, 4),
+            (true, false, ..=32) => launch!(32, 1, 4, 128, 1, 64, 1, 4),
+            (true, false, ..=64) => launch!(64, 2, 4, 128, 1, 64, 1, 4),
+            (true, false, ..=96) => launch!(96, 3, 4, 128, 1, 64, 2, 4),
+            (true, false, _) => launch!(128, 4, 4, 128, 1, 64, 2, 4),
+            (false, true, ..=32) => launch!(32, 1, 1, 256, 1, 128, 1, 2),
+            (false, true, ..=64) => launch!(64, 2, 1, 256, 1, 128, 1, 2),
+            (false, true, ..=96) => launch!(96, 3, 1, 256, 1, 128, 1, 2),
+            (false, true, _) => launch!(128, 4, 1, 256, 1, 128, 1, 2),
+            (false, false, ..=32) => launch!(32, 1, 1, 128, 1, 64, 1, 4),
+            (false, false, ..=64) => launch!(64, 2, 1, 128, 1, 64, 1, 4),
+            (false, false, ..=96) => launch!(96, 3, 1, 128, 1, 64, 2, 4),
+            (false, false, _) => launch!(128, 4, 1, 128, 1, 64, 2, 4),
         }
     }
 
@@ -278,6 +278,7 @@ impl Attention {
         const W: usize,
         const V: usize,
         const THREADS: usize,
+        const R: usize,
         const BM: usize,
         const Q: usize,
         const L: usize,
@@ -321,7 +322,7 @@ impl Attention {
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
         // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
         unsafe {
-            flash_attention::<T, M, P, S, W, V, THREADS, BM, Q, L, NK>::launch_unchecked(
+            flash_attention::<T, M, P, S, W, V, THREADS, R, BM, Q, L, NK>::launch_unchecked(
                 on,
                 *q,
                 *k,

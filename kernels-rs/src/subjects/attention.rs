@@ -10,7 +10,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
-runtime::register!(flash_attention<f32, Plain, Dense, Whole, 128, 4, 256, 128, 4, 1, 2>, cases, reference);
+runtime::register!(flash_attention<f32, Plain, Dense, Whole, 128, 4, 128, 2, 64, 2, 2, 4>, cases, reference);
 
 /// Whether the instance has `T` for one of its parameters.
 pub(super) fn has<T: GenericArgument>(instance: &Instance) -> bool {
