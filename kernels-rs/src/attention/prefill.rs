@@ -51,7 +51,7 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
     }
 }
 
-/// Where the keys of step `t` begin, as many times [`KEYS`] as a step has; behind the last where there are no more.
+/// Where the keys of the step that begins with tile `t` of a list begin, `R` tiles of them; behind the last where there are no more.
 #[device]
 fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles: usize, lk: usize) -> [usize; R] {
     let mut first = [lk; R];
@@ -63,13 +63,36 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
     first
 }
 
+/// O += P·V for tile `h` of a step, whose weights are what `s` has first; `first` is the first slice of V.
+#[device]
+fn weigh<T: Float, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
+    acc: &mut [[[[f32; 4]; 4]; Q]; R],
+    p: Shared<f32, 2>,
+    s: &[[[[f32; 4]; 4]; 2]; R],
+    first: [[T; 4]; L],
+    slots: Shared<f32, 3>,
+    kept: Shared<u32, 1>,
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    thread: usize,
+    h: usize,
+) {
+    share::<R>(p, thread, s);
+    // A row of P stays within its warp.
+    warp::sync();
+    let here = held::<T, W>(kept, q, k, v);
+    let key0 = kept[16 + h] as usize;
+    accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
+}
+
 /// O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
 ///
 /// Where a tile of queries looks at more than `each` tiles of keys, each block has a part of that length, and leaves what it comes to in `partial`,
 /// [part, query, element], Σ exp(x − max)·v, and in `logs`, [part, query, 2], max and Σ exp(x − max). It counts itself in `ended`, which is 0 for each tile
 /// of queries before the launch and after it, and the one that finds itself the last brings all parts together, in their order.
 #[kernel(
-    block = THREADS, max_registers = 168,
+    block = THREADS, max_registers = if R == 2 { 168 } else { 128 },
     grid = longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
     tolerance(
         o(relative = 1e-4, absolute = 1e-5), lse(relative = 1e-5, absolute = 1e-5),
@@ -77,7 +100,7 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
     ),
     instances(
         T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
-        T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128, R = 1;
+        T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
         T = f16, M = Alibi, P = Dense, S = Packed, W = 64, V = 4, THREADS = 256, R = 1;
         T = bf16, M = Plain, P = Dense, S = Padded, W = 32, V = 1, THREADS = 128, R = 1
     ),
@@ -88,7 +111,7 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
     k.dim(1) > 0, q.dim(1) % k.dim(1) == 0, left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
     o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), o.dim(3) == v.dim(3),
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
-    parts > 0, parts <= PARTS, each > 0, slope > 0,
+    parts > 0, parts <= PARTS, each > 0,
     parts == 1 || ended.len() * parts == partial.dim(0),
     parts == 1 || partial.dim(0) == longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
     parts == 1 || partial.dim(1) == BM && partial.dim(2) == W,
@@ -132,7 +155,7 @@ pub fn flash_attention<
 ) {
     let (heads, pieces, rows) = (q.dim(1), v.dim(3).div_ceil(W), longest.div_ceil(BM));
     let order = Order { wave, parts, each, slope };
-    let Assigned { tile, head, other, part } = pattern.assigned(block::x(), rows, heads, pieces * count, order);
+    let Assigned { tile, head, other, part } = pattern.assigned(block::x(), BM, rows, heads, pieces * count, order);
     let (piece, sequence) = (other % pieces, other / pieces);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk, row0) = (span.queries, span.keys, tile * BM);
@@ -140,7 +163,7 @@ pub fn flash_attention<
         return;
     }
     let (begin, end) = span.seen(row0, BM, left, right);
-    let (list, all) = pattern.tiles(head, tile, begin, end);
+    let (list, all) = pattern.tiles(head, row0, begin, end);
     let skipped = if parts == 1 { 0 } else { all.min(part * each) };
     let (list, tiles) = (list + skipped, (all - skipped).min(each));
     if part > 0 && tiles == 0 {
@@ -156,7 +179,7 @@ pub fn flash_attention<
     let (tops, sums) = (Shared::<f32, 1>::new([BM]), Shared::<f32, 1>::new([BM]));
     let ab = slices(BM + R * KEYS);
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
-    let kept = Shared::<u32, 1>::new([16]);
+    let kept = Shared::<u32, 1>::new([20]);
     if col == 0 {
         for r in unroll(0..R) {
             tops.store(row + r * BELOW, [f32::NEG_INFINITY; 4]);
@@ -169,6 +192,7 @@ pub fn flash_attention<
         kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
         kept.store(8, [row0 as u32, tiles as u32, list as u32, sequence as u32]);
         kept.store(12, [0, part as u32, divided as u32, whole as u32]);
+        kept.store(16, keys_of::<P, R>(pattern, list, 0, tiles, lk).map(|x| x as u32));
     }
     block::sync();
     let depth = q.dim(3);
@@ -176,7 +200,7 @@ pub fn flash_attention<
     if tiles > 0 {
         let thread = thread::x();
         let Held { q, k, .. } = held::<T, W>(kept, q, k, v);
-        let key0 = keys_of::<P, R>(pattern, list, 0, tiles, lk);
+        let key0 = kept.load::<R>(16).map(|x| x as usize);
         put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(q, thread, row0, lq, 0, depth));
         for h in unroll(0..R) {
             put_rows::<T, NK>(ab, 0, BM + h * KEYS, thread, fetch_rows::<T, NK, V>(k, thread, key0[h], lk, 0, depth));
@@ -187,12 +211,12 @@ pub fn flash_attention<
     while t < kept[9] as usize {
         let mut s = {
             let here = held::<T, W>(kept, q, k, v);
-            let key0 = keys_of::<P, R>(pattern, here.list, t, here.tiles, here.lk);
+            let key0 = kept.load::<R>(16).map(|x| x as usize);
             scores::<T, T, BM, 4, NK, V, R>(here.q, here.row0, here.lq, here.k, key0, here.lk, depth, ab, here.thread)
         };
-        let Held { v: values, row0, lq, lk, list, tiles, thread, head, sequence, .. } = held::<T, W>(kept, q, k, v);
+        let Held { v: values, row0, lq, lk, thread, head, sequence, .. } = held::<T, W>(kept, q, k, v);
         let (row, col) = corner::<R>(thread);
-        let key0 = keys_of::<P, R>(pattern, list, t, tiles, lk);
+        let key0 = kept.load::<R>(16).map(|x| x as usize);
         let mut first = fetch_keys::<T, L, W, V>(values, thread, key0[0], lk);
         for r in unroll(0..R) {
             for i in unroll(0..4) {
@@ -252,28 +276,29 @@ pub fn flash_attention<
                 sums.store(row + r * BELOW, sum);
             }
         }
-        for h in rolled(0..R) {
-            share::<R>(p, thread, &s);
-            if R == 2 {
-                for r in unroll(0..R) {
-                    s[r][0] = s[r][1];
+        if R == 1 {
+            weigh::<T, W, V, Q, L, R>(&mut acc, p, &s, first, slots, kept, q, k, v, thread, 0);
+        } else {
+            // One copy of the code for all tiles of the step.
+            for h in rolled(0..R) {
+                weigh::<T, W, V, Q, L, R>(&mut acc, p, &s, first, slots, kept, q, k, v, thread, h);
+                if h + 1 < R {
+                    for r in unroll(0..R) {
+                        s[r][0] = s[r][1];
+                    }
+                    let here = held::<T, W>(kept, q, k, v);
+                    let key0 = kept[17 + h] as usize;
+                    first = fetch_keys::<T, L, W, V>(here.v, here.thread, key0, here.lk);
                 }
-            }
-            // A row of P stays within its warp.
-            warp::sync();
-            let here = held::<T, W>(kept, q, k, v);
-            let key0 = keys_of::<P, 1>(pattern, here.list, t + h, here.tiles, here.lk);
-            accumulate::<T, W, Q, L, V, R>(&mut acc, p, here.v, key0[0], here.lk, first, slots, here.thread);
-            if h + 1 < R {
-                let here = held::<T, W>(kept, q, k, v);
-                let key0 = keys_of::<P, 1>(pattern, here.list, t + h + 1, here.tiles, here.lk);
-                first = fetch_keys::<T, L, W, V>(here.v, here.thread, key0[0], here.lk);
             }
         }
         t += R;
         let here = held::<T, W>(kept, q, k, v);
         let thread = here.thread;
         let next = keys_of::<P, R>(pattern, here.list, t, here.tiles, here.lk);
+        if thread == 0 {
+            kept.store(16, next.map(|x| x as u32));
+        }
         let nq = fetch_rows::<T, 4, V>(here.q, here.thread, here.row0, here.lq, 0, depth);
         put_rows::<T, 4>(ab, 0, 0, thread, nq);
         for h in unroll(0..R) {

@@ -4,7 +4,7 @@
 //! the tile that came of it, to accumulators as wide as a head. The page of [`attention`](super) has a picture.
 
 use super::span::KEYS;
-use crate::gemm::tile::outer;
+use crate::gemm::tile::{outer, outer_by_squares};
 use kernel_dsl::prelude::*;
 
 /// Of the head's dimension, products that a slice of [`scores`] has; of keys, those that one of [`accumulate`] has.
@@ -137,19 +137,24 @@ pub fn scores<A: Float, B: Float, const BM: usize, const NA: usize, const NB: us
     for at in rolled((0..depth).step_by(2 * SLICE)) {
         for buf in unroll(0..2) {
             let next = at + (buf + 1) * SLICE;
-            // A's slice and then B's, each for its part of the time, in the same registers.
+            // What is fetched is under way for half a slice's products: A's and then B's, or A's with half of B's and then the rest.
             let na = fetch_rows::<A, NA, V>(a, thread, a0, rows, next, depth);
-            for k in unroll(0..SLICE / (1 + R)) {
+            let mut nb = [[B::from_f32(0.0); NB]; R];
+            for h in unroll(0..R - 1) {
+                nb[h] = fetch_rows::<B, NB, V>(b, thread, b0[h], keys, next, depth);
+            }
+            for k in unroll(0..SLICE / 2) {
                 step(&mut s, ab, [buf, k, row, BM + col]);
             }
             put_rows::<A, NA>(ab, 1 - buf, 0, thread, na);
-            for h in unroll(0..R) {
-                let nb = fetch_rows::<B, NB, V>(b, thread, b0[h], keys, next, depth);
-                for k in unroll(SLICE * (1 + h) / (1 + R)..SLICE * (2 + h) / (1 + R)) {
-                    step(&mut s, ab, [buf, k, row, BM + col]);
-                }
-                put_rows::<B, NB>(ab, 1 - buf, BM + h * KEYS, thread, nb);
+            for h in unroll(0..R - 1) {
+                put_rows::<B, NB>(ab, 1 - buf, BM + h * KEYS, thread, nb[h]);
             }
+            nb[R - 1] = fetch_rows::<B, NB, V>(b, thread, b0[R - 1], keys, next, depth);
+            for k in unroll(SLICE / 2..SLICE) {
+                step(&mut s, ab, [buf, k, row, BM + col]);
+            }
+            put_rows::<B, NB>(ab, 1 - buf, BM + (R - 1) * KEYS, thread, nb[R - 1]);
             block::sync();
         }
     }
@@ -184,7 +189,21 @@ fn step<const R: usize>(s: &mut [[[[f32; 4]; 4]; 2]; R], ab: Shared<f32, 3>, at:
         fa[r] = ab.load::<4>((buf, k, row + r * BELOW));
     }
     let fb = [ab.load::<4>((buf, k, col)), ab.load::<4>((buf, k, col + 32 * R))];
-    outer::<R, 2>(s, &fa, &fb);
+    multiply::<R, 2>(s, &fa, &fb);
+}
+
+/// acc += a·bᵀ, in the order that leaves registers for what is loaded next.
+#[device]
+fn multiply<const R: usize, const Q: usize>(
+    acc: &mut [[[[f32; 4]; 4]; Q]; R],
+    a: &[[f32; 4]; R],
+    b: &[[f32; 4]; Q],
+) {
+    if R == 1 {
+        outer::<R, Q>(acc, a, b);
+    } else {
+        outer_by_squares::<R, Q>(acc, a, b);
+    }
 }
 
 /// Room for P, a row of it for each key, four apart from the next.
@@ -250,7 +269,7 @@ pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, cons
                 for q in unroll(0..Q) {
                     fb[q] = sb.load::<4>((buf, k, col + 32 * R * q));
                 }
-                outer::<R, Q>(acc, &fp, &fb);
+                multiply::<R, Q>(acc, &fp, &fb);
             }
             put_keys::<B, L, W>(sb.at(1 - buf), thread, &next);
             block::sync();
