@@ -63,24 +63,19 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
     first
 }
 
-/// O += P·V for tile `h` of a step, whose weights are what `s` has first; `first` is the first slice of V.
+/// O += P·V for tile `h` of a step; `first` is the first slice of V.
 #[device]
 fn weigh<T: Float, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
     p: Shared<f32, 2>,
-    s: &[[[[f32; 4]; 4]; 2]; R],
     first: [[T; 4]; L],
     slots: Shared<f32, 3>,
     kept: Shared<u32, 1>,
     q: View<T, 4>,
     k: View<T, 4>,
     v: View<T, 4>,
-    thread: usize,
     h: usize,
 ) {
-    share::<R>(p, thread, s);
-    // A row of P stays within its warp.
-    warp::sync();
     let here = held::<T, W>(kept, q, k, v);
     let key0 = kept[16 + h] as usize;
     accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
@@ -276,16 +271,21 @@ pub fn flash_attention<
                 sums.store(row + r * BELOW, sum);
             }
         }
+        // A row of P stays within its warp.
         if R == 1 {
-            weigh::<T, W, V, Q, L, R>(&mut acc, p, &s, first, slots, kept, q, k, v, thread, 0);
+            share::<R>(p, thread, &s);
+            warp::sync();
+            weigh::<T, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, 0);
         } else {
             // One copy of the code for all tiles of the step.
             for h in rolled(0..R) {
-                weigh::<T, W, V, Q, L, R>(&mut acc, p, &s, first, slots, kept, q, k, v, thread, h);
+                share::<R>(p, thread, &s);
+                for r in unroll(0..R) {
+                    s[r][0] = s[r][1];
+                }
+                warp::sync();
+                weigh::<T, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, h);
                 if h + 1 < R {
-                    for r in unroll(0..R) {
-                        s[r][0] = s[r][1];
-                    }
                     let here = held::<T, W>(kept, q, k, v);
                     let key0 = kept[17 + h] as usize;
                     first = fetch_keys::<T, L, W, V>(here.v, here.thread, key0, here.lk);
