@@ -100,8 +100,8 @@ impl Places {
         } else if parts == 1 {
             // The longest come first; where there are lists of every length, short ones fill what those leave.
             let left = if work.rises { 0.05 * share } else { 0.32 / self.resident as f64 * each as f64 };
-            // All of them beside the longest take longer than that would alone.
-            let slow = if work.rises { 0.83 } else { self.pace(1) };
+            // Beside two others the longest takes longer than alone.
+            let slow = if work.rises && self.resident > 2 { 0.83 } else { self.pace(1) };
             (share + left.min(3.0)).max(slow * each as f64)
         } else if each as f64 >= share {
             // What is left of a list, and what was short from the start, lies beside one of the longest parts, and after one of all others.
@@ -151,6 +151,15 @@ mod tests {
     #[test]
     fn a_causal_product_whose_blocks_all_run_at_once_is_cut() {
         assert_eq!(H200.divide(causal(16, 16), 128, 128 * 512, 1), Division { parts: 2, each: 17, slope: 2 });
+    }
+
+    #[test]
+    fn tiles_of_64_queries_by_steps_of_two_are_cut_at_whole_steps() {
+        let places = Places { resident: 3, ..H200 };
+        let of_16 = Work { longest: 32, total: 16 * 32 * 33 / 2, lists: 16 * 32, rises: true };
+        assert_eq!(places.divide(of_16, 64, 64 * 512, 2), Division { parts: 2, each: 22, slope: 1 });
+        let Division { parts, each, slope } = places.divide(full(32, 32, 16), 64, 64 * 512, 2);
+        assert!(each % 2 == 0 && parts == 32usize.div_ceil(each) && parts > 1 && slope == 0, "{parts} parts of {each}");
     }
 
     #[test]
