@@ -132,7 +132,7 @@
 //! | A constant index beyond an array | index 4 is beyond `v`, which has 3 elements |
 //! | An array of more numbers than a thread has room for | `v` would have 100000 elements in the registers of each thread |
 //! | `unroll` of a range that the launch decides | the end of this range is not a constant: the loop cannot be unrolled |
-//! | `unroll` of too many copies | unrolled, the kernel has more than 131072 instructions |
+//! | `unroll` of too many copies | unrolled, the kernel has more than 262144 instructions |
 //! | A constant assertion that does not hold | the condition does not hold for this instance |
 //! | More than 1024 threads in a block | block: expected 1 to 1024 threads, at most 1024 × 1024 × 64, given 2048 × 1 × 1 |
 //! | More than 48 KB of shared memory | `s` needs 80000 bytes of shared memory, and a block has 49152 |

@@ -104,7 +104,7 @@ fn gemm_multiplies() {
 #[test]
 fn attention_multiplies() {
     for Cost { name, resources, loops, .. } in
-        costs::<flash_attention<f32, Plain, Dense, Whole, 128, 4, 256, 128, 4, 1, 2>>()
+        costs::<flash_attention<f32, Plain, Dense, Whole, 128, 4, 128, 2, 64, 2, 2, 4>>()
     {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         // A pattern of blocks has two words more to keep.

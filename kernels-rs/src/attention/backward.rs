@@ -63,7 +63,7 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     out.dim(1) == (if OF == 0 { q.dim(1) } else { k.dim(1) }),
     out.dim(2) == (if OF == 0 { q.dim(2) } else { k.dim(2) }),
     out.dim(3) == (if OF == 2 { v.dim(3) } else { q.dim(3) }),
-    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), out.aligned(V), each > 0,
+    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), out.aligned(V),
     q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
 )]
 pub fn attention_gradient<
@@ -89,7 +89,6 @@ pub fn attention_gradient<
     right: usize,
     score: M,
     pattern: P,
-    each: usize,
     sequences: S,
     count: usize,
     longest: usize,
@@ -111,8 +110,8 @@ pub fn attention_gradient<
     let begin = (row0 + others).saturating_sub(rows + before) / KEYS * KEYS;
     let end = (last + others + 1 + behind).saturating_sub(rows).min(others);
 
-    let (row, col) = corner(thread);
-    let (ab, p) = (slices(KEYS), weights(KEYS));
+    let (row, col) = corner::<1>(thread);
+    let (ab, p) = (slices(2 * KEYS), weights(KEYS));
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
     let mut acc = [[[[0.0f32; 4]; 4]; Q]; 1];
     // The heads whose queries see these keys; of queries their own.
@@ -121,7 +120,7 @@ pub fn attention_gradient<
         let (qs, d_os) = (q.at(batch).at(head).offset((query0, 0)), d_o.at(batch).at(head).offset((query0, 0)));
         let of_keys = head / of_group;
         let (ks, vs) = (k.at(batch).at(of_keys).offset((key0, 0)), v.at(batch).at(of_keys).offset((key0, 0)));
-        let (list, tiles) = pattern.tiles(head, row0 / each, begin, end);
+        let (list, tiles) = pattern.tiles(head, row0, begin, end);
         let (a, b) = if OF == 0 { (qs, ks) } else { (ks, qs) };
         let (da, db) = if OF == 0 { (d_os, vs) } else { (vs, d_os) };
         let with = (if OF == 0 {
@@ -167,10 +166,10 @@ pub fn attention_gradient<
                     t[0][x / 4][i][x % 4] = if seen { made } else { 0.0 };
                 }
             }
-            share(p, thread, &t);
+            share::<1>(p, thread, &t);
             warp::sync();
             let first = fetch_keys::<T, L, W, V>(with, thread, other0, others);
-            accumulate::<T, W, Q, L, V>(&mut acc, p, with, other0, others, first, slots, thread);
+            accumulate::<T, W, Q, L, V, 1>(&mut acc, p, with, other0, others, first, slots, thread);
         }
     }
     let first = if OF == 0 { query0 } else { key0 };

@@ -1,7 +1,7 @@
 //! Attention of many queries as one calls it: the tile chosen, the kernel launched.
 
 use super::division::{Division, Places, Work};
-use super::mask::DeviceMask;
+use super::mask::{DeviceMask, Masked};
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Span, Whole};
@@ -193,8 +193,8 @@ impl Attention {
         // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
         // another.
         let pattern = unsafe { lists.pattern(mask.size()) };
-        let (work, large) = (lists.work(mask.size()), mask.size() > 64);
-        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, Some(work), [batch, queries], large);
+        let (masked, large) = (lists.masked(mask.size()), mask.size() > 64);
+        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, Some(masked), [batch, queries], large);
         lists.reading(on, attend)
     }
 
@@ -203,7 +203,7 @@ impl Attention {
         self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt())
     }
 
-    /// By tiles of 128 queries where `large`, else of 64.
+    /// By tiles of 128 queries where `large`, else of 64; wide values of four bytes by 64 and 128 keys at a time.
     #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
     fn any<T: Float + GenericArgument, M: Score + Passed, P: Pattern + Passed, S: Sequences + Passed>(
         self,
@@ -216,7 +216,7 @@ impl Attention {
         score: M,
         pattern: P,
         sequences: S,
-        work: Option<Work>,
+        masked: Option<Masked>,
         shape: [usize; 2],
         large: bool,
     ) -> Result<(), Error> {
@@ -236,36 +236,40 @@ impl Attention {
             && [q, k, v].into_iter().all(|x| rows_begin_at(x, 4))
             && rows_begin_at(&*operands.o, 4);
         macro_rules! launch {
-            ($w:literal, $q:literal, $v:literal, $threads:literal, $bm:literal, $l:literal, $nk:literal) => {
-                self.launched::<T, M, P, S, $w, $v, $threads, $bm, $q, $l, $nk>(
+            ($w:literal, $q:literal, $v:literal, $threads:literal, $r:literal, $bm:literal, $l:literal, $nk:literal) => {
+                self.launched::<T, M, P, S, $w, $v, $threads, $r, $bm, $q, $l, $nk>(
                     on,
                     &mut operands,
                     &mut lse,
                     score,
                     pattern,
                     sequences,
-                    work,
+                    masked,
                     shape,
                 )
             };
         }
+        // Numbers of 16 bits are converted on their way to shared memory, in registers that the wider tiles do not have; and of short lists of blocks
+        // every other one ends with half a step.
+        let steps = size_of::<T>() == 4 && masked.is_none_or(|m| m.size > KEYS || m.blocks > 12 * m.lists);
         match (fours, large, wide) {
-            (true, true, ..=32) => launch!(32, 1, 4, 256, 128, 1, 2),
-            (true, true, ..=64) => launch!(64, 2, 4, 256, 128, 1, 2),
-            (true, true, ..=96) => launch!(96, 3, 4, 256, 128, 1, 2),
-            (true, true, _) => launch!(128, 4, 4, 256, 128, 1, 2),
-            (true, false, ..=32) => launch!(32, 1, 4, 128, 64, 1, 4),
-            (true, false, ..=64) => launch!(64, 2, 4, 128, 64, 1, 4),
-            (true, false, ..=96) => launch!(96, 3, 4, 128, 64, 2, 4),
-            (true, false, _) => launch!(128, 4, 4, 128, 64, 2, 4),
-            (false, true, ..=32) => launch!(32, 1, 1, 256, 128, 1, 2),
-            (false, true, ..=64) => launch!(64, 2, 1, 256, 128, 1, 2),
-            (false, true, ..=96) => launch!(96, 3, 1, 256, 128, 1, 2),
-            (false, true, _) => launch!(128, 4, 1, 256, 128, 1, 2),
-            (false, false, ..=32) => launch!(32, 1, 1, 128, 64, 1, 4),
-            (false, false, ..=64) => launch!(64, 2, 1, 128, 64, 1, 4),
-            (false, false, ..=96) => launch!(96, 3, 1, 128, 64, 2, 4),
-            (false, false, _) => launch!(128, 4, 1, 128, 64, 2, 4),
+            (true, _, 97..) if steps => launch!(128, 2, 4, 128, 2, 64, 2, 4),
+            (true, true, ..=32) => launch!(32, 1, 4, 256, 1, 128, 1, 2),
+            (true, true, ..=64) => launch!(64, 2, 4, 256, 1, 128, 1, 2),
+            (true, true, ..=96) => launch!(96, 3, 4, 256, 1, 128, 1, 2),
+            (true, true, _) => launch!(128, 4, 4, 256, 1, 128, 1, 2),
+            (true, false, ..=32) => launch!(32, 1, 4, 128, 1, 64, 1, 4),
+            (true, false, ..=64) => launch!(64, 2, 4, 128, 1, 64, 1, 4),
+            (true, false, ..=96) => launch!(96, 3, 4, 128, 1, 64, 2, 4),
+            (true, false, _) => launch!(128, 4, 4, 128, 1, 64, 2, 4),
+            (false, true, ..=32) => launch!(32, 1, 1, 256, 1, 128, 1, 2),
+            (false, true, ..=64) => launch!(64, 2, 1, 256, 1, 128, 1, 2),
+            (false, true, ..=96) => launch!(96, 3, 1, 256, 1, 128, 1, 2),
+            (false, true, _) => launch!(128, 4, 1, 256, 1, 128, 1, 2),
+            (false, false, ..=32) => launch!(32, 1, 1, 128, 1, 64, 1, 4),
+            (false, false, ..=64) => launch!(64, 2, 1, 128, 1, 64, 1, 4),
+            (false, false, ..=96) => launch!(96, 3, 1, 128, 1, 64, 2, 4),
+            (false, false, _) => launch!(128, 4, 1, 128, 1, 64, 2, 4),
         }
     }
 
@@ -278,6 +282,7 @@ impl Attention {
         const W: usize,
         const V: usize,
         const THREADS: usize,
+        const R: usize,
         const BM: usize,
         const Q: usize,
         const L: usize,
@@ -290,24 +295,25 @@ impl Attention {
         score: M,
         pattern: P,
         sequences: S,
-        work: Option<Work>,
+        masked: Option<Masked>,
         [count, longest]: [usize; 2],
     ) -> Result<(), Error> {
         let Operands { q, k, v, o } = operands;
         let scale = self.factor(q.extents()[3]);
         let (multiprocessors, keys) = (on.device().facts().multiprocessors as usize, k.extents()[2]);
         let others = v.extents()[3].div_ceil(W) * count;
-        // A multiprocessor has registers for 512 threads of this kernel.
-        let places = Places { multiprocessors, resident: 512 / THREADS };
-        let listed = work.is_some();
-        let work = match work {
-            Some(work) => Work { total: work.total * others, lists: work.lists * others, ..work },
+        // A multiprocessor has registers for 512 threads of this kernel, or 384 of those that have more.
+        let places = Places { multiprocessors, resident: if R == 2 { 384 } else { 512 } / THREADS };
+        // Tiles of all queries of a mask's blocks.
+        let longest = longest.next_multiple_of(masked.map_or(1, |m| m.size));
+        let work = match masked {
+            Some(masked) => masked.work(BM, others),
             None => self.work(longest, BM, keys, q.extents()[1] * others),
         };
-        let Division { parts, each, slope } = places.divide(work, BM, BM * W * size_of::<f32>());
-        // Where rows have more and less to do, those with most come first; and if all blocks run at once, two on each multiprocessor, each has one of
+        let Division { parts, each, slope } = places.divide(work, BM, BM * W * size_of::<f32>(), R);
+        // Where rows have more and less to do, those with most come first; and if all blocks run at once, some on each multiprocessor, each has one of
         // those and one of the others.
-        let wave = match (!listed && self.right < keys, work.lists <= 2 * multiprocessors) {
+        let wave = match (masked.is_none() && self.right < keys, work.lists <= places.resident * multiprocessors) {
             (false, _) => 0,
             (true, true) => multiprocessors,
             (true, false) => work.lists,
@@ -321,7 +327,7 @@ impl Attention {
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
         // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
         unsafe {
-            flash_attention::<T, M, P, S, W, V, THREADS, BM, Q, L, NK>::launch_unchecked(
+            flash_attention::<T, M, P, S, W, V, THREADS, R, BM, Q, L, NK>::launch_unchecked(
                 on,
                 *q,
                 *k,

@@ -30,8 +30,8 @@ pub fn attention_scores<T: Float, M: Score, const V: usize>(
     let (lq, lk, of_group) = (q.dim(2), k.dim(2), q.dim(1) / k.dim(1));
     let across = lk.div_ceil(KEYS);
     let (row0, col0) = (block::x() / across * KEYS, block::x() % across * KEYS);
-    let (row, col) = corner(thread::x());
-    let ab = slices(KEYS);
+    let (row, col) = corner::<1>(thread::x());
+    let ab = slices(2 * KEYS);
     let (q, k) = (q.at(batch).at(head), k.at(batch).at(head / of_group));
     let x = product::<T, V>(q, row0, lq, k, col0, lk, q.cols(), ab, thread::x());
     for i in unroll(0..4) {

@@ -5,7 +5,7 @@ use super::call::Attention;
 use super::debug::attention_scores;
 use super::mask::DeviceMask;
 use super::score::{Plain, Score};
-use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Whole};
+use super::span::{Dense, Packed, Padded, Pattern, Sequences, Whole};
 use crate::access::rows_begin_at;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -26,12 +26,11 @@ pub struct Gradients<'a, T: Element> {
 struct Lists<P> {
     of_queries: P,
     of_keys: P,
-    each: usize,
 }
 
 impl Lists<Dense> {
     /// All look at all.
-    const EVERY: Lists<Dense> = Lists { of_queries: Dense, of_keys: Dense, each: KEYS };
+    const EVERY: Lists<Dense> = Lists { of_queries: Dense, of_keys: Dense };
 }
 
 impl Attention {
@@ -145,7 +144,7 @@ impl Attention {
         let each = mask.size();
         // SAFETY: the mask's lists are noted as read by the launches, which are queued before the mask's borrow ends; they are of these extents, and within one
         // another.
-        let lists = unsafe { Lists { of_queries: rows.pattern(each), of_keys: columns.pattern(each), each } };
+        let lists = unsafe { Lists { of_queries: rows.pattern(each), of_keys: columns.pattern(each) } };
         let shape = [batch, queries, keys];
         let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, lists, Whole, shape);
         rows.reading(on, || columns.reading(on, all))
@@ -196,7 +195,6 @@ impl Attention {
                         self.right,
                         score,
                         lists.$pattern,
-                        lists.each,
                         sequences,
                         count,
                         $longest,

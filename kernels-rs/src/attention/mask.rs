@@ -122,6 +122,31 @@ pub(super) struct ListViews<'a> {
     longest: usize,
 }
 
+/// What lists of blocks have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Masked {
+    /// Rows of a block.
+    pub size: usize,
+    /// In all lists.
+    pub blocks: usize,
+    pub lists: usize,
+    /// Blocks of the longest list.
+    pub longest: usize,
+}
+
+impl Masked {
+    /// The same for tiles of `height` queries, each for `others` pieces of sequences.
+    pub fn work(self, height: usize, others: usize) -> Work {
+        let (tiles, of_block) = (self.size / KEYS, self.size / height * others);
+        Work {
+            longest: self.longest * tiles,
+            total: self.blocks * tiles * of_block,
+            lists: self.lists * of_block,
+            rises: false,
+        }
+    }
+}
+
 impl ListViews<'_> {
     /// Of blocks of so many rows.
     ///
@@ -130,15 +155,14 @@ impl ListViews<'_> {
     pub unsafe fn pattern(&self, size: usize) -> Listed {
         // SAFETY: by the caller's promise.
         unsafe {
-            Listed { rows: self.starts.detached(), blocks: self.blocks.detached(), size, order: self.order.detached() }
+            let shift = (size / KEYS).ilog2() as usize;
+            Listed { rows: self.starts.detached(), blocks: self.blocks.detached(), shift, order: self.order.detached() }
         }
     }
 
     /// What they have, of blocks of so many rows.
-    pub fn work(&self, size: usize) -> Work {
-        let tiles = size / KEYS;
-        let (total, lists) = (self.blocks.extents()[0] * tiles, self.order.extents()[0]);
-        Work { longest: self.longest * tiles, total, lists, rises: false }
+    pub fn masked(&self, size: usize) -> Masked {
+        Masked { size, blocks: self.blocks.extents()[0], lists: self.order.extents()[0], longest: self.longest }
     }
 
     /// Queues a launch that reads the lists.

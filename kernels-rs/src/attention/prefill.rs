@@ -51,32 +51,62 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
     }
 }
 
+/// Where the keys of the step that begins with tile `t` of a list begin, `R` tiles of them; behind the last where there are no more.
+#[device]
+fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles: usize, lk: usize) -> [usize; R] {
+    let mut first = [lk; R];
+    for h in unroll(0..R) {
+        if t + h < tiles {
+            first[h] = pattern.key(list, t + h);
+        }
+    }
+    first
+}
+
+/// O += P·V for tile `h` of a step; `first` is the first slice of V.
+#[device]
+fn weigh<T: Float, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
+    acc: &mut [[[[f32; 4]; 4]; Q]; R],
+    p: Shared<f32, 2>,
+    first: [[T; 4]; L],
+    slots: Shared<f32, 3>,
+    kept: Shared<u32, 1>,
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    h: usize,
+) {
+    let here = held::<T, W>(kept, q, k, v);
+    let key0 = kept[16 + h] as usize;
+    accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
+}
+
 /// O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
 ///
 /// Where a tile of queries looks at more than `each` tiles of keys, each block has a part of that length, and leaves what it comes to in `partial`,
 /// [part, query, element], Σ exp(x − max)·v, and in `logs`, [part, query, 2], max and Σ exp(x − max). It counts itself in `ended`, which is 0 for each tile
 /// of queries before the launch and after it, and the one that finds itself the last brings all parts together, in their order.
 #[kernel(
-    block = THREADS, max_registers = 128,
+    block = THREADS, max_registers = if R == 2 { 168 } else { 128 },
     grid = longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
     tolerance(
         o(relative = 1e-4, absolute = 1e-5), lse(relative = 1e-5, absolute = 1e-5),
         partial(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)
     ),
     instances(
-        T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 256;
-        T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128;
-        T = f16, M = Alibi, P = Dense, S = Packed, W = 64, V = 4, THREADS = 256;
-        T = bf16, M = Plain, P = Dense, S = Padded, W = 32, V = 1, THREADS = 128
+        T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
+        T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
+        T = f16, M = Alibi, P = Dense, S = Packed, W = 64, V = 4, THREADS = 256, R = 1;
+        T = bf16, M = Plain, P = Dense, S = Padded, W = 32, V = 1, THREADS = 128, R = 1
     ),
-    derived(BM = THREADS / 2, Q = W / 32, L = (W * 2).div_ceil(THREADS), NK = 512 / THREADS),
+    derived(BM = THREADS / 2, Q = W / (32 * R), L = (W * 2).div_ceil(THREADS), NK = 512 / THREADS),
 )]
 #[requires(
     k.dim(3) == q.dim(3), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(0) == k.dim(0), k.dim(0) == q.dim(0),
     k.dim(1) > 0, q.dim(1) % k.dim(1) == 0, left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
     o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), o.dim(3) == v.dim(3),
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
-    parts > 0, parts <= PARTS, each > 0, slope > 0,
+    parts > 0, parts <= PARTS, each > 0,
     parts == 1 || ended.len() * parts == partial.dim(0),
     parts == 1 || partial.dim(0) == longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
     parts == 1 || partial.dim(1) == BM && partial.dim(2) == W,
@@ -91,6 +121,7 @@ pub fn flash_attention<
     const W: usize,
     const V: usize,
     const THREADS: usize,
+    const R: usize,
     const BM: usize,
     const Q: usize,
     const L: usize,
@@ -119,7 +150,7 @@ pub fn flash_attention<
 ) {
     let (heads, pieces, rows) = (q.dim(1), v.dim(3).div_ceil(W), longest.div_ceil(BM));
     let order = Order { wave, parts, each, slope };
-    let Assigned { tile, head, other, part } = pattern.assigned(block::x(), rows, heads, pieces * count, order);
+    let Assigned { tile, head, other, part } = pattern.assigned(block::x(), BM, rows, heads, pieces * count, order);
     let (piece, sequence) = (other % pieces, other / pieces);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk, row0) = (span.queries, span.keys, tile * BM);
@@ -127,7 +158,7 @@ pub fn flash_attention<
         return;
     }
     let (begin, end) = span.seen(row0, BM, left, right);
-    let (list, all) = pattern.tiles(head, tile, begin, end);
+    let (list, all) = pattern.tiles(head, row0, begin, end);
     let skipped = if parts == 1 { 0 } else { all.min(part * each) };
     let (list, tiles) = (list + skipped, (all - skipped).min(each));
     if part > 0 && tiles == 0 {
@@ -136,17 +167,19 @@ pub fn flash_attention<
     // Of how many parts the tile of queries is, if more than one, and where they are left.
     let (whole, divided) = ((other * heads + head) * rows + tile, if all > each { all.div_ceil(each) } else { 0 });
 
-    let (row, col) = corner(thread::x());
+    let (row, col) = corner::<R>(thread::x());
     let p = weights(BM);
     // Of each row the largest logit and the sum of exponentials; and what is wanted again at the end. In registers they would be in the
     // way of the products.
     let (tops, sums) = (Shared::<f32, 1>::new([BM]), Shared::<f32, 1>::new([BM]));
-    let ab = slices(BM);
+    let ab = slices(BM + R * KEYS);
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
-    let kept = Shared::<u32, 1>::new([16]);
+    let kept = Shared::<u32, 1>::new([20]);
     if col == 0 {
-        tops.store(row, [f32::NEG_INFINITY; 4]);
-        sums.store(row, [0.0; 4]);
+        for r in unroll(0..R) {
+            tops.store(row + r * BELOW, [f32::NEG_INFINITY; 4]);
+            sums.store(row + r * BELOW, [0.0; 4]);
+        }
     }
     if thread::x() == 0 {
         let kv = head / (heads / k.dim(1));
@@ -154,126 +187,163 @@ pub fn flash_attention<
         kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
         kept.store(8, [row0 as u32, tiles as u32, list as u32, sequence as u32]);
         kept.store(12, [0, part as u32, divided as u32, whole as u32]);
+        kept.store(16, keys_of::<P, R>(pattern, list, 0, tiles, lk).map(|x| x as u32));
     }
     block::sync();
     let depth = q.dim(3);
-    let mut acc = [[[[0.0f32; 4]; 4]; Q]; 1];
+    let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
     if tiles > 0 {
         let thread = thread::x();
         let Held { q, k, .. } = held::<T, W>(kept, q, k, v);
-        let key0 = pattern.key(list, 0);
+        let key0 = kept.load::<R>(16).map(|x| x as usize);
         put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(q, thread, row0, lq, 0, depth));
-        put_rows::<T, NK>(ab, 0, BM, thread, fetch_rows::<T, NK, V>(k, thread, key0, lk, 0, depth));
+        for h in unroll(0..R) {
+            put_rows::<T, NK>(ab, 0, BM + h * KEYS, thread, fetch_rows::<T, NK, V>(k, thread, key0[h], lk, 0, depth));
+        }
     }
     block::sync();
     let mut t = 0;
     while t < kept[9] as usize {
         let mut s = {
             let here = held::<T, W>(kept, q, k, v);
-            let key0 = pattern.key(here.list, t);
-            scores::<T, T, BM, 4, NK, V>(here.q, here.row0, here.lq, here.k, key0, here.lk, depth, ab, here.thread)
+            let key0 = kept.load::<R>(16).map(|x| x as usize);
+            scores::<T, T, BM, 4, NK, V, R>(here.q, here.row0, here.lq, here.k, key0, here.lk, depth, ab, here.thread)
         };
-        let Held { v: values, row0, lq, lk, list, thread, head, sequence, .. } = held::<T, W>(kept, q, k, v);
-        let (row, col) = corner(thread);
-        let key0 = pattern.key(list, t);
-        let first = fetch_keys::<T, L, W, V>(values, thread, key0, lk);
-        for i in unroll(0..4) {
-            for x in unroll(0..8) {
-                let (query, key) = (row0 + row + i, key0 + col + x / 4 * 32 + x % 4);
-                let at = Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
-                s[0][x / 4][i][x % 4] = score.score(s[0][x / 4][i][x % 4] * scale, at);
-            }
-        }
-        // How far the tile's first key lies behind the position of its first query.
-        let ahead = (key0 + lq) as i32 - (row0 + lk) as i32;
-        let (low, high) = (-(left as i32), right as i32);
-        if key0 + KEYS > lk || ahead + KEYS as i32 - 1 > high || ahead - (BM as i32 - 1) < low {
-            let ahead = ahead + col as i32 - row as i32;
+        let Held { v: values, row0, lq, lk, thread, head, sequence, .. } = held::<T, W>(kept, q, k, v);
+        let (row, col) = corner::<R>(thread);
+        let key0 = kept.load::<R>(16).map(|x| x as usize);
+        let mut first = fetch_keys::<T, L, W, V>(values, thread, key0[0], lk);
+        for r in unroll(0..R) {
             for i in unroll(0..4) {
                 for x in unroll(0..8) {
-                    let apart = ahead + (x / 4 * 32 + x % 4) as i32 - i as i32;
-                    if apart < low || apart > high || key0 + col + x / 4 * 32 + x % 4 >= lk {
-                        s[0][x / 4][i][x % 4] = f32::NEG_INFINITY;
+                    let (query, key) = (row0 + row + r * BELOW + i, key0[x / 4 * R / 2] + col + x / 4 * 32 * R % KEYS + x % 4);
+                    let at = Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
+                    s[r][x / 4][i][x % 4] = score.score(s[r][x / 4][i][x % 4] * scale, at);
+                }
+            }
+        }
+        let (low, high) = (-(left as i32), right as i32);
+        for h in unroll(0..R) {
+            // How far the keys' first lies behind the position of the tile's first query.
+            let ahead = (key0[h] + lq) as i32 - (row0 + lk) as i32;
+            if key0[h] + KEYS > lk || ahead + KEYS as i32 - 1 > high || ahead - (BM as i32 - 1) < low {
+                let ahead = ahead + col as i32 - row as i32;
+                for r in unroll(0..R) {
+                    for i in unroll(0..4) {
+                        for x in unroll(0..8 / R) {
+                            let (q, off) = (h + x / 4, x / 4 * 32 + x % 4);
+                            let apart = ahead + off as i32 - (r * BELOW + i) as i32;
+                            if apart < low || apart > high || key0[h] + col + off >= lk {
+                                s[r][q][i][x % 4] = f32::NEG_INFINITY;
+                            }
+                        }
                     }
                 }
             }
         }
-        let (mut max, mut sum) = (tops.load::<4>(row), sums.load::<4>(row));
-        for i in unroll(0..4) {
-            let mut top = max[i];
-            for x in unroll(0..8) {
-                top = top.max(s[0][x / 4][i][x % 4]);
+        for r in unroll(0..R) {
+            let (mut max, mut sum) = (tops.load::<4>(row + r * BELOW), sums.load::<4>(row + r * BELOW));
+            for i in unroll(0..4) {
+                let mut top = max[i];
+                for x in unroll(0..8) {
+                    top = top.max(s[r][x / 4][i][x % 4]);
+                }
+                let top = of_row::<R>(top, |a, b| a.max(b));
+                // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
+                let base = (top * std::f32::consts::LOG2_E).max(f32::MIN);
+                let old = fast::exp2((max[i] * std::f32::consts::LOG2_E).max(f32::MIN) - base);
+                max[i] = top;
+                let mut part = 0.0;
+                for x in unroll(0..8) {
+                    let e = fast::exp2(s[r][x / 4][i][x % 4].mul_add(std::f32::consts::LOG2_E, -base));
+                    s[r][x / 4][i][x % 4] = e;
+                    part += e;
+                }
+                sum[i] = sum[i].mul_add(old, of_row::<R>(part, |a, b| a + b));
+                for x in unroll(0..4 * Q) {
+                    acc[r][x / 4][i][x % 4] *= old;
+                }
             }
-            let top = of_row(top, |a, b| a.max(b));
-            // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
-            let base = (top * std::f32::consts::LOG2_E).max(f32::MIN);
-            let old = fast::exp2((max[i] * std::f32::consts::LOG2_E).max(f32::MIN) - base);
-            max[i] = top;
-            let mut part = 0.0;
-            for x in unroll(0..8) {
-                let e = fast::exp2(s[0][x / 4][i][x % 4].mul_add(std::f32::consts::LOG2_E, -base));
-                s[0][x / 4][i][x % 4] = e;
-                part += e;
-            }
-            sum[i] = sum[i].mul_add(old, of_row(part, |a, b| a + b));
-            for x in unroll(0..4 * Q) {
-                acc[0][x / 4][i][x % 4] *= old;
+            // All lanes of the row have read them.
+            warp::sync();
+            if col == 0 {
+                tops.store(row + r * BELOW, max);
+                sums.store(row + r * BELOW, sum);
             }
         }
-        share(p, thread, &s);
         // A row of P stays within its warp.
-        warp::sync();
-        if col == 0 {
-            tops.store(row, max);
-            sums.store(row, sum);
+        if R == 1 {
+            share::<R>(p, thread, &s);
+            warp::sync();
+            weigh::<T, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, 0);
+        } else {
+            // One copy of the code for all tiles of the step.
+            for h in rolled(0..R) {
+                share::<R>(p, thread, &s);
+                for r in unroll(0..R) {
+                    s[r][0] = s[r][1];
+                }
+                warp::sync();
+                weigh::<T, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, h);
+                if h + 1 < R {
+                    let here = held::<T, W>(kept, q, k, v);
+                    let key0 = kept[17 + h] as usize;
+                    first = fetch_keys::<T, L, W, V>(here.v, here.thread, key0, here.lk);
+                }
+            }
         }
-        t += 1;
-        let here = held::<T, W>(kept, q, k, v);
-        let key0 = pattern.key(here.list, t - 1);
-        accumulate::<T, W, Q, L, V>(&mut acc, p, here.v, key0, here.lk, first, slots, here.thread);
+        t += R;
         let here = held::<T, W>(kept, q, k, v);
         let thread = here.thread;
-        let next = pattern.key(here.list, t.min(here.tiles - 1));
+        let next = keys_of::<P, R>(pattern, here.list, t, here.tiles, here.lk);
+        if thread == 0 {
+            kept.store(16, next.map(|x| x as u32));
+        }
         let nq = fetch_rows::<T, 4, V>(here.q, here.thread, here.row0, here.lq, 0, depth);
-        let nk = fetch_rows::<T, NK, V>(here.k, here.thread, next, here.lk, 0, depth);
         put_rows::<T, 4>(ab, 0, 0, thread, nq);
-        put_rows::<T, NK>(ab, 0, BM, thread, nk);
+        for h in unroll(0..R) {
+            let nk = fetch_rows::<T, NK, V>(here.k, here.thread, next[h], here.lk, 0, depth);
+            put_rows::<T, NK>(ab, 0, BM + h * KEYS, thread, nk);
+        }
         block::sync();
     }
     let Held { batch, head, piece, first, row0, lq, thread, .. } = held::<T, W>(kept, q, k, v);
-    let (row, col) = corner(thread);
-    let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
+    let (row, col) = corner::<R>(thread);
     let o = o.at(batch).at(head).offset((first, piece * W));
     let [part, divided, whole] = [kept[13], kept[14], kept[15]].map(|x| x as usize);
     let at = whole * parts;
     let (partial, logs) = (partial.offset((at, 0, 0)), logs.offset((at, 0, 0)));
-    for i in unroll(0..4) {
-        let query = row0 + row + i;
-        // The largest has a weight of 1.
-        let some = max[i] > f32::NEG_INFINITY;
-        // A product with 1 is the sum itself, in registers that a store of four can take; the accumulators' own would not fit the loops.
-        let factor = if divided > 0 {
-            1.0
-        } else if some {
-            1.0 / sum[i]
-        } else {
-            0.0
-        };
-        if query < lq {
-            for q in unroll(0..Q) {
-                let out = acc[0][q][i].map(|x| x * factor);
-                if divided > 0 {
-                    partial.store((part, row + i, col + q * 32), out);
-                } else {
-                    put::<T, V>(o, query, col + q * 32, out);
+    for r in unroll(0..R) {
+        let row = row + r * BELOW;
+        let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
+        for i in unroll(0..4) {
+            let query = row0 + row + i;
+            // The largest has a weight of 1.
+            let some = max[i] > f32::NEG_INFINITY;
+            // A product with 1 is the sum itself, in registers that a store of four can take; the accumulators' own would not fit the loops.
+            let factor = if divided > 0 {
+                1.0
+            } else if some {
+                1.0 / sum[i]
+            } else {
+                0.0
+            };
+            if query < lq {
+                for q in unroll(0..Q) {
+                    let out = acc[r][q][i].map(|x| x * factor);
+                    if divided > 0 {
+                        partial.store((part, row + i, col + q * 32 * R), out);
+                    } else {
+                        put::<T, V>(o, query, col + q * 32 * R, out);
+                    }
                 }
-            }
-            if divided > 0 && col == 0 {
-                logs.store((part, row + i, 0), [max[i], sum[i]]);
-            }
-            if divided == 0 && piece == 0 && col == 0 {
-                let log = if some { max[i] + fast::ln(sum[i]) } else { f32::NEG_INFINITY };
-                lse[(batch, head, first + query)] = log;
+                if divided > 0 && col == 0 {
+                    logs.store((part, row + i, 0), [max[i], sum[i]]);
+                }
+                if divided == 0 && piece == 0 && col == 0 {
+                    let log = if some { max[i] + fast::ln(sum[i]) } else { f32::NEG_INFINITY };
+                    lse[(batch, head, first + query)] = log;
+                }
             }
         }
     }

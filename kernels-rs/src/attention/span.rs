@@ -107,16 +107,24 @@ mod items {
         pub parts: usize,
         /// Tiles of keys of a part.
         pub each: usize,
-        /// How many more tiles of keys a tile of queries has than the one before; 2³⁰ where all have as many.
+        /// How many more tiles of keys a tile of queries has than the one before; 0 where all have as many.
         pub slope: usize,
     }
 
     /// The tiles of keys that a tile of queries looks at.
     pub trait Pattern: Copy {
-        /// What block `id` of a grid has: a tile of queries, of `rows`, a head, of `heads`, and one of `others` pieces of sequences.
-        fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, order: Order) -> Assigned;
+        /// What block `id` of a grid has: a tile of `height` queries, of `rows` tiles, a head, of `heads`, and one of `others` pieces of sequences.
+        fn assigned(
+            &self,
+            id: usize,
+            height: usize,
+            rows: usize,
+            heads: usize,
+            others: usize,
+            order: Order,
+        ) -> Assigned;
 
-        /// Where the list of tiles begins, and how many they are: of a head's `row`-th tile of queries, which see keys from `begin` to
+        /// Where the list of tiles begins, and how many they are: of a head's tile of queries that begins at query `row`, which see keys from `begin` to
         /// `end` at most.
         fn tiles(&self, head: usize, row: usize, begin: usize, end: usize) -> (usize, usize);
 
@@ -132,14 +140,27 @@ mod items {
         /// Without a `wave` in order, so that blocks which run at once share keys. With one, the rows that have most to do come first, and the second
         /// of two waves of blocks runs backwards: so a multiprocessor that has a long one gets a short one beside it. Of divided keys the longest
         /// parts come first: what comes last is short, and evens out what multiprocessors have had.
-        fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, order: Order) -> Assigned {
+        fn assigned(
+            &self,
+            id: usize,
+            _height: usize,
+            rows: usize,
+            heads: usize,
+            others: usize,
+            order: Order,
+        ) -> Assigned {
             let all = heads * others;
             let (tile, other, part) = if order.parts > 1 {
                 let (group, other) = divided(id, all);
-                let (rank, part) = divided(group, order.parts);
-                // The part that is as long as the first one of that rank.
-                let later = part * order.each / order.slope;
-                ((rows - 1 - rank + later) % rows, other, part)
+                if order.slope == 0 {
+                    let (part, rank) = divided(group, rows);
+                    (rank, other, part)
+                } else {
+                    let (rank, part) = divided(group, order.parts);
+                    // The part that is as long as the first one of that rank.
+                    let later = part * order.each / order.slope;
+                    ((rows - 1 - rank + later) % rows, other, part)
+                }
             } else if order.wave == 0 {
                 (id % rows, id / rows, 0)
             } else {
@@ -161,36 +182,48 @@ mod items {
         }
     }
 
-    /// Those that a list has: blocks of `size` keys, a multiple of [`KEYS`], for each tile of as many queries.
+    /// Those that a list has: blocks of [`KEYS`] · 2^`shift` keys, for each block of as many queries.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Listed {
-        /// [head, tile of queries, and one more]: where its list begins.
+        /// [head, block of queries, and one more]: where its list begins.
         pub rows: View<u32, 2>,
         /// The blocks, by their number.
         pub blocks: View<u32, 1>,
-        /// Keys of a block.
-        pub size: usize,
-        /// Head · tiles of queries + tile, those with the longest lists first.
+        /// The logarithm of a block's tiles.
+        pub shift: usize,
+        /// Head · blocks of queries + block, those with the longest lists first.
         pub order: View<u32, 1>,
     }
 
     impl Pattern for Listed {
         /// The longest lists first: what comes last is short, and evens out what multiprocessors have had.
-        fn assigned(&self, id: usize, rows: usize, _heads: usize, others: usize, order: Order) -> Assigned {
+        fn assigned(
+            &self,
+            id: usize,
+            height: usize,
+            _rows: usize,
+            _heads: usize,
+            others: usize,
+            order: Order,
+        ) -> Assigned {
             let (rank, rest) = divided(id, others * order.parts);
-            let place = self.order[rank] as usize;
-            Assigned { tile: place % rows, head: place / rows, other: rest % others, part: rest / others }
+            // Tiles of a block of queries, which are whole.
+            let of_block = (KEYS << self.shift) / height;
+            let (place, lists) = (self.order[rank / of_block] as usize, self.rows.dim(1) - 1);
+            let tile = place % lists * of_block + rank % of_block;
+            Assigned { tile, head: place / lists, other: rest % others, part: rest / others }
         }
 
         fn tiles(&self, head: usize, row: usize, _begin: usize, _end: usize) -> (usize, usize) {
-            let first = self.rows[(head, row)] as usize;
-            let each = self.size / KEYS;
-            (first * each, (self.rows[(head, row + 1)] as usize - first) * each)
+            let list = row / KEYS >> self.shift;
+            let first = self.rows[(head, list)] as usize;
+            (first << self.shift, (self.rows[(head, list + 1)] as usize - first) << self.shift)
         }
 
         fn key(&self, first: usize, i: usize) -> usize {
-            let each = self.size / KEYS;
-            self.blocks[(first + i) / each] as usize * self.size + (first + i) % each * KEYS
+            let at = first + i;
+            let block = (self.blocks[at >> self.shift] as usize) << self.shift;
+            (block | at & ((1 << self.shift) - 1)) * KEYS
         }
     }
 }

@@ -4,7 +4,7 @@
 //! the tile that came of it, to accumulators as wide as a head. The page of [`attention`](super) has a picture.
 
 use super::span::KEYS;
-use crate::gemm::tile::outer;
+use crate::gemm::tile::{outer, outer_by_squares};
 use kernel_dsl::prelude::*;
 
 /// Of the head's dimension, products that a slice of [`scores`] has; of keys, those that one of [`accumulate`] has.
@@ -12,18 +12,23 @@ use kernel_dsl::prelude::*;
 pub const SLICE: usize = 8;
 
 /// Which row and column of the block's tile a thread's first square of 4 × 4 begins at. A warp has 16 rows and all columns, lanes as
-/// 4 × 8; eight lanes in a row, of which each asks for 16 bytes, ask for two pieces of rows and four of columns.
+/// 4 × 8 where a thread has `R` = 1 piece of four rows, and as 2 × 16 where it has 2, of which the second lies [`BELOW`] the first. Eight lanes in a
+/// row, of which each asks for 16 bytes, ask for two pieces of rows and four of columns.
 #[device]
-pub fn corner(thread: usize) -> (usize, usize) {
+pub fn corner<const R: usize>(thread: usize) -> (usize, usize) {
     let (warp, lane) = (thread / 32, thread % 32);
-    (warp * 16 + (lane / 16 * 2 + lane % 2) * 4, lane % 16 / 2 * 4)
+    (warp * 16 + (lane / (16 * R) * 2 + lane % 2) * 4, lane % (16 * R) / 2 * 4)
 }
+
+/// Rows from a thread's first piece of them to its second.
+#[device]
+pub const BELOW: usize = 8;
 
 /// The combination of all lanes that have the same rows.
 #[device]
-pub fn of_row(x: f32, combine: impl Fn(f32, f32) -> f32) -> f32 {
+pub fn of_row<const R: usize>(x: f32, combine: impl Fn(f32, f32) -> f32) -> f32 {
     let mut x = x;
-    for step in unroll(1..4) {
+    for step in unroll(1..3 + R) {
         x = combine(x, warp::shuffle_xor(x, 1 << step));
     }
     x
@@ -110,39 +115,46 @@ pub fn put_keys<T: Float, const L: usize, const W: usize>(to: Shared<f32, 2>, th
 /// a warp in banks of their own.
 #[device]
 pub fn slices(rows: usize) -> Shared<f32, 3> {
-    Shared::with_pitch([2, SLICE, rows + KEYS], rows + KEYS + 4)
+    Shared::with_pitch([2, SLICE, rows], rows + 4)
 }
 
-/// S ← A·Bᵀ: `BM` rows of `a` from `a0` on, and `KEYS` rows of `b` from `b0` on. The first slices are there already. The block meets once a
-/// slice, at its end.
+/// S ← A·Bᵀ: `BM` rows of `a` from `a0` on, and `R` times [`KEYS`] rows of `b` from each of `b0` on. The first slices are there already. The block meets
+/// once a slice, at its end.
 #[device]
-pub fn scores<A: Float, B: Float, const BM: usize, const NA: usize, const NB: usize, const V: usize>(
+pub fn scores<A: Float, B: Float, const BM: usize, const NA: usize, const NB: usize, const V: usize, const R: usize>(
     a: View<A, 2>,
     a0: usize,
     rows: usize,
     b: View<B, 2>,
-    b0: usize,
+    b0: [usize; R],
     keys: usize,
     depth: usize,
     ab: Shared<f32, 3>,
     thread: usize,
-) -> [[[[f32; 4]; 4]; 2]; 1] {
-    let (row, col) = corner(thread);
-    let mut s = [[[[0.0f32; 4]; 4]; 2]; 1];
+) -> [[[[f32; 4]; 4]; 2]; R] {
+    let (row, col) = corner::<R>(thread);
+    let mut s = [[[[0.0f32; 4]; 4]; 2]; R];
     for at in rolled((0..depth).step_by(2 * SLICE)) {
         for buf in unroll(0..2) {
             let next = at + (buf + 1) * SLICE;
-            // A's slice and then B's, each for half of the time, in the same registers.
+            // What is fetched is under way for half a slice's products: A's and then B's, or A's with half of B's and then the rest.
             let na = fetch_rows::<A, NA, V>(a, thread, a0, rows, next, depth);
+            let mut nb = [[B::from_f32(0.0); NB]; R];
+            for h in unroll(0..R - 1) {
+                nb[h] = fetch_rows::<B, NB, V>(b, thread, b0[h], keys, next, depth);
+            }
             for k in unroll(0..SLICE / 2) {
                 step(&mut s, ab, [buf, k, row, BM + col]);
             }
             put_rows::<A, NA>(ab, 1 - buf, 0, thread, na);
-            let nb = fetch_rows::<B, NB, V>(b, thread, b0, keys, next, depth);
+            for h in unroll(0..R - 1) {
+                put_rows::<B, NB>(ab, 1 - buf, BM + h * KEYS, thread, nb[h]);
+            }
+            nb[R - 1] = fetch_rows::<B, NB, V>(b, thread, b0[R - 1], keys, next, depth);
             for k in unroll(SLICE / 2..SLICE) {
                 step(&mut s, ab, [buf, k, row, BM + col]);
             }
-            put_rows::<B, NB>(ab, 1 - buf, BM, thread, nb);
+            put_rows::<B, NB>(ab, 1 - buf, BM + (R - 1) * KEYS, thread, nb[R - 1]);
             block::sync();
         }
     }
@@ -165,16 +177,33 @@ pub fn product<T: Float, const V: usize>(
     put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(a, thread, a0, rows, 0, depth));
     put_rows::<T, 4>(ab, 0, KEYS, thread, fetch_rows::<T, 4, V>(b, thread, b0, others, 0, depth));
     block::sync();
-    scores::<T, T, KEYS, 4, 4, V>(a, a0, rows, b, b0, others, depth, ab, thread)
+    scores::<T, T, KEYS, 4, 4, V, 1>(a, a0, rows, b, [b0], others, depth, ab, thread)
 }
 
 /// One product of each element of S.
 #[device]
-fn step(s: &mut [[[[f32; 4]; 4]; 2]; 1], ab: Shared<f32, 3>, at: [usize; 4]) {
+fn step<const R: usize>(s: &mut [[[[f32; 4]; 4]; 2]; R], ab: Shared<f32, 3>, at: [usize; 4]) {
     let [buf, k, row, col] = at;
-    let fa = [ab.load::<4>((buf, k, row))];
-    let fb = [ab.load::<4>((buf, k, col)), ab.load::<4>((buf, k, col + 32))];
-    outer::<1, 2>(s, &fa, &fb);
+    let mut fa = [[0.0f32; 4]; R];
+    for r in unroll(0..R) {
+        fa[r] = ab.load::<4>((buf, k, row + r * BELOW));
+    }
+    let fb = [ab.load::<4>((buf, k, col)), ab.load::<4>((buf, k, col + 32 * R))];
+    multiply::<R, 2>(s, &fa, &fb);
+}
+
+/// acc += a·bᵀ, in the order that leaves registers for what is loaded next.
+#[device]
+fn multiply<const R: usize, const Q: usize>(
+    acc: &mut [[[[f32; 4]; 4]; Q]; R],
+    a: &[[f32; 4]; R],
+    b: &[[f32; 4]; Q],
+) {
+    if R == 1 {
+        outer::<R, Q>(acc, a, b);
+    } else {
+        outer_by_squares::<R, Q>(acc, a, b);
+    }
 }
 
 /// Room for P, a row of it for each key, four apart from the next.
@@ -190,23 +219,26 @@ pub fn turned(row: usize, key: usize) -> usize {
     row ^ (key / 8 % 2 * 8)
 }
 
-/// What a thread has of a tile goes to shared memory, for its warp to read by rows of keys.
+/// What a thread has of [`KEYS`] keys goes to shared memory, for its warp to read by rows of keys.
 #[device]
-pub fn share(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 4]; 2]; 1]) {
-    let (row, col) = corner(thread);
-    for q in unroll(0..2) {
-        for j in unroll(0..4) {
-            let key = col + 32 * q + j;
-            p.store((key, turned(row, col)), [s[0][q][0][j], s[0][q][1][j], s[0][q][2][j], s[0][q][3][j]]);
+pub fn share<const R: usize>(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 4]; 2]; R]) {
+    let (row, col) = corner::<R>(thread);
+    for r in unroll(0..R) {
+        for q in unroll(0..2 / R) {
+            for j in unroll(0..4) {
+                let key = col + 32 * q + j;
+                let at = (key, turned(row + r * BELOW, col));
+                p.store(at, [s[r][q][0][j], s[r][q][1][j], s[r][q][2][j], s[r][q][3][j]]);
+            }
         }
     }
 }
 
-/// acc += P·B: `b`'s rows from `b0` on, of `keys`; `first` is the first slice, fetched already. The block must have read what shared memory held, and
-/// meets once a slice.
+/// acc += P·B of [`KEYS`] keys: `b`'s rows from `b0` on, of `keys`; `first` is the first slice, fetched already. The block must have read what shared
+/// memory held, and meets once a slice.
 #[device]
-pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, const V: usize>(
-    acc: &mut [[[[f32; 4]; 4]; Q]; 1],
+pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, const V: usize, const R: usize>(
+    acc: &mut [[[[f32; 4]; 4]; Q]; R],
     p: Shared<f32, 2>,
     b: View<B, 2>,
     b0: usize,
@@ -215,7 +247,7 @@ pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, cons
     sb: Shared<f32, 3>,
     thread: usize,
 ) {
-    let (row, col) = corner(thread);
+    let (row, col) = corner::<R>(thread);
     // Of the tile those behind the first slice, and how many rows are left there.
     let mut rest = b.offset((b0 + SLICE, 0));
     let mut left = keys.saturating_sub(b0 + SLICE);
@@ -229,12 +261,15 @@ pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, cons
             left = left.saturating_sub(SLICE);
             for k in unroll(0..SLICE) {
                 let key = at + buf * SLICE + k;
-                let fp = [p.load::<4>((key, turned(row, buf * SLICE + k)))];
+                let mut fp = [[0.0f32; 4]; R];
+                for r in unroll(0..R) {
+                    fp[r] = p.load::<4>((key, turned(row + r * BELOW, buf * SLICE + k)));
+                }
                 let mut fb = [[0.0f32; 4]; Q];
                 for q in unroll(0..Q) {
-                    fb[q] = sb.load::<4>((buf, k, col + 32 * q));
+                    fb[q] = sb.load::<4>((buf, k, col + 32 * R * q));
                 }
-                outer::<1, Q>(acc, &fp, &fb);
+                multiply::<R, Q>(acc, &fp, &fb);
             }
             put_keys::<B, L, W>(sb.at(1 - buf), thread, &next);
             block::sync();

@@ -124,6 +124,27 @@ pub fn outer<const QM: usize, const QN: usize>(
     }
 }
 
+/// The same, 4 × 4 elements after 4 × 4, there and back: four registers of an operand are free after each, for what is loaded next. For products that
+/// have no registers to spare.
+#[device]
+pub fn outer_by_squares<const QM: usize, const QN: usize>(
+    acc: &mut [[[[f32; 4]; 4]; QN]; QM],
+    a: &[[f32; 4]; QM],
+    b: &[[f32; 4]; QN],
+) {
+    for n in unroll(0..QN) {
+        for turn in unroll(0..QM) {
+            let m = if n % 2 == 0 { turn } else { QM - 1 - turn };
+            for i in unroll(0..4) {
+                for x in unroll(0..4) {
+                    let j = if i % 2 == 0 { x } else { 3 - x };
+                    acc[m][n][i][j] = a[m][i].mul_add(b[n][j], acc[m][n][i][j]);
+                }
+            }
+        }
+    }
+}
+
 /// Where a thread's first 4 × 4 square begins in the block's tile: the warps row by row, the lanes as the page shows.
 #[device]
 pub fn corner(wide: usize, rows: usize, cols: usize) -> (usize, usize) {

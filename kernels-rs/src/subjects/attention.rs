@@ -10,7 +10,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
-runtime::register!(flash_attention<f32, Plain, Dense, Whole, 128, 4, 256, 128, 4, 1, 2>, cases, reference);
+runtime::register!(flash_attention<f32, Plain, Dense, Whole, 128, 4, 128, 2, 64, 2, 2, 4>, cases, reference);
 
 /// Whether the instance has `T` for one of its parameters.
 pub(super) fn has<T: GenericArgument>(instance: &Instance) -> bool {
@@ -32,8 +32,10 @@ struct Shape {
     right: usize,
     wave: usize,
     scale: f32,
-    /// Parts at most, tiles of keys of each, and how many more tiles of keys a tile of queries has than the one before; 2³⁰ where all have as many.
+    /// Parts at most, tiles of keys of each, and how many more tiles of keys a tile of queries has than the one before; 0 where all have as many.
     division: [usize; 3],
+    /// Tiles of queries of a mask's block.
+    block: usize,
 }
 
 /// A matrix a head a sequence, with gaps behind rows, heads and sequences, in multiples of `unit`.
@@ -47,7 +49,7 @@ pub(super) fn heads(random: &mut Random, stored: Scalar, extents: [usize; 4], un
 }
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[wide, unit, _, rows, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Vec::new() };
     // Elements of a head of Q: a whole slice where they are read four at once.
     let (deep, odd) = if unit == 4 { (24, 8) } else { (9, 3) };
     let any = Shape {
@@ -60,13 +62,16 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         right: FAR,
         wave: 0,
         scale: 0.5,
-        division: [1, 9, 1],
+        division: [1, 9, 0],
+        block: 1,
     };
     let first = [
         any,
         Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
-        // Two parts, of which the second is shorter.
-        Shape { queries: 2, keys: 70, division: [2, 1, 1 << 30], ..any },
+        // Two parts, of which the second is shorter; a step of two tiles of keys, and one of which there is but the first.
+        Shape { queries: 2, keys: 140, division: [2, 2, 0], block: 2, ..any },
+        // As causal products are divided: of the first tile of queries the second part has nothing.
+        Shape { queries: rows + 2, keys: rows + 2, right: 0, division: [2, rows / 64, rows / 64], ..any },
     ];
     // A tile of this size is a million multiplications for each of four executors: the other instances have the same code.
     if rows * wide > 64 * 64 {
@@ -103,15 +108,17 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
-    let &[wide, unit, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
+    let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, wave, scale, division } = shape;
+    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, wave, scale, division, block } = shape;
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let batch = if packed || queries > 1 && !padded { 1 } else { 2 };
     let count = if packed { 3 } else { batch };
+    // Tiles of all queries of a mask's blocks.
+    let longest = if has::<Listed>(instance) { queries.next_multiple_of(rows * block) } else { queries };
     let slots = match division[0] {
         1 => 0,
-        parts => queries.div_ceil(rows) * of_q * values.div_ceil(wide) * count * parts,
+        parts => longest.div_ceil(rows) * of_q * values.div_ceil(wide) * count * parts,
     };
     let mut inputs = vec![
         heads(random, stored, [batch, of_q, queries, width], unit),
@@ -129,9 +136,9 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     if has::<Alibi>(instance) {
         inputs.push(Input::slice(&[0.1f32, 0.25][..of_q]));
     }
-    inputs.extend(lists(instance, random, of_q, [queries, keys], rows));
+    inputs.extend(lists(instance, random, of_q, [queries, keys], rows * block));
     inputs.extend(lengths(instance, [queries, keys], batch));
-    inputs.extend([count, queries, wave].map(Input::scalar));
+    inputs.extend([count, longest, wave].map(Input::scalar));
     inputs.extend(division.map(Input::scalar));
     let band = |n: usize| if n == FAR { "all".to_string() } else { n.to_string() };
     Case::new(
@@ -169,7 +176,7 @@ pub(super) fn lists(
     let all = (heads * tiles) as u32;
     let first = random.below(all.max(1) as usize) as u32;
     let order: Vec<_> = (0..all).map(|i| (i + first) % all).collect();
-    vec![Input::view(&starts, [heads, tiles + 1]), Input::slice(&list), Input::scalar(size), Input::slice(&order)]
+    vec![Input::view(&starts, [heads, tiles + 1]), Input::slice(&list), Input::scalar((size / KEYS).ilog2() as usize), Input::slice(&order)]
 }
 
 /// How long sequences are, or where they begin, where the instance wants that; of three packed sequences the second is empty.
@@ -257,7 +264,7 @@ impl Softmax {
 }
 
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let &[piece, _, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[piece, _, _, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
     let [q, k, v, mut o, mut lse, mut partial, mut logs] = [0, 1, 2, 3, 4, 5, 6].map(|n| inputs[n].values());
     let [scale, left, right] = [8, 9, 10].map(|n| inputs[n].value());
@@ -268,7 +275,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let mut array = |wanted: bool| if wanted { rest.next().map(Input::values).unwrap_or_default() } else { Vec::new() };
     let slopes = array(has::<Alibi>(instance));
     let listed = has::<Listed>(instance);
-    let (starts, blocks, _, _) = (array(listed), array(listed), array(listed), array(listed));
+    let (starts, blocks, shift, _) = (array(listed), array(listed), array(listed), array(listed));
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let lengths = [array(padded || packed), array(padded || packed)];
     let [count, longest, _, parts, each, _] = [(); 6].map(|()| array(true)[0] as usize);
@@ -290,9 +297,10 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             let position = keys_here as f64 - queries as f64 + i as f64;
             let query = (batch * of_q + head) * rows + q0 + i;
             let list = listed.then(|| {
-                let row = head * (rows.div_ceil(tile) + 1) + i / tile;
+                let size = KEYS << shift[0] as usize;
+                let row = head * (rows.div_ceil(size) + 1) + i / size;
                 let here = &blocks[starts[row] as usize..starts[row + 1] as usize];
-                (here.iter().map(|block| *block as usize).collect(), tile)
+                (here.iter().map(|block| *block as usize).collect(), size)
             });
             let band = [left as usize, right as usize];
             let looked = looked_at([i / tile * tile, tile], [queries, keys_here], band, list);

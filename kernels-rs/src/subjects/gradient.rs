@@ -93,9 +93,8 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         Input::scalar(right),
     ];
     let (rows, others) = if numbers(instance).get(2) == Some(&0) { (queries, keys) } else { (keys, queries) };
-    let mut each = KEYS;
     if has::<Listed>(instance) {
-        each = 2 * KEYS;
+        let each = 2 * KEYS;
         let (tiles, blocks) = (rows.div_ceil(each), others.div_ceil(each));
         let (mut starts, mut list) = (Vec::new(), Vec::new());
         for head in 0..of_q {
@@ -107,10 +106,9 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
             starts.push(list.len() as u32);
         }
         let order: Vec<u32> = (0..(of_q * tiles) as u32).collect();
-        inputs.extend([Input::view(&starts, [of_q, tiles + 1]), Input::slice(&list), Input::scalar(each)]);
+        inputs.extend([Input::view(&starts, [of_q, tiles + 1]), Input::slice(&list), Input::scalar(1usize)]);
         inputs.push(Input::slice(&order));
     }
-    inputs.push(Input::scalar(each));
     if has::<Packed>(instance) {
         inputs.extend([Input::slice(&starts(queries)), Input::slice(&starts(keys))]);
     }

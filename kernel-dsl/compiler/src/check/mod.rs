@@ -98,6 +98,8 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     });
     let mut block: Vec<_> = block.collect();
     let mut grid = list(&mut checker, &kernel.grid);
+    let mut min_blocks = kernel.min_blocks.as_ref().map(|e| checker.wanted(e, usize));
+    let mut max_registers = kernel.max_registers.as_ref().map(|e| checker.wanted(e, usize));
     let mut requires: Vec<_> = kernel
         .requires
         .iter()
@@ -114,7 +116,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     let mut finish = checker.finish(&mut body);
     let conditions = requires.iter_mut().map(|r| &mut r.condition);
     let extents = block.iter_mut().flat_map(hir::BlockExtent::expressions_mut);
-    for e in extents.chain(&mut grid).chain(conditions) {
+    for e in extents.chain(&mut grid).chain(&mut min_blocks).chain(&mut max_registers).chain(conditions) {
         finish.expr(e);
     }
     let (function, rest) = finish.done(body)?;
@@ -122,8 +124,8 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         block,
         grid,
         requires,
-        min_blocks: kernel.min_blocks,
-        max_registers: kernel.max_registers,
+        min_blocks,
+        max_registers,
         contract: kernel.contract,
         target: kernel.target,
         instances,

@@ -52,6 +52,7 @@ pub(super) fn with_launch(item: &ItemFn, facade: &Path, launch: &LaunchTokens) -
         .block
         .iter()
         .chain(&launch.grid)
+        .chain(&launch.limits)
         .map(|e| quote!(let _ = #facade::__private::Axis { blocks_or_threads: #e };));
     let conditions = launch.requires.iter().map(|e| quote!(if #e {}));
     let checks: TokenStream = axes.chain(conditions).collect();

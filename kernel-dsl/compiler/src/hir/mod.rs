@@ -83,9 +83,9 @@ pub struct Launch {
     /// Conditions that a launch must meet.
     pub requires: Vec<Requirement>,
     /// Blocks that a multiprocessor should hold at once.
-    pub min_blocks: Option<u32>,
+    pub min_blocks: Option<Expr>,
     /// Registers a thread at most.
-    pub max_registers: Option<u32>,
+    pub max_registers: Option<Expr>,
     /// Whether a sum or difference with a product written in it is one `mul_add`.
     pub contract: bool,
     /// What its declared instances are compiled for, and those compiled later unless another target is asked for.

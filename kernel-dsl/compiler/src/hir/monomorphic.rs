@@ -172,7 +172,8 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
     let mut launch = program.launch.clone();
     let conditions = launch.requires.iter_mut().map(|r| &mut r.condition);
     let block = launch.block.iter_mut().flat_map(super::BlockExtent::expressions_mut);
-    for e in block.chain(&mut launch.grid).chain(conditions) {
+    let limits = launch.min_blocks.iter_mut().chain(&mut launch.max_registers);
+    for e in block.chain(&mut launch.grid).chain(limits).chain(conditions) {
         let keep = true;
         visit::expr(e, &mut |e| maker.expr(e, &program.functions[0], &arguments, keep));
     }

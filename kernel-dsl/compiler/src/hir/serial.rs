@@ -15,7 +15,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
 /// one of those holds.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 const HEADER: usize = 10;
 
@@ -224,7 +224,7 @@ mod tests {
             block: vec![BlockExtent::Computed(expr(ExprKind::Literal(256)))],
             grid: vec![expr(ExprKind::Literal(1))],
             requires: vec![],
-            min_blocks: Some(2),
+            min_blocks: Some(expr(ExprKind::Literal(2))),
             max_registers: None,
             contract: false,
             target: Target::SM_61,

@@ -2,7 +2,7 @@
 //! the limits of block and grid.
 
 use super::evaluate::{Facts, Failure};
-use super::{AXES, DeviceFacts, Fact, MAX_GRID, Refusal, Shape, because, explain};
+use super::{AXES, DeviceFacts, Fact, Limits, MAX_GRID, Refusal, Shape, because, explain};
 use crate::ElementType;
 use crate::Scalar;
 use crate::hir::{Expr, Function, Monomorphic, Type};
@@ -80,6 +80,25 @@ pub(super) fn shape(
 
 pub(super) fn block(monomorphic: &Monomorphic) -> Result<Block, Refusal> {
     without_arguments(monomorphic, |facts| super::block::of_instance(&monomorphic.program().launch, facts))?
+}
+
+pub(super) fn limits(monomorphic: &Monomorphic) -> Result<Limits, Refusal> {
+    let launch = &monomorphic.program().launch;
+    without_arguments(monomorphic, |facts| {
+        let limit = |name: &str, e: Option<&Expr>| match e.map(|e| facts.count(e)) {
+            None => Ok(None),
+            Some(Ok(0)) => Err(Refusal(format!("{name}: expected 1 or more, given 0"))),
+            Some(Ok(n)) => Ok(Some(n)),
+            Some(Err(Failure::Invalid(why))) => Err(Refusal(format!("{name}: it {why}"))),
+            Some(Err(Failure::Unknown)) => {
+                Err(Refusal(format!("{name}: it depends on an argument; it must be constant for an instance")))
+            }
+        };
+        Ok(Limits {
+            min_blocks: limit("min_blocks", launch.min_blocks.as_ref())?,
+            max_registers: limit("max_registers", launch.max_registers.as_ref())?,
+        })
+    })?
 }
 
 /// What `f` makes of the facts that there are before any launch.

@@ -100,6 +100,20 @@ pub fn block(program: &Monomorphic) -> Result<Block, Refusal> {
     contract::block(program)
 }
 
+/// What an instance asks of a multiprocessor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Blocks that it should hold at once.
+    pub min_blocks: Option<u32>,
+    /// Registers a thread at most.
+    pub max_registers: Option<u32>,
+}
+
+/// The limits of an instance, which depend on its constants alone.
+pub fn limits(program: &Monomorphic) -> Result<Limits, Refusal> {
+    contract::limits(program)
+}
+
 /// Whether the kernel leaves an extent of its block to the launch.
 pub fn chooses_block(program: &Monomorphic) -> bool {
     program.program().launch.block.iter().any(|extent| matches!(extent, BlockExtent::Chosen { .. }))

@@ -76,14 +76,16 @@ pub fn lower_named(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kern
 
 fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<ir::Kernel, Errors> {
     let (program, instance, function) = (monomorphic.program(), monomorphic.instance(), monomorphic.kernel());
-    let block = launch::block(monomorphic).map_err(|e| Error::whole(e.to_string()))?;
+    let refused = |e: launch::Refusal| Error::whole(e.to_string());
+    let block = launch::block(monomorphic).map_err(refused)?;
+    let limits = launch::limits(monomorphic).map_err(refused)?;
     let kernel = ir::Kernel {
         name: instance.entry(&function.name),
         instance: instance.name(&function.name),
         target,
         block,
-        min_blocks: program.launch.min_blocks,
-        max_registers: program.launch.max_registers,
+        min_blocks: limits.min_blocks,
+        max_registers: limits.max_registers,
         parameters: Vec::new(),
         values: Vec::new(),
         locals: Vec::new(),

@@ -13,7 +13,7 @@ use crate::error::{Error, Errors};
 use crate::ir::*;
 
 /// Instructions of a kernel at most; beyond, the assembler takes seconds and the instruction cache misses.
-pub const LIMIT: usize = 1 << 17;
+pub const LIMIT: usize = 1 << 18;
 /// Iterations at most of a loop that is unrolled unasked.
 pub const SMALL_TRIPS: u64 = 4;
 /// Instructions at most that unrolling unasked makes of a loop.

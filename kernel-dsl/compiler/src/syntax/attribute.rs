@@ -18,8 +18,8 @@ struct Clauses {
     grid: Option<syn::Expr>,
     instances: Vec<Declaration>,
     derived: Vec<(Ident, syn::Expr)>,
-    min_blocks: Option<u32>,
-    max_registers: Option<u32>,
+    min_blocks: Option<syn::Expr>,
+    max_registers: Option<syn::Expr>,
     contract: bool,
     tolerances: Vec<Tolerance>,
     writes: Vec<(Ident, Coverage)>,
@@ -110,8 +110,8 @@ impl Clauses {
             match name.to_string().as_str() {
                 "block" => clauses.refused.extend(again(clauses.block.replace(equals(input)?).is_some())),
                 "grid" => clauses.refused.extend(again(clauses.grid.replace(equals(input)?).is_some())),
-                "min_blocks" => clauses.min_blocks = Some(number(input)?),
-                "max_registers" => clauses.max_registers = Some(number(input)?),
+                "min_blocks" => clauses.refused.extend(again(clauses.min_blocks.replace(equals(input)?).is_some())),
+                "max_registers" => clauses.refused.extend(again(clauses.max_registers.replace(equals(input)?).is_some())),
                 "target" => match target(input)? {
                     Ok(named) => clauses.refused.extend(again(clauses.target.replace(named).is_some())),
                     Err(e) => clauses.refused.push(e),
@@ -220,11 +220,6 @@ fn equals<T: syn::parse::Parse>(input: ParseStream) -> syn::Result<T> {
     input.parse()
 }
 
-fn number(input: ParseStream) -> syn::Result<u32> {
-    let n = equals::<syn::LitInt>(input)?;
-    n.base10_parse().map_err(|_| syn::Error::new_spanned(&n, "expected a number of at most 32 bits"))
-}
-
 /// The name of a target; an error in it does not end the reading of the clauses.
 fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
     input.parse::<Token![=]>()?;
@@ -281,6 +276,12 @@ impl Reader {
         let grid = self.axes(clauses.grid.as_ref(), &function, "grid");
         tokens.grid.extend(grid.iter().map(|e| e.to_token_stream()));
         let grid = grid.into_iter().map(|e| self.expression(e)).collect();
+        let mut limit = |e: Option<&syn::Expr>| {
+            tokens.limits.extend(e.map(ToTokens::to_token_stream));
+            e.map(|e| self.expression(e))
+        };
+        let min_blocks = limit(clauses.min_blocks.as_ref());
+        let max_registers = limit(clauses.max_registers.as_ref());
         let mut requires = Vec::new();
         for attribute in item.attrs.iter().filter(|a| a.path().is_ident("requires")) {
             match attribute.parse_args_with(Punctuated::<syn::Expr, Token![,]>::parse_terminated) {
@@ -310,8 +311,8 @@ impl Reader {
             grid,
             requires,
             instances,
-            min_blocks: clauses.min_blocks,
-            max_registers: clauses.max_registers,
+            min_blocks,
+            max_registers,
             contract: clauses.contract,
             tolerances: clauses.tolerances,
             writes: clauses.writes,

@@ -30,7 +30,8 @@ impl Kernel {
             c.scope.extend(self.function.parameters.iter().map(|p| p.name.to_string()));
             let conditions = self.requires.iter().map(|(e, _)| e);
             let block = self.block.iter().flat_map(super::BlockExtent::expressions);
-            block.chain(&self.grid).chain(conditions).for_each(|e| c.expr(e));
+            let limits = self.min_blocks.iter().chain(&self.max_registers);
+            block.chain(&self.grid).chain(limits).chain(conditions).for_each(|e| c.expr(e));
         });
         for argument in self.instances.iter().flat_map(|i| &i.0) {
             if let InstanceArgument::Type { path, .. } = argument

@@ -44,9 +44,9 @@ pub struct Kernel {
     /// none.
     pub instances: Vec<InstanceOf>,
     /// Blocks that a multiprocessor should hold at once.
-    pub min_blocks: Option<u32>,
+    pub min_blocks: Option<Expr>,
     /// Registers a thread at most.
-    pub max_registers: Option<u32>,
+    pub max_registers: Option<Expr>,
     /// Whether a sum or difference with a product written in it is one `mul_add`.
     pub contract: bool,
     /// How near a GPU's results must be, by parameter.
@@ -57,7 +57,7 @@ pub struct Kernel {
     pub target: Target,
     /// The path of the facade crate: `::kernel_dsl`, or what `crate = …` says.
     pub crate_path: syn::Path,
-    /// The launch expressions as written, for the type-checking copy: block, grid, requires.
+    /// The launch expressions as written, for the type-checking copy: block, grid, limits, requires.
     pub launch_tokens: LaunchTokens,
 }
 
@@ -101,6 +101,8 @@ pub struct LaunchTokens {
     pub block: Vec<TokenStream>,
     /// Each is a `usize`.
     pub grid: Vec<TokenStream>,
+    /// Blocks of a multiprocessor and registers of a thread, each a `usize`.
+    pub limits: Vec<TokenStream>,
     /// Each is a `bool`.
     pub requires: Vec<TokenStream>,
 }
