@@ -18,8 +18,8 @@ use proc_macro::TokenStream;
 /// | `grid = …` | blocks of the grid: expressions over constants and parameters, and `block::threads()` |
 /// | `instances(A = 1 \| 2, T = f32; …)` | what stands for the generic parameters, to compile now: `\|` a product, `;` a list |
 /// | `derived(N = 16 / size_of::<T>())` | generic constants that follow from the others |
-/// | `min_blocks = n` | blocks that a multiprocessor should hold at once |
-/// | `max_registers = n` | registers a thread at most |
+/// | `min_blocks = …` | blocks that a multiprocessor should hold at once: an expression over the generic constants |
+/// | `max_registers = …` | registers a thread at most: `128`, or `if WIDE { 168 } else { 128 }` |
 /// | `contract` | a sum or difference of floats with a product written in it, `a * b + c` or `c -= a * b`, is one `mul_add` with one rounding: in the kernel itself, not in the device functions that it calls |
 /// | `tolerance(y(relative = 1e-6, absolute = 1e-7))` | how near a GPU's results must be to the interpreter's, for what the values of `fast::` functions reach |
 /// | `writes(y = all, z = once)` | that a launch writes each element of `y`, and each of `z` by one thread: the oracle holds it to that |

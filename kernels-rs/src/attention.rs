@@ -2,7 +2,7 @@
 //!
 //! | kernels | for | a block's work |
 //! |---|---|---|
-//! | [`prefill::flash_attention`] | many queries | 128 or 64 queries of a head, over tiles of 64 keys |
+//! | [`prefill::flash_attention`] | many queries | 64 queries of a head, over 128 keys at a time; or 128 or 64 over 64 |
 //! | [`decode::flash_decode`] | one query a sequence | a split of a sequence's keys, with all query heads that share them |
 //! | [`backward::attention_delta`], [`backward::attention_gradient`] | gradients | 64 queries, or 64 keys |
 //! | [`debug::attention_scores`] | looking at logits | 64 queries by 64 keys |
@@ -10,46 +10,49 @@
 //!
 //! # Many queries
 //!
-//! A warp owns 16 queries, a thread four of them, with eight keys of a tile of scores and with a row of squares of the output. No score goes to
-//! memory: the softmax goes on from tile to tile with each row's largest logit and sum (Milakov and Gimelshein, 2018; Dao and others, 2022).
+//! A warp owns 16 queries. No score goes to memory: the softmax goes on from tile to tile with each row's largest logit and sum (Milakov and Gimelshein,
+//! 2018; Dao and others, 2022). Of heads of 128 `f32` a thread has eight queries, with eight keys of a step's 128 and with eight elements of O:
 //!
 //! ```text
 //!        slices of 8 products            S, in registers        P, shared          O, in registers
-//!   Q ▒▒ 128 × 8 ┐ two of each,     ┌────────────────────┐   ┌─────────┐   V    ┌─────────────────┐
-//!   K ▒▒  64 × 8 ┘ side by side ──▶ │ 16 × 64 a warp     │──▶│ 64 × 128│─┐ ▒▒▒▒ │ 16 × W a warp   │
-//!                                   │ 4 × (4 + 4) a      │   │ a row a │ ├──────▶ 4 × (4 + 4 + …) a │
-//!                                   │ thread             │   │ key     │ │slices │ thread          │
+//!   Q ▒▒  64 × 8 ┐ two of each,     ┌────────────────────┐   ┌─────────┐   V    ┌─────────────────┐
+//!   K ▒▒ 128 × 8 ┘ side by side ──▶ │ 16 × 128 a warp    │──▶│ 64 × 64 │─┐ ▒▒▒▒ │ 16 × 128 a warp │
+//!                                   │ (4 + 4) × (4 + 4)  │   │ a row a │ ├──────▶ (4 + 4) × (4 + 4)│
+//!                                   │ a thread           │   │ key     │ │slices │ a thread        │
 //!                                   └────────────────────┘   └─────────┘ │of 8   └─────────────────┘
-//!                                    max, exp2, sum: by the               │keys
-//!                                    eight lanes of a row                 ┘
+//!                                    max, exp2, sum: by the   twice, for │keys
+//!                                    16 lanes of a row        64 keys    ┘
 //! ```
+//!
+//! Narrower heads, and numbers of 16 bits, which are converted on their way, have four queries a thread, 64 keys a step, and 128 queries a block of 256
+//! threads.
 //!
 //! Both products are as in [`gemm`](crate::gemm): outer products of fragments that come as `ld.shared.v4` without bank conflicts, from two slices in
 //! turn, the next of which is on its way from global memory meanwhile. Slices run along the head's dimension, so that heads of any size fit
-//! 48 KB: Q is read again for each tile of keys, from L2. Values wider than 128 are a second block's work.
+//! 48 KB: Q is read again for each step, from L2. Values wider than 128 are a second block's work.
 //!
 //! What a query sees is a band: `left` keys before its position and `right` behind. Tiles without a key that is seen are left out; those that have
 //! others, too, are masked. Where rows have unlike work, blocks run the long ones first, every second wave backwards.
 //!
 //! A call lasts as long as its longest block. Where that would run on alone, because blocks are few or some have much more to do, lists of tiles of keys are
 //! cut into parts as long as what each place for a block has to do at least, and the part that ends last brings a tile of queries together. Of 16 heads with 2048 causal
-//! queries, on a device with 264 places, a tile of 128 queries sees 2, 4, … 32 tiles of keys, 16.5 for each place: cut at 17, nearly all places have 17.
+//! queries, on a device with 396 places, a tile of 64 queries sees 1, 2, … 32 tiles of keys, 21.3 for each place: cut at 22, nearly all places have 22.
 //!
 //! ```text
-//!   the longest first                what is left of those lies beside the others
-//!   ████████████████▌ 17 of 32       ████████████████ 16, of a short row     ▌ 1, of 18
-//!   ████████████████▌ 17 of 30       ███████████████  15, the rest of 32     ██ 2, of a short row
-//!   ████████████████▌ 17 of 28       ██████████████   14, of a short row     ███ 3, the rest of 20
-//!            …                                  …                                …
+//!   the longest first                     what is left of those lies beside the others
+//!   ██████████████████████ 22 of 32       ████████████████████ 20, of a short row     ██ 2, of 24
+//!   ██████████████████████ 22 of 30       ██████████████████   18, of a short row     ████ 4, of a short row
+//!   ██████████████████████ 22 of 28       ████████████         12, of a short row     ██████████ 10, the rest of 32
+//!            …                                  …                                     …
 //! ```
 //!
 //! # What limits it on sm_61
 //!
-//! A thread holds 64 sums of O and 32 of S, and 128 registers are what a multiprocessor has for 16 warps. So whatever else a block knows waits in
-//! shared memory until it is wanted, and the coming slices of both operands take turns in the same registers. The loop over slices of Q and K has 512
-//! FFMA in 559 issue slots, that over V 1024 in 1054 (`tests/tests/budgets.rs` holds them to 80 %). A tile of scores costs its exponentials, 32 a
-//! thread at a quarter of the rate, beside 8192 multiplications. What is left is shared memory: 12 numbers are read for 32 multiplications in the one
-//! and 20 for 64 in the other, where a matrix product reads 16 for 64.
+//! A thread holds 64 sums of O and 64 of S, and 168 registers are what a multiprocessor has for 12 warps. So whatever else a block knows waits in
+//! shared memory until it is wanted, and the coming slices of the operands take turns in the same registers. The loop over slices of Q and K has 1024
+//! FFMA in 1080 issue slots, that over V 1024 in 1073 (`tests/tests/budgets.rs` holds them to 80 %), and all of a step 16,384 in some 18,600. Both read 16
+//! numbers from shared memory for 64 multiplications, as a matrix product does. With four queries and eight keys a thread, and 16 warps, it was 12 for 32: on an H200,
+//! whose shared memory is no faster for its multipliers, a fifth of all cycles issued nothing while the first product ran.
 //!
 //! # A step
 //!
@@ -62,14 +65,14 @@
 //!
 //! | batch × heads × length × element | full | causal | torch over ours |
 //! |---|---|---|---|
-//! | 1 × 16 × 2048 × 128, `f32` | 39.4 TFLOP/s | 35.7 | 0.91, 1.09 |
-//! | 1 × 16 × 4096 × 128, `f32` | 39.8 | 37.2 | 0.88, 0.94 |
-//! | 4 × 16 × 512 × 64, `f32` | 37.2 | 27.0 | 1.34, 1.46 |
-//! | 1 × 16 × 2048 × 80, `f32` | 37.7 | 34.0 | 1.27, 1.51 |
-//! | 1 × 16 × 2048 × 128, `f16` | 37.1 | 34.0 | |
+//! | 1 × 16 × 2048 × 128, `f32` | 40.6 TFLOP/s | 37.7 | 0.95, 1.15 |
+//! | 1 × 16 × 4096 × 128, `f32` | 42.0 | 40.1 | 0.92, 1.00 |
+//! | 4 × 16 × 512 × 64, `f32` | 37.4 | 27.0 | 1.33, 1.44 |
+//! | 1 × 16 × 2048 × 80, `f32` | 37.5 | 33.9 | 1.24, 1.48 |
+//! | 1 × 16 × 2048 × 128, `f16` | 36.9 | 33.8 | |
 //! | masks of 16 × 4096 × 128, half and a tenth of the blocks | 0.51, 0.11 of the time | | |
 //!
-//! Gradients take 6.7 times the forward pass. A step over 8192 keys of eight heads reads 3.08 TB/s, 0.85 × a copy, over 65,536 4.20, 1.00 ×; of `f16` over 32,768 3.11, 0.80 ×.
+//! Gradients take 6.9 times the forward pass. A step over 8192 keys of eight heads reads 3.08 TB/s, 0.85 × a copy, over 65,536 4.20, 1.00 ×; of `f16` over 32,768 3.11, 0.80 ×.
 //!
 //! # Own scores, own layouts
 //!

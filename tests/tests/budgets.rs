@@ -99,20 +99,20 @@ fn gemm_multiplies() {
     }
 }
 
-/// Of the two loops within that over tiles, over slices of Q and K and over slices of V: what is no multiplication. Two blocks of 256 threads
-/// are to have room.
+/// Of the loops within that over tiles, over slices of Q and K and over slices of V: what is no multiplication. Two blocks of 256 threads are to have
+/// room, or three of 128 where a step has two tiles of keys, one after the other.
 #[test]
 fn attention_multiplies() {
     for Cost { name, resources, loops, .. } in
         costs::<flash_attention<f32, Plain, Dense, Whole, 128, 4, 128, 2, 64, 2, 2, 4>>()
     {
-        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
-        // A pattern of blocks has two words more to keep.
-        let spilt = if name.contains("Listed") { 40 } else { 0 };
-        assert!(resources.spill_loads <= spilt && resources.stack_bytes <= spilt, "{name} spills");
+        let two = name.contains(", 128, 4, 128, 2, ");
+        let threads = if two { 384 } else { 512 };
+        assert!(resources.registers <= REGISTERS / threads, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_loads, resources.stack_bytes), (0, 0), "{name} spills");
         let most = loops.iter().map(ffma).max().unwrap();
         let inner: Vec<_> = loops.iter().filter(|l| ffma(l) < most && ffma(l) >= 128).collect();
-        assert_eq!(inner.len(), 2, "{name}: {} loops that multiply", inner.len());
+        assert_eq!(inner.len(), if two { 3 } else { 2 }, "{name}: {} loops that multiply", inner.len());
         for l in inner {
             let (ffma, slots) = (ffma(l), l.slots);
             println!("{name}: {ffma} FFMA in {slots} slots");

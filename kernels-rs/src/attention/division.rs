@@ -126,11 +126,7 @@ impl Places {
         if time > 0.95 * self.time(work, work.longest) {
             return UNCUT;
         }
-        Division {
-            parts: work.longest.div_ceil(each),
-            each,
-            slope: if work.rises { rows.div_ceil(KEYS) } else { 0 },
-        }
+        Division { parts: work.longest.div_ceil(each), each, slope: if work.rises { rows.div_ceil(KEYS) } else { 0 } }
     }
 }
 

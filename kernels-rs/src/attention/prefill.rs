@@ -216,8 +216,10 @@ pub fn flash_attention<
         for r in unroll(0..R) {
             for i in unroll(0..4) {
                 for x in unroll(0..8) {
-                    let (query, key) = (row0 + row + r * BELOW + i, key0[x / 4 * R / 2] + col + x / 4 * 32 * R % KEYS + x % 4);
-                    let at = Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
+                    let (query, key) =
+                        (row0 + row + r * BELOW + i, key0[x / 4 * R / 2] + col + x / 4 * 32 * R % KEYS + x % 4);
+                    let at =
+                        Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
                     s[r][x / 4][i][x % 4] = score.score(s[r][x / 4][i][x % 4] * scale, at);
                 }
             }

@@ -194,11 +194,7 @@ fn step<const R: usize>(s: &mut [[[[f32; 4]; 4]; 2]; R], ab: Shared<f32, 3>, at:
 
 /// acc += a·bᵀ, in the order that leaves registers for what is loaded next.
 #[device]
-fn multiply<const R: usize, const Q: usize>(
-    acc: &mut [[[[f32; 4]; 4]; Q]; R],
-    a: &[[f32; 4]; R],
-    b: &[[f32; 4]; Q],
-) {
+fn multiply<const R: usize, const Q: usize>(acc: &mut [[[[f32; 4]; 4]; Q]; R], a: &[[f32; 4]; R], b: &[[f32; 4]; Q]) {
     if R == 1 {
         outer::<R, Q>(acc, a, b);
     } else {

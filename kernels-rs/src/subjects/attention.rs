@@ -176,7 +176,12 @@ pub(super) fn lists(
     let all = (heads * tiles) as u32;
     let first = random.below(all.max(1) as usize) as u32;
     let order: Vec<_> = (0..all).map(|i| (i + first) % all).collect();
-    vec![Input::view(&starts, [heads, tiles + 1]), Input::slice(&list), Input::scalar((size / KEYS).ilog2() as usize), Input::slice(&order)]
+    vec![
+        Input::view(&starts, [heads, tiles + 1]),
+        Input::slice(&list),
+        Input::scalar((size / KEYS).ilog2() as usize),
+        Input::slice(&order),
+    ]
 }
 
 /// How long sequences are, or where they begin, where the instance wants that; of three packed sequences the second is empty.

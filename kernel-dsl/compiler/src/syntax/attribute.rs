@@ -111,7 +111,9 @@ impl Clauses {
                 "block" => clauses.refused.extend(again(clauses.block.replace(equals(input)?).is_some())),
                 "grid" => clauses.refused.extend(again(clauses.grid.replace(equals(input)?).is_some())),
                 "min_blocks" => clauses.refused.extend(again(clauses.min_blocks.replace(equals(input)?).is_some())),
-                "max_registers" => clauses.refused.extend(again(clauses.max_registers.replace(equals(input)?).is_some())),
+                "max_registers" => {
+                    clauses.refused.extend(again(clauses.max_registers.replace(equals(input)?).is_some()))
+                }
                 "target" => match target(input)? {
                     Ok(named) => clauses.refused.extend(again(clauses.target.replace(named).is_some())),
                     Err(e) => clauses.refused.push(e),
