@@ -115,7 +115,7 @@ impl Places {
     pub(super) fn divide(self, work: Work, rows: usize, bytes: usize, step: usize) -> Division {
         let most = (work.longest / LEAST).min(PARTS).min(MEMORY / (bytes * work.lists).max(1));
         // Some lengths of every size; and parts as long as what each place has to do: one round of them.
-        let coarse = work.longest.div_ceil(LENGTHS).next_multiple_of(step);
+        let coarse = work.longest.div_ceil(LENGTHS).next_multiple_of(step).max(step);
         let one = (self.share(work).ceil() as usize).max(LEAST).next_multiple_of(step);
         let times = (1..work.longest.div_ceil(coarse))
             .map(|i| i * coarse)

@@ -540,12 +540,12 @@ fn what_only_the_device_knows_is_refused() {
 #[test]
 fn limits_are_those_of_the_instance() {
     let mut program = kernel(&[("N", Scalar::Usize)], &[("n", Type::Scalar(Scalar::Usize))]);
-    let of = |program: &Program, n: u64| super::limits(&made(program, &Instance(vec![Constant::Usize(n)]))?);
+    let of = |program: &Program, n: u32| super::limits(&made(program, &Instance(vec![Constant::Usize(n)]))?);
     assert_eq!(of(&program, 2), Ok(super::Limits { min_blocks: None, max_registers: None }));
     program.launch.min_blocks = Some(generic(0));
     program.launch.max_registers = Some(binary(Binary::Mul, generic(0), number(64)));
     assert_eq!(of(&program, 2), Ok(super::Limits { min_blocks: Some(2), max_registers: Some(128) }));
-    let refused = |program: &Program, n: u64| of(program, n).expect_err("to be refused").0;
+    let refused = |program: &Program, n: u32| of(program, n).expect_err("to be refused").0;
     assert_eq!(refused(&program, 0), "min_blocks: expected 1 or more, given 0");
     program.launch.min_blocks = None;
     program.launch.max_registers = Some(local(0));
