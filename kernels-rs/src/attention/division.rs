@@ -80,11 +80,12 @@ impl Places {
     fn even(self, work: Work, each: usize) -> f64 {
         let (whole, rest) = (work.lists * (work.longest / each), work.longest % each);
         let idle = whole.next_multiple_of(self.all()) - whole;
-        if rest == 0 {
-            self.rounds(whole, each)
-        } else {
-            let beside = idle * (each / rest);
-            whole.div_ceil(self.all()) as f64 * each as f64 + self.rounds(work.lists.saturating_sub(beside), rest)
+        match each.checked_div(rest) {
+            None => self.rounds(whole, each),
+            Some(fit) => {
+                let behind = work.lists.saturating_sub(idle * fit);
+                whole.div_ceil(self.all()) as f64 * each as f64 + self.rounds(behind, rest)
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! Which queries and keys a block has to do with: the sequences of a batch, and the tiles of keys that a tile of queries looks at.
 
+#![allow(clippy::manual_checked_ops, reason = "kernels have no `checked_div`")]
+
 pub use items::*;
 
 #[kernel_dsl::device]
@@ -152,14 +154,14 @@ mod items {
             let all = heads * others;
             let (tile, other, part) = if order.parts > 1 {
                 let (group, other) = divided(id, all);
-                if order.slope == 0 {
-                    let (part, rank) = divided(group, rows);
-                    (rank, other, part)
-                } else {
+                if order.slope > 0 {
                     let (rank, part) = divided(group, order.parts);
                     // The part that is as long as the first one of that rank.
                     let later = part * order.each / order.slope;
                     ((rows - 1 - rank + later) % rows, other, part)
+                } else {
+                    let (part, rank) = divided(group, rows);
+                    (rank, other, part)
                 }
             } else if order.wave == 0 {
                 (id % rows, id / rows, 0)
@@ -215,7 +217,7 @@ mod items {
         }
 
         fn tiles(&self, head: usize, row: usize, _begin: usize, _end: usize) -> (usize, usize) {
-            let list = row / KEYS >> self.shift;
+            let list = (row / KEYS) >> self.shift;
             let first = self.rows[(head, list)] as usize;
             (first << self.shift, (self.rows[(head, list + 1)] as usize - first) << self.shift)
         }

@@ -435,13 +435,16 @@ fn likely_inputs(x: Input, inverse: f32, k: usize, part: u32, unit: f32, stream:
     inputs
 }
 
+/// Logits, what 1 is counted as, and of two draws how many are taken and what part of them.
+type Whole = (Vec<f32>, f32, [(usize, u32); 2]);
+
 /// Draws by probabilities that are few units, of which a sum is exact, so that one unit more or less tells: by another draw.
 fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
     let equal = |n: usize| vec![0.25f32; n];
     let last = [vec![0.0; 31], vec![1.0]].concat();
     const HALF: u32 = 1 << 31;
     // Logits, what 1 is counted as, how many and what part of them: of these, and others by which the draw is another.
-    let all: [(Vec<f32>, f32, [(usize, u32); 2]); 13] = [
+    let all: [Whole; 13] = [
         // Two units and 2⁻³²: three are wanted.
         (equal(3), 1.0, [(0, 0xaaaa_aaab), (0, HALF)]),
         // Two units.

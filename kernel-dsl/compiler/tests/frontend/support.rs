@@ -26,6 +26,7 @@ impl Function {
 }
 
 /// What the front end makes of a function.
+#[allow(clippy::large_enum_variant, reason = "a test has one at a time")]
 pub enum Checked {
     Kernel(hir::Program),
     Device(hir::Library),
