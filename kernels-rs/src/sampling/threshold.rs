@@ -93,7 +93,8 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
         }
     }
     block::sync();
-    prefix << bits
+    // Where a whole digit is wanted, of those from the floor on.
+    (prefix << bits).max(floor)
 }
 
 /// ⌈total · p / 2³²⌉, of a total below 2⁶³.

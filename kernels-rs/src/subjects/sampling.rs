@@ -444,7 +444,7 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
     let last = [vec![0.0; 31], vec![1.0]].concat();
     const HALF: u32 = 1 << 31;
     // Logits, what 1 is counted as, how many and what part of them: of these, and others by which the draw is another.
-    let all: [Whole; 13] = [
+    let all: [Whole; 14] = [
         // Two units and 2⁻³²: three are wanted.
         (equal(3), 1.0, [(0, 0xaaaa_aaab), (0, HALF)]),
         // Two units.
@@ -453,6 +453,8 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
         (equal(2), 1.0, [(0, 1), (0, 0)]),
         (equal(3), 1.0, [(2, 0xc000_0000), (1, 0)]),
         (equal(3), 1.0, [(2, HALF), (2, 0)]),
+        // Both of the two that are taken, and not the third.
+        (equal(3), 1.0, [(2, 0xc000_0000), (0, 0)]),
         (last, 1.0, [(0, 0xe666_6666), (0, 0)]),
         (vec![0.0, 0.0, 1.0, 0.0], 1.0, [(1, 0), (0, 0)]),
         (vec![0.0, 0.0, 0.0, 1.0], 1.0, [(1, 0), (0, 0)]),
