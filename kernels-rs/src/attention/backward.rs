@@ -40,7 +40,7 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
 }
 
 /// One of the gradients, `out`: dQ where `OF` is 0, dK where it is 1, dV where it is 2. Of `count` sequences, of which none has more than `longest` of the rows of `out`. The pattern's
-/// tiles are of keys, and of queries where `OF` is not 0: a list for `each` rows.
+/// tiles are of keys, and of queries where `OF` is not 0.
 #[kernel(
     block = 128, max_registers = 168,
     grid = (longest.div_ceil(KEYS) * out.dim(3).div_ceil(W), out.dim(1), count),

@@ -22,7 +22,7 @@ pub struct Gradients<'a, T: Element> {
     pub d_v: BufferViewMut<'a, T, 4>,
 }
 
-/// The tiles of keys that tiles of queries look at, and the other way about: a list for each so many of them.
+/// The tiles of keys that tiles of queries look at, and the other way about.
 struct Lists<P> {
     of_queries: P,
     of_keys: P,

@@ -215,12 +215,14 @@ pub fn flash_attention<
         let mut first = fetch_keys::<T, L, W, V>(values, thread, key0[0], lk);
         for r in unroll(0..R) {
             for i in unroll(0..4) {
-                for x in unroll(0..8) {
-                    let (query, key) =
-                        (row0 + row + r * BELOW + i, key0[x / 4 * R / 2] + col + x / 4 * 32 * R % KEYS + x % 4);
-                    let at =
-                        Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
-                    s[r][x / 4][i][x % 4] = score.score(s[r][x / 4][i][x % 4] * scale, at);
+                for h in unroll(0..R) {
+                    for x in unroll(0..8 / R) {
+                        let (q, off) = (h + x / 4, x / 4 * 32 + x % 4);
+                        let (query, key) = (row0 + row + r * BELOW + i, key0[h] + col + off);
+                        let at =
+                            Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
+                        s[r][q][i][x % 4] = score.score(s[r][q][i][x % 4] * scale, at);
+                    }
                 }
             }
         }

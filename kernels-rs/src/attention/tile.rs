@@ -111,7 +111,7 @@ pub fn put_keys<T: Float, const L: usize, const W: usize>(to: Shared<f32, 2>, th
     }
 }
 
-/// Two slices of both operands of [`scores`] side by side. What is turned on its way is stored down a column: four more a row keep the stores of
+/// Two slices of both operands of [`scores`] side by side, of so many rows together. What is turned on its way is stored down a column: four more a row keep the stores of
 /// a warp in banks of their own.
 #[device]
 pub fn slices(rows: usize) -> Shared<f32, 3> {

@@ -668,6 +668,31 @@ pub enum Comparison {
     Ge,
 }
 
+impl Comparison {
+    /// The comparison that holds where this one does not; not of floats, which may be NaN.
+    pub fn inverse(self) -> Comparison {
+        match self {
+            Comparison::Eq => Comparison::Ne,
+            Comparison::Ne => Comparison::Eq,
+            Comparison::Lt => Comparison::Ge,
+            Comparison::Le => Comparison::Gt,
+            Comparison::Gt => Comparison::Le,
+            Comparison::Ge => Comparison::Lt,
+        }
+    }
+
+    /// The comparison with its operands swapped.
+    pub fn mirrored(self) -> Comparison {
+        match self {
+            Comparison::Lt => Comparison::Gt,
+            Comparison::Le => Comparison::Ge,
+            Comparison::Gt => Comparison::Lt,
+            Comparison::Ge => Comparison::Le,
+            other => other,
+        }
+    }
+}
+
 /// How a shuffle finds its source lane within a segment of `width` lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Shuffle {

@@ -193,7 +193,7 @@ impl Simplifier {
             (Unary::Not, Fact::Not(x)) | (Unary::Neg, Fact::Neg(x)) => Simple::Value(x),
             (Unary::Not, Fact::Compare(c, x, y)) => {
                 let float = self.ty(x).scalar().is_some_and(Scalar::is_float);
-                match inverse(c) {
+                match c.inverse() {
                     // An ordered comparison and its inverse are both false of a NaN.
                     inverse if !float || matches!(c, Comparison::Eq | Comparison::Ne) => {
                         Simple::Op(Op::Compare(inverse, x, y))
@@ -357,7 +357,7 @@ impl Simplifier {
         let ty = self.ty(a);
         let scalar = ty.scalar().unwrap_or(Scalar::Bool);
         if self.constants.bits(a).is_some() && self.constants.bits(b).is_none() {
-            return self.compare(mirrored(op), b, a);
+            return self.compare(op.mirrored(), b, a);
         }
         let known = match (op, self.constants.bits(b)) {
             _ if scalar.is_float() => None,
@@ -414,28 +414,5 @@ fn is_nan(ty: Scalar, bits: u64) -> bool {
         Scalar::F32 => f32::from_bits(bits as u32).is_nan(),
         Scalar::F64 => f64::from_bits(bits).is_nan(),
         _ => false,
-    }
-}
-
-/// The comparison that holds where `c` does not; not of floats.
-fn inverse(c: Comparison) -> Comparison {
-    match c {
-        Comparison::Eq => Comparison::Ne,
-        Comparison::Ne => Comparison::Eq,
-        Comparison::Lt => Comparison::Ge,
-        Comparison::Le => Comparison::Gt,
-        Comparison::Gt => Comparison::Le,
-        Comparison::Ge => Comparison::Lt,
-    }
-}
-
-/// The comparison with its operands swapped.
-fn mirrored(c: Comparison) -> Comparison {
-    match c {
-        Comparison::Lt => Comparison::Gt,
-        Comparison::Le => Comparison::Ge,
-        Comparison::Gt => Comparison::Lt,
-        Comparison::Ge => Comparison::Le,
-        c => c,
     }
 }

@@ -368,17 +368,6 @@ fn facts(comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Vec<Polynomi
     }
 }
 
-fn opposite(comparison: Comparison) -> Comparison {
-    match comparison {
-        Comparison::Eq => Comparison::Ne,
-        Comparison::Ne => Comparison::Eq,
-        Comparison::Lt => Comparison::Ge,
-        Comparison::Le => Comparison::Gt,
-        Comparison::Gt => Comparison::Le,
-        Comparison::Ge => Comparison::Lt,
-    }
-}
-
 /// How a truth value comes about.
 #[derive(Clone, Copy)]
 enum Truth {
@@ -684,7 +673,7 @@ impl Decider<'_> {
     fn is_clear(&self, condition: Value, holds: bool) -> bool {
         match (self.truths.get(&condition).copied(), holds) {
             (Some(Truth::Compare(comparison, ..)), _) => {
-                (if holds { comparison } else { opposite(comparison) }) != Comparison::Ne
+                (if holds { comparison } else { comparison.inverse() }) != Comparison::Ne
             }
             (Some(Truth::And(a, b)), true) | (Some(Truth::Or(a, b)), false) => {
                 self.is_clear(a, holds) && self.is_clear(b, holds)
@@ -878,7 +867,7 @@ impl Decider<'_> {
         match (self.truths.get(&condition).copied(), holds) {
             (Some(Truth::Compare(comparison, a, b)), _) => {
                 let (a, b) = (self.number(a), self.number(b));
-                found.extend(facts(if holds { comparison } else { opposite(comparison) }, &a, &b));
+                found.extend(facts(if holds { comparison } else { comparison.inverse() }, &a, &b));
             }
             (Some(Truth::And(a, b)), true) | (Some(Truth::Or(a, b)), false) => {
                 self.meaning(a, holds, found);
@@ -927,7 +916,7 @@ impl Decider<'_> {
             Comparison::Ne => [Comparison::Lt, Comparison::Gt].into_iter().all(|c| self.possibly(c, &a, &b).is_none()),
             _ => self.possibly(comparison, &a, &b).is_none(),
         };
-        [true, false].into_iter().find(|holds| never(if *holds { opposite(comparison) } else { comparison }))
+        [true, false].into_iter().find(|holds| never(if *holds { comparison.inverse() } else { comparison }))
     }
 
     /// Whether two are equal wherever a condition does, or does not, hold.
