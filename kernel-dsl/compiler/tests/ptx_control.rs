@@ -37,6 +37,7 @@ fn kernel() -> Kernel {
         sources: vec![],
         locations: vec![],
         declared: Default::default(),
+        unrolled: passes::unroll::LIMIT,
         body: Region::default(),
     }
 }

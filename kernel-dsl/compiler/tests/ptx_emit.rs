@@ -35,6 +35,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         tables: Vec::new(),
         locations: locations.collect(),
         declared: Default::default(),
+        unrolled: passes::unroll::LIMIT,
         sources: vec![Source { name: name.into(), file: "kernels/src/lib.rs".into(), line: 7, text: lines }],
         body: Region::default(),
     }

@@ -46,6 +46,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
         sources: vec![],
         locations: vec![],
         declared: Default::default(),
+        unrolled: passes::unroll::LIMIT,
         body: Region::default(),
     });
     let out = b.value(Op::Parameter(0), Type::Global);

@@ -108,6 +108,8 @@ pub struct Kernel {
     pub locations: Vec<SourceLocation>,
     /// What the oracle is told beside the code.
     pub declared: Declared,
+    /// Instructions that unrolling may make of it at most.
+    pub unrolled: usize,
     /// What a thread does.
     pub body: Region,
 }

@@ -50,6 +50,7 @@ use crate::ir::build::Builder;
 use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type};
 use crate::launch;
 use crate::oracle::Declared;
+use crate::passes;
 use crate::source::Span;
 use crate::target::Target;
 use cell::Cell;
@@ -95,6 +96,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         sources: Vec::new(),
         locations: Vec::new(),
         declared: Declared { outputs: monomorphic.outputs(), allowances: Vec::new() },
+        unrolled: passes::unroll::LIMIT,
         body: ir::Region::default(),
     };
     let mut lowerer = Lowerer {

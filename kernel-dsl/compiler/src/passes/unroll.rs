@@ -12,7 +12,7 @@ use super::simplify::Simplifier;
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
-/// Instructions of a kernel at most; beyond, the assembler takes seconds and the instruction cache misses.
+/// Instructions of a kernel at most, as it is lowered; beyond, the assembler takes seconds and the instruction cache misses.
 pub const LIMIT: usize = 1 << 18;
 /// Iterations at most of a loop that is unrolled unasked.
 pub const SMALL_TRIPS: u64 = 4;
@@ -115,10 +115,10 @@ impl Unroller<'_> {
     fn insts(&mut self, insts: &[Inst], out: &mut Vec<Inst>) -> End {
         for inst in insts {
             self.made += 1;
-            if self.made > LIMIT {
+            if self.made > self.kernel.unrolled {
                 self.too_large(inst.location);
             }
-            if !self.errors.is_empty() && self.made > LIMIT {
+            if !self.errors.is_empty() && self.made > self.kernel.unrolled {
                 return End::Leaves;
             }
             if inst.op.is_pure() {
@@ -303,7 +303,9 @@ impl Unroller<'_> {
         if self.errors.iter().any(|e| e.message.starts_with("unrolled")) {
             return;
         }
-        let error = self.kernel.error(location, format!("unrolled, the kernel has more than {LIMIT} instructions"));
+        let error = self
+            .kernel
+            .error(location, format!("unrolled, the kernel has more than {} instructions", self.kernel.unrolled));
         self.errors.push(error.help("unroll fewer of its loops"));
     }
 
@@ -321,7 +323,7 @@ impl Unroller<'_> {
         let mut ended = false;
         for trip in 0..range.trips {
             self.made += 1;
-            if self.made > LIMIT {
+            if self.made > self.kernel.unrolled {
                 self.too_large(inst.location);
                 break;
             }

@@ -74,3 +74,17 @@ fn functions() {
 fn memory() {
     snapshots(include_str!("lowered/memory.rs"));
 }
+
+/// Near the limit of what unrolls, the checked form, which is longer, is within its own.
+#[test]
+fn what_unrolls_has_a_checked_form() {
+    let text = "
+        #[kernel(block = 32, grid = 1)]
+        fn unrolled(mut y: ViewMut<f32, 2>) {
+            for i in unroll(0..30_000) {
+                y[(thread::x() + i, 4 * i)] = 1.0;
+            }
+        }";
+    let all = Crate::parse(text).unwrap();
+    assert_eq!(crate::damage::compile(&all, &all.functions[0]), "compiled");
+}

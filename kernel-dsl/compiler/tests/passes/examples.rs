@@ -25,6 +25,7 @@ fn kernel(name: &str, block: [u32; 3], parameters: Vec<Parameter>) -> Kernel {
         sources: vec![],
         locations: vec![],
         declared: Default::default(),
+        unrolled: kernel_dsl_compiler::passes::unroll::LIMIT,
         body: Region::default(),
     }
 }

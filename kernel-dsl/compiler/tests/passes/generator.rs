@@ -49,6 +49,7 @@ pub fn empty() -> Kernel {
         sources: vec![],
         locations: vec![],
         declared: Default::default(),
+        unrolled: kernel_dsl_compiler::passes::unroll::LIMIT,
         body: Region::default(),
     }
 }

@@ -94,6 +94,7 @@ impl Checked {
             facts: Facts::new(&kernel),
             kernel,
             record,
+            growth: 1,
             sites: Vec::new(),
             loops: Vec::new(),
             out: Vec::new(),
@@ -102,6 +103,8 @@ impl Checked {
         let read = Inst { op: Op::Parameter(parameter), results: smallvec![record], location: Location(0) };
         body.insts.insert(0, read);
         guarder.kernel.body = body;
+        // What can be unrolled, can be in this form: it is as many copies of what is longer.
+        guarder.kernel.unrolled = guarder.kernel.unrolled.saturating_mul(guarder.growth);
         Checked { kernel: guarder.kernel, sites: guarder.sites }
     }
 
@@ -115,6 +118,8 @@ struct Guarder {
     kernel: ir::Kernel,
     facts: Facts,
     record: Value,
+    /// Instructions that at most stand for one.
+    growth: usize,
     sites: Vec<Site>,
     /// Loops around the instruction at hand whose index may wrap.
     loops: Vec<Counted>,
@@ -134,13 +139,22 @@ struct Counted {
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 const BOOL: Type = Type::Scalar(Scalar::Bool);
 
+/// Instructions, with those in regions.
+fn count(insts: &[Inst]) -> usize {
+    insts.iter().map(|inst| 1 + inst.op.regions().into_iter().map(|r| count(&r.insts)).sum::<usize>()).sum()
+}
+
 impl Guarder {
     /// Rewrites a region; `body` is the loop whose body it is, if that is to be checked.
     fn region(&mut self, region: Region, body: Option<Counted>) -> Region {
         let outer = std::mem::take(&mut self.out);
         let known = self.facts.known();
         for inst in region.insts {
+            let (before, plain) = (self.out.len(), inst.op.regions().is_empty());
             self.inst(inst, body);
+            if plain {
+                self.growth = self.growth.max(count(&self.out[before..]));
+            }
         }
         self.facts.forget(known);
         Region { parameters: region.parameters, insts: std::mem::replace(&mut self.out, outer) }
