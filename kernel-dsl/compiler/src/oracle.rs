@@ -94,6 +94,9 @@ pub enum Check {
     /// An infinity (or, of a layout without infinities, a NaN) is stored to a buffer, and a conversion to a narrower float
     /// made it from a finite number beyond the range of that.
     ConversionOverflow,
+    /// `as` gives an integer that does not hold its operand: a narrower one that loses bits, with whichever sign they are read; or
+    /// what a NaN, or a float beyond the integer's range, is taken for: 0, or the nearest there is. Only where the launch asks for notes.
+    LossyCast,
     /// A sum or difference of `f32`s loses its leading digits, and what comes of it is stored to a buffer: that is further from what
     /// the same operations give in `f64` than the launch asks to be told of, `Options::cancellation`, and the relative error has grown
     /// eightfold or more in the one operation. What is loaded, converted, or given by `math::` and `fast::` counts as exact.
@@ -115,7 +118,7 @@ pub enum Check {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// The kernel is right, and does more than it needs to.
+    /// The kernel's results are what it says; it does more than it needs to, or its author may not have meant it.
     Note,
     /// The kernel's results are what it says, but it is likely not what its author meant.
     Warning,
@@ -125,7 +128,7 @@ pub enum Severity {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 31] = [
+    pub const ALL: [Check; 32] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::ReadOnlyWrite,
@@ -153,6 +156,7 @@ impl Check {
         Check::NanProduced,
         Check::InfinityProduced,
         Check::ConversionOverflow,
+        Check::LossyCast,
         Check::Cancellation,
         Check::MachineDependent,
         Check::Livelock,
@@ -192,6 +196,7 @@ impl Check {
             Check::NanProduced => "nan-produced",
             Check::InfinityProduced => "infinity-produced",
             Check::ConversionOverflow => "conversion-overflow",
+            Check::LossyCast => "lossy-cast",
             Check::Cancellation => "cancellation",
             Check::MachineDependent => "machine-dependent",
             Check::Livelock => "livelock",
@@ -202,7 +207,7 @@ impl Check {
     /// How bad it is on `target`.
     pub fn severity(self, target: Target) -> Severity {
         match self {
-            Check::EqualStores => Severity::Note,
+            Check::EqualStores | Check::LossyCast => Severity::Note,
             Check::IntegerOverflow | Check::ShiftOverflow | Check::MachineDependent => Severity::Warning,
             Check::NanProduced | Check::InfinityProduced | Check::ConversionOverflow => Severity::Warning,
             Check::Cancellation => Severity::Warning,
@@ -257,6 +262,7 @@ impl Check {
             Check::ConversionOverflow => {
                 "scale or clamp the value to the range of the narrower type before converting it"
             }
+            Check::LossyCast => "clamp the value to the range of the type, or mask it where its lower bits are meant",
             Check::Cancellation => "subtract before squaring or summing, or compute this part in `f64`",
             Check::MachineDependent => "let nothing that is compared depend on it",
             Check::ShiftOverflow => {

@@ -21,6 +21,31 @@ pub fn exists(from: Scalar, into: Scalar) -> bool {
     }
 }
 
+/// Whether the integer that a cast to `into` gives does not hold `bits`, a value of `from`: one of fewer bits, extended as either sign would
+/// have it, is not the operand; a float is NaN or, towards zero, beyond the range.
+pub fn loses(from: Scalar, into: Scalar, bits: u64) -> bool {
+    if !into.is_integer() {
+        return false;
+    }
+    let width = into.bits();
+    let float = match from {
+        Scalar::F32 => f32::from_bits(bits as u32).into(),
+        Scalar::F64 => f64::from_bits(bits),
+        _ if from.is_integer() && from.bits() > width => {
+            // What is cut off is zeros, or ones as the bit before them is.
+            let all = u64::MAX >> (64 - from.bits());
+            let (cut, signs) = (all & !(u64::MAX >> (64 - width)), all & !(u64::MAX >> (65 - width)));
+            return bits & cut != 0 && bits & signs != signs;
+        }
+        _ => return false,
+    };
+    let (least, behind) = match into.is_signed() {
+        true => (-2f64.powi(width as i32 - 1), 2f64.powi(width as i32 - 1)),
+        false => (0.0, 2f64.powi(width as i32)),
+    };
+    !(least..behind).contains(&float.trunc())
+}
+
 #[inline(always)]
 fn map<A: Word, T: Word>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) {
     let (operands, results) = rows.split_at_mut(to as usize);
@@ -77,5 +102,48 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
         Scalar::U64 => from!(u64, w => w),
         Scalar::F32 => from!(u32, w => f32::from_bits(w)),
         Scalar::F64 => from!(u64, w => f64::from_bits(w)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `as` gives and takes back is the operand, towards zero, where nothing is lost.
+    #[test]
+    fn what_is_lost_does_not_come_back() {
+        let edges = [
+            0.0, -0.0, 0.5, -0.5, -1.0, 127.0, 127.9, 128.0, -128.9, -129.0, 255.5, 256.0, 65535.0, 1e9, 3e9, 5e9,
+            -1e30,
+        ];
+        for x in edges.into_iter().chain([f32::NAN, f32::INFINITY, 2147483648.0, -2147483648.0, 9.3e18, 1.9e19]) {
+            let (bits, whole) = (u64::from(x.to_bits()), f64::from(x).trunc());
+            macro_rules! held {
+                ($($ty:ident $scalar:ident),*) => {$(
+                    // The largest of 64 bits is no float: beyond it all is lost.
+                    let back = (x as $ty) as i128 as f64 == whole && whole < ($ty::MAX as i128 + 1) as f64;
+                    assert_eq!(loses(Scalar::F32, Scalar::$scalar, bits), !back, "{x} as {}", stringify!($ty));
+                    let wide = f64::from(x).to_bits();
+                    assert_eq!(loses(Scalar::F64, Scalar::$scalar, wide), !back, "{x} as {}", stringify!($ty));
+                )*};
+            }
+            held!(i8 I8, u8 U8, i16 I16, u16 U16, i32 I32, u32 U32, i64 I64, u64 U64);
+        }
+        for x in
+            [0i64, 1, -1, 127, 128, 255, 256, -128, -129, -256, 65535, 65536, 1 << 31, 1 << 32, -(1 << 31), i64::MIN]
+        {
+            let lost = |back: [i64; 2]| !back.contains(&x);
+            assert_eq!(
+                loses(Scalar::I64, Scalar::I8, x as u64),
+                lost([(x as i8).into(), (x as u8).into()]),
+                "{x} as i8"
+            );
+            assert_eq!(loses(Scalar::I64, Scalar::U16, x as u64), lost([(x as i16).into(), (x as u16).into()]), "{x}");
+            assert_eq!(loses(Scalar::I64, Scalar::U32, x as u64), lost([(x as i32).into(), (x as u32).into()]), "{x}");
+            let y = x as u32;
+            let back = [(y as i8) as i32 as u32, u32::from(y as u8)].contains(&y);
+            assert_eq!(loses(Scalar::U32, Scalar::I8, y.into()), !back, "{y} as i8");
+            assert!(!loses(Scalar::U32, Scalar::I32, y.into()) && !loses(Scalar::I32, Scalar::F32, y.into()));
+        }
     }
 }

@@ -89,6 +89,8 @@ pub enum Inst {
         into: Scalar,
         to: RowIndex,
         a: RowIndex,
+        /// Whether there are values that the result does not hold.
+        lossy: bool,
     },
     /// All lanes.
     Copy {

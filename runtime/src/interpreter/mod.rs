@@ -192,7 +192,7 @@ pub struct Options {
     /// The relative error from which on [`Check::Cancellation`] tells of digits that have cancelled, where a launch is to be run once
     /// more for that: `Some(1e-3)`.
     pub cancellation: Option<f64>,
-    /// Whether what is right, and more than is needed, is told of too: the checks of [`Severity::Note`].
+    /// Whether what is right, and more than is needed or perhaps not what is meant, is told of too: the checks of [`Severity::Note`].
     pub notes: bool,
 }
 

@@ -167,10 +167,10 @@ impl<'p> Machine<'p, '_> {
                 let f32 = |row| (Scalar::F32, reg(row, Scalar::F32));
                 t.computed(self, at, f32(to), &[f32(a)]);
             }
-            Inst::Cast { from, into, to, a } if is_any_float(from) && is_any_float(into) => {
+            Inst::Cast { from, into, to, a, .. } if is_any_float(from) && is_any_float(into) => {
                 t.computed(self, at, (into, reg(to, into)), &[(from, reg(a, from))]);
             }
-            Inst::Cast { from, into, to, a } => {
+            Inst::Cast { from, into, to, a, .. } => {
                 let keep = !is_any_float(from) && !is_any_float(into);
                 t.ids(at.warp)[to as usize] = if keep { t.ids(at.warp)[a as usize] } else { [0; LANES] };
             }

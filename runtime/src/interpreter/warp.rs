@@ -1,6 +1,7 @@
 //! Runs a warp until it ends or waits at a barrier.
 
 use super::bits::approximate;
+use super::cast;
 use super::check::Check;
 use super::code::{Inst, Pc};
 use super::cooperation::{matching, reduce};
@@ -130,7 +131,12 @@ impl Machine<'_, '_> {
                 Inst::Select { wide, to, condition, yes, no } => {
                     simd.select(&mut warp.rows, wide, to, condition, yes, no);
                 }
-                Inst::Cast { from, into, to, a } => simd.cast(&mut warp.rows, from, into, to, a),
+                Inst::Cast { from, into, to, a, lossy } => {
+                    if TIER >= ACCESSES && lossy && self.options.notes {
+                        self.lossy(site, warp, mask, from, into, a);
+                    }
+                    simd.cast(&mut warp.rows, from, into, to, a);
+                }
                 Inst::Bitcast { to, a, .. } => to.copy(&mut warp.rows, a, FULL),
                 Inst::Copy { to, from } => to.copy(&mut warp.rows, from, FULL),
                 Inst::Move { to, from } => to.copy(&mut warp.rows, from, mask),
@@ -437,6 +443,25 @@ impl Machine<'_, '_> {
     #[cold]
     fn overflow(&mut self, site: Pc, warp: &Warp, bad: u32, message: &str) {
         self.report(Check::IntegerOverflow, site, warp.index, bad, |_, _| Description::new(message));
+    }
+
+    /// Reports lanes in which a cast does not keep its operand.
+    #[cold]
+    fn lossy(&mut self, site: Pc, warp: &Warp, mask: u32, from: Scalar, into: Scalar, a: u32) {
+        let register = Register { row: a, wide: from.bits() == 64 };
+        let lost = |lane: &usize| cast::loses(from, into, register.get(&warp.rows, *lane));
+        let bad = lanes_of(mask).filter(lost).fold(0, |m, lane| m | 1 << lane);
+        if bad != 0 {
+            self.report(Check::LossyCast, site, warp.index, bad, |_, lane| {
+                let operand = value(from, register.get(&warp.rows, lane));
+                let why = match from.is_float() {
+                    true if operand == "NaN" => "is no integer",
+                    true => "lies beyond the type's range",
+                    false => "loses bits",
+                };
+                Description::new(format!("`{operand} as {into}`, of `{from}`, {why}"))
+            });
+        }
     }
 
     /// Reports the lanes whose step is not above zero.

@@ -73,7 +73,8 @@ impl Checker {
         Checker { options, ..self }
     }
 
-    /// The same, which tells of what is right and more than is needed, too ([`Check::EqualStores`]).
+    /// The same, which tells of what is right and more than is needed, too ([`Check::EqualStores`]), or may not be what is meant
+    /// ([`Check::LossyCast`]).
     pub fn with_notes(self) -> Checker {
         let options = interpreter::Options { notes: true, ..self.options };
         Checker { options, ..self }

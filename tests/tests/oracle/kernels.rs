@@ -425,6 +425,20 @@ pub fn halves_in_range(x: &[f32], y: &mut [f32]) {
     y[i] = tile[63 - i].to_f32();
 }
 
+// lossy-cast: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn bytes_of(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = (300.0 * x[i]) as u8 as f32;
+}
+
+// lossy-cast: right
+#[kernel(block = 64, grid = 1)]
+pub fn bytes_of_clamped(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = (300.0 * x[i]).clamp(0.0, 255.0) as u8 as f32;
+}
+
 // cancellation: wrong
 #[kernel(block = 64, grid = 1)]
 pub fn squares(x: &[f32], y: &mut [f32]) {

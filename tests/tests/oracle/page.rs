@@ -47,6 +47,7 @@ fn entries() -> Vec<Entry> {
         NanProduced: normalised of 1, normalised_but_for_zero of 1;
         InfinityProduced: exponentials of 1, exponentials_below_one of 1;
         ConversionOverflow: halves of 1, halves_in_range of 1;
+        LossyCast: bytes_of of 1, bytes_of_clamped of 1;
         Cancellation: squares of 1, product_of_sums of 1;
         MachineDependent: told_by_the_clock of 1, told_by_the_lane of 1;
         Livelock: wait_and_set of 1, set_and_wait of 1;

@@ -36,6 +36,8 @@ pub const BUGS: &[Bug] = &[
     bug!(mask_of_all_bits, ShiftOverflow, [Input::slice(&[3u32, 32, 8, 17]), Input::slice(&[0u32; 4])]),
     bug!(bit_of_a_long_set, ShiftOverflow, [counted(64), Input::slice(&[0u64; 2])]),
     bug!(alignment_of_exponents, ShiftOverflow, [Input::slice(&[1i32 << 20, 1, 0, 0]), Input::slice(&[0i32; 4])]),
+    bug!(colour_of_a_bright_pixel, LossyCast, [Input::slice(&[0.5f32, 1.0, 1.25, 0.0]), Input::slice(&[0u8; 4])]),
+    bug!(counts_in_half_a_word, LossyCast, [Input::slice(&[7u32, 65536 + 3]), Input::slice(&[0u16; 2])]),
     bug!(no_step, LoopStep, [Input::scalar(0usize), counted(32), zeros(32)]),
     bug!(step_of_a_division, LoopStep, [Input::scalar(3usize), counted(32), zeros(32)]),
 ];
@@ -248,4 +250,22 @@ fn alignment_of_exponents<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
     let t = thread::x();
     let down = 12 * t as u32;
     y[t] = if MENDED { x[t] >> down.min(31) } else { x[t] >> down }; //~ shift-overflow
+}
+
+/// a colour brighter than white becomes white again only by saturation, and one of a NaN black
+#[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 4, y.len() == 4)]
+fn colour_of_a_bright_pixel<const MENDED: bool>(x: &[f32], y: &mut [u8]) {
+    let i = thread::x();
+    let level = if MENDED { (x[i] * 255.0).clamp(0.0, 255.0) } else { x[i] * 255.0 };
+    y[i] = level as u8; //~ lossy-cast
+}
+
+/// a count that has outgrown the 16 bits that it is kept in
+#[kernel(block = 2, grid = 1, instances(MENDED = false | true))]
+#[requires(counts.len() == 2, y.len() == 2)]
+fn counts_in_half_a_word<const MENDED: bool>(counts: &[u32], y: &mut [u16]) {
+    let i = thread::x();
+    let count = if MENDED { counts[i].min(65535) } else { counts[i] };
+    y[i] = count as u16; //~ lossy-cast
 }

@@ -15,7 +15,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
 /// one of those holds.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 const HEADER: usize = 10;
 
@@ -252,7 +252,7 @@ mod tests {
         let mut bytes = encode_program(&sample());
         bytes[0] = 9;
         assert_eq!(program(&bytes), Err(Error::Version(9)));
-        let told = format!("format 9, where this compiler reads format {VERSION}");
+        let told = format!("format 10, where this compiler reads format {VERSION}");
         assert!(Error::Version(9).to_string().contains(&told));
     }
 

@@ -129,7 +129,8 @@ impl Decoder<'_> {
                     return self.refuse(format!("a cast from `{from}` to `{ty}`"));
                 }
                 let (a, to) = (self.used(a)?.row, self.define(result)?.row);
-                self.emit(Inst::Cast { from, into: ty, to, a });
+                let lossy = self.checked && ty.is_integer() && (from.is_float() || from.bits() > ty.bits());
+                self.emit(Inst::Cast { from, into: ty, to, a, lossy });
             }
             Op::Bitcast(a) => {
                 let from = self.scalar(a)?;
