@@ -100,7 +100,7 @@ fn gemm_multiplies() {
 }
 
 /// Of the loops within that over tiles, over slices of Q and K and over slices of V: what is no multiplication. Two blocks of 256 threads are to have
-/// room, or three of 128 where a step has two tiles of keys, one after the other.
+/// room, or three of 128 where a step has two tiles of keys, one after the other, and the last may have one.
 #[test]
 fn attention_multiplies() {
     for Cost { name, resources, loops, .. } in
@@ -112,7 +112,7 @@ fn attention_multiplies() {
         assert_eq!((resources.spill_loads, resources.stack_bytes), (0, 0), "{name} spills");
         let most = loops.iter().map(ffma).max().unwrap();
         let inner: Vec<_> = loops.iter().filter(|l| ffma(l) < most && ffma(l) >= 128).collect();
-        assert_eq!(inner.len(), if two { 3 } else { 2 }, "{name}: {} loops that multiply", inner.len());
+        assert_eq!(inner.len(), if two { 4 } else { 2 }, "{name}: {} loops that multiply", inner.len());
         for l in inner {
             let (ffma, slots) = (ffma(l), l.slots);
             println!("{name}: {ffma} FFMA in {slots} slots");

@@ -249,11 +249,9 @@ impl Attention {
                 )
             };
         }
-        // Numbers of 16 bits are converted on their way to shared memory, in registers that the wider tiles do not have; and of short lists of blocks
-        // every other one ends with half a step.
-        let steps = size_of::<T>() == 4 && masked.is_none_or(|m| m.size > KEYS || m.blocks > 12 * m.lists);
+        // Numbers of 16 bits are converted on their way to shared memory, in registers that the wider tiles do not have.
         match (fours, large, wide) {
-            (true, _, 97..) if steps => launch!(128, 2, 4, 128, 2, 64, 2, 4),
+            (true, _, 97..) if size_of::<T>() == 4 => launch!(128, 2, 4, 128, 2, 64, 2, 4),
             (true, true, ..=32) => launch!(32, 1, 4, 256, 1, 128, 1, 2),
             (true, true, ..=64) => launch!(64, 2, 4, 256, 1, 128, 1, 2),
             (true, true, ..=96) => launch!(96, 3, 4, 256, 1, 128, 1, 2),

@@ -207,7 +207,29 @@ pub fn flash_attention<
         let mut s = {
             let here = held::<T, W>(kept, q, k, v);
             let key0 = kept.load::<R>(16).map(|x| x as usize);
-            scores::<T, T, BM, 4, NK, V, R>(here.q, here.row0, here.lq, here.k, key0, here.lk, depth, ab, here.thread)
+            let (q, k) = (here.q, here.k);
+            if R == 1 || t + R <= here.tiles {
+                scores::<T, T, BM, 4, NK, V, R, R, 2>(q, here.row0, here.lq, k, key0, here.lk, depth, ab, here.thread)
+            } else {
+                // A list ends with half a step.
+                let one = [key0[0]];
+                let half = scores::<T, T, BM, 4, NK, V, R, 1, 1>(
+                    q,
+                    here.row0,
+                    here.lq,
+                    k,
+                    one,
+                    here.lk,
+                    depth,
+                    ab,
+                    here.thread,
+                );
+                let mut s = [[[[0.0f32; 4]; 4]; 2]; R];
+                for r in unroll(0..R) {
+                    s[r][0] = half[r][0];
+                }
+                s
+            }
         };
         let Held { v: values, row0, lq, lk, thread, head, sequence, .. } = held::<T, W>(kept, q, k, v);
         let (row, col) = corner::<R>(thread);

@@ -118,43 +118,53 @@ pub fn slices(rows: usize) -> Shared<f32, 3> {
     Shared::with_pitch([2, SLICE, rows], rows + 4)
 }
 
-/// S ← A·Bᵀ: `BM` rows of `a` from `a0` on, and `R` times [`KEYS`] rows of `b` from each of `b0` on. The first slices are there already. The block meets
-/// once a slice, at its end.
+/// S ← A·Bᵀ: `BM` rows of `a` from `a0` on, and `N` times [`KEYS`] rows of `b` from each of `b0` on, the first of `R` or all, which make `Q` squares a
+/// piece. The first slices are there already. The block meets once a slice, at its end.
 #[device]
-pub fn scores<A: Float, B: Float, const BM: usize, const NA: usize, const NB: usize, const V: usize, const R: usize>(
+pub fn scores<
+    A: Float,
+    B: Float,
+    const BM: usize,
+    const NA: usize,
+    const NB: usize,
+    const V: usize,
+    const R: usize,
+    const N: usize,
+    const Q: usize,
+>(
     a: View<A, 2>,
     a0: usize,
     rows: usize,
     b: View<B, 2>,
-    b0: [usize; R],
+    b0: [usize; N],
     keys: usize,
     depth: usize,
     ab: Shared<f32, 3>,
     thread: usize,
-) -> [[[[f32; 4]; 4]; 2]; R] {
+) -> [[[[f32; 4]; 4]; Q]; R] {
     let (row, col) = corner::<R>(thread);
-    let mut s = [[[[0.0f32; 4]; 4]; 2]; R];
+    let mut s = [[[[0.0f32; 4]; 4]; Q]; R];
     for at in rolled((0..depth).step_by(2 * SLICE)) {
         for buf in unroll(0..2) {
             let next = at + (buf + 1) * SLICE;
             // What is fetched is under way for half a slice's products: A's and then B's, or A's with half of B's and then the rest.
             let na = fetch_rows::<A, NA, V>(a, thread, a0, rows, next, depth);
-            let mut nb = [[B::from_f32(0.0); NB]; R];
-            for h in unroll(0..R - 1) {
+            let mut nb = [[B::from_f32(0.0); NB]; N];
+            for h in unroll(0..N - 1) {
                 nb[h] = fetch_rows::<B, NB, V>(b, thread, b0[h], keys, next, depth);
             }
             for k in unroll(0..SLICE / 2) {
                 step(&mut s, ab, [buf, k, row, BM + col]);
             }
             put_rows::<A, NA>(ab, 1 - buf, 0, thread, na);
-            for h in unroll(0..R - 1) {
+            for h in unroll(0..N - 1) {
                 put_rows::<B, NB>(ab, 1 - buf, BM + h * KEYS, thread, nb[h]);
             }
-            nb[R - 1] = fetch_rows::<B, NB, V>(b, thread, b0[R - 1], keys, next, depth);
+            nb[N - 1] = fetch_rows::<B, NB, V>(b, thread, b0[N - 1], keys, next, depth);
             for k in unroll(SLICE / 2..SLICE) {
                 step(&mut s, ab, [buf, k, row, BM + col]);
             }
-            put_rows::<B, NB>(ab, 1 - buf, BM + (R - 1) * KEYS, thread, nb[R - 1]);
+            put_rows::<B, NB>(ab, 1 - buf, BM + (N - 1) * KEYS, thread, nb[N - 1]);
             block::sync();
         }
     }
@@ -177,19 +187,22 @@ pub fn product<T: Float, const V: usize>(
     put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(a, thread, a0, rows, 0, depth));
     put_rows::<T, 4>(ab, 0, KEYS, thread, fetch_rows::<T, 4, V>(b, thread, b0, others, 0, depth));
     block::sync();
-    scores::<T, T, KEYS, 4, 4, V, 1>(a, a0, rows, b, [b0], others, depth, ab, thread)
+    scores::<T, T, KEYS, 4, 4, V, 1, 1, 2>(a, a0, rows, b, [b0], others, depth, ab, thread)
 }
 
 /// One product of each element of S.
 #[device]
-fn step<const R: usize>(s: &mut [[[[f32; 4]; 4]; 2]; R], ab: Shared<f32, 3>, at: [usize; 4]) {
+fn step<const R: usize, const Q: usize>(s: &mut [[[[f32; 4]; 4]; Q]; R], ab: Shared<f32, 3>, at: [usize; 4]) {
     let [buf, k, row, col] = at;
     let mut fa = [[0.0f32; 4]; R];
     for r in unroll(0..R) {
         fa[r] = ab.load::<4>((buf, k, row + r * BELOW));
     }
-    let fb = [ab.load::<4>((buf, k, col)), ab.load::<4>((buf, k, col + 32 * R))];
-    multiply::<R, 2>(s, &fa, &fb);
+    let mut fb = [[0.0f32; 4]; Q];
+    for q in unroll(0..Q) {
+        fb[q] = ab.load::<4>((buf, k, col + 32 * R * q));
+    }
+    multiply::<R, Q>(s, &fa, &fb);
 }
 
 /// acc += a·bᵀ, in the order that leaves registers for what is loaded next.
