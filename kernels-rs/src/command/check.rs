@@ -14,6 +14,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
+use runtime::interpreter::report::Allowed;
 use runtime::interpreter::{self, Options, Schedule, Verdict};
 use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject};
 use serde::Serialize;
@@ -109,9 +110,9 @@ struct Line {
     /// What the hardware's approximations decide.
     decisions: Vec<String>,
     /// What the oracle warns of.
-    warnings: Vec<String>,
+    warnings: Vec<interpreter::Report>,
     /// What the kernel does that the oracle forbids, and says that it may.
-    allowed: Vec<String>,
+    allowed: Vec<Allowed>,
     /// The executors as a pass lists them, with what they were compared by.
     #[serde(skip)]
     compared: String,
@@ -374,9 +375,12 @@ impl Line {
         for line in self.words.iter().flat_map(|words| words.lines()) {
             writeln!(out, "    {line}")?;
         }
-        let told = self.decisions.iter().chain(&self.warnings).chain(&self.allowed);
-        for line in told.flat_map(|text| text.lines()) {
-            writeln!(out, "    {line}")?;
+        let told = self.decisions.iter().cloned();
+        let told = told.chain(self.warnings.iter().map(ToString::to_string));
+        for text in told.chain(self.allowed.iter().map(ToString::to_string)) {
+            for line in text.lines() {
+                writeln!(out, "    {line}")?;
+            }
         }
         Ok(())
     }

@@ -26,7 +26,9 @@
 //! seconds
 //! instances[]      instance, file, line, verdict, seed, cases (their number), executors[], assembled, seconds, problem
 //!                  failures[]   case, verdict, failure: its kind, with the values, and where an executor reported, the report
-//!                  decisions[], warnings[], allowed[]   in words
+//!                  warnings[]   reports of the oracle, of one finding each
+//!                  allowed[]    check, place, reason, count
+//!                  decisions[]  in words
 //! ```
 //!
 //! A failure has a `kind`: "stopped" (executor, why, error in words, report), "differ", "order_dependent" (schedule, mismatch), "wrong",

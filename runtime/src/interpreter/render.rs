@@ -17,8 +17,6 @@ impl fmt::Display for Report {
             f.write_str(&renderer.render(&groups(finding, &self.sources)))?;
         }
         for (i, allowed) in self.allowed.iter().enumerate() {
-            let Allowed { check, place, reason, count } = allowed;
-            let times = if *count == 1 { "once".to_string() } else { format!("{count} times") };
             f.write_str(if i > 0 {
                 "\n"
             } else if self.findings.is_empty() {
@@ -26,7 +24,7 @@ impl fmt::Display for Report {
             } else {
                 "\n\n"
             })?;
-            write!(f, "allowed: {check} at {}:{}, {times}: {reason}", place.file, place.line)?;
+            write!(f, "{allowed}")?;
         }
         if self.schedule != Schedule::InOrder {
             let Report { schedule, .. } = self;
@@ -40,6 +38,14 @@ impl fmt::Display for Report {
 }
 
 impl std::error::Error for Report {}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Allowed { check, place, reason, count } = self;
+        let times = if *count == 1 { "once".to_string() } else { format!("{count} times") };
+        write!(f, "allowed: {check} at {}:{}, {times}: {reason}", place.file, place.line)
+    }
+}
 
 /// The finding, and after it a note for each call that inlined the place.
 fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {

@@ -11,8 +11,8 @@ use super::{
 use crate::contract::Approved;
 use crate::cpu::Executable;
 use crate::cuda;
-use crate::interpreter::report::{Finding, Place};
-use crate::interpreter::{self, Check, Checks, Report, Schedule, Verdict};
+use crate::interpreter::report::{Allowed, Finding, Place};
+use crate::interpreter::{self, Check, Checks, Report, Schedule, Severity, Verdict};
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
@@ -377,52 +377,52 @@ pub(super) type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
 /// A case, and what went wrong in it.
 pub(super) type Failed = Box<(Case, Failure)>;
 
-/// What the oracle warned of, or noted, by check, file and place there, as text.
+/// What the oracle warned of, or noted, a report each, by check, file and place there.
 #[derive(Default)]
 struct Warnings {
-    found: BTreeMap<(Check, String, [u32; 2]), String>,
+    found: BTreeMap<(Check, String, [u32; 2]), Report>,
     /// What the kernel allows.
-    allowed: BTreeMap<(Check, String, [u32; 2]), String>,
+    allowed: BTreeMap<(Check, String, [u32; 2]), Allowed>,
 }
 
 impl Warnings {
     fn add(&mut self, report: &Report) {
         for finding in report.warnings().chain(report.notes()) {
-            self.note(finding, || report.alone(finding).to_string());
+            self.note(finding, report);
         }
         for allowed in &report.allowed {
-            let (check, Place { file, line, column, .. }) = (allowed.check, &allowed.place);
-            let text = || format!("allowed: {check} at {file}:{line}: {}", allowed.reason);
-            self.allowed.entry((check, file.clone(), [*line, *column])).or_insert_with(text);
+            self.allow(allowed.clone());
         }
     }
 
-    /// Those of `later` too; of one place, the first text stays.
+    /// Those of `later` too; of one place, the first report stays.
     fn take(&mut self, later: Warnings) {
-        for (all, later) in [(&mut self.found, later.found), (&mut self.allowed, later.allowed)] {
-            for (place, text) in later {
-                all.entry(place).or_insert(text);
-            }
+        for (place, report) in later.found {
+            self.found.entry(place).or_insert(report);
         }
+        later.allowed.into_values().for_each(|allowed| self.allow(allowed));
     }
 
     /// A run in another order came to no end.
     fn waits(&mut self, report: &Report) {
         for finding in report.errors() {
-            let Place { file, line, .. } = &finding.place;
-            let text = || {
-                format!(
-                    "warning: with blocks and warps {} this loop does not end: it waits for what need not have begun\n --> {file}:{line}\n  = help: let blocks take their work by an atomic counter, so that what one waits for has begun",
-                    report.schedule
-                )
-            };
-            self.note(finding, text);
+            let message =
+                "with blocks and warps in this order a loop does not end: it waits for what need not have begun";
+            let finding = Finding { severity: Severity::Warning, message: message.to_string(), ..finding.clone() };
+            self.note(&finding, report);
         }
     }
 
-    fn note(&mut self, finding: &Finding, text: impl FnOnce() -> String) {
+    fn note(&mut self, finding: &Finding, report: &Report) {
         let Place { file, line, column, .. } = &finding.place;
-        self.found.entry((finding.check, file.clone(), [*line, *column])).or_insert_with(text);
+        let place = (finding.check, file.clone(), [*line, *column]);
+        self.found.entry(place).or_insert_with(|| report.alone(finding));
+    }
+
+    fn allow(&mut self, allowed: Allowed) {
+        let Place { ref file, line, column, .. } = allowed.place;
+        let place = (allowed.check, file.clone(), [line, column]);
+        self.allowed.entry(place).and_modify(|known| known.count += allowed.count).or_insert(allowed);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What came of a check, as data.
 
+use crate::interpreter::report::Allowed;
 use crate::interpreter::{CheckSet, Report, Schedule, Verdict};
 use crate::{Error, ptx};
 use serde::Serialize;
@@ -38,10 +39,10 @@ pub struct InstanceReport {
     pub approximate: bool,
     /// What approximations decide, by place: where a GPU may differ by more than any tolerance.
     pub decisions: Vec<String>,
-    /// What the oracle warns of, each place once.
-    pub warnings: Vec<String>,
-    /// What the kernel does that the oracle forbids, and says that it may: each place once, with the reason.
-    pub allowed: Vec<String>,
+    /// What the oracle warns of, each place once: one finding each, of the run that first met it.
+    pub warnings: Vec<Report>,
+    /// What the kernel does that the oracle forbids, and says that it may: each place once, with how often all cases did it.
+    pub allowed: Vec<Allowed>,
     /// What stopped it before any case: it did not lower, a pass failed, what is to run it cannot, or there were no cases.
     pub problem: Option<Problem>,
     /// One a case.

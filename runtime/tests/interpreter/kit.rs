@@ -40,6 +40,7 @@ impl Kit {
             sources: vec![source],
             locations: vec![location],
             declared: Default::default(),
+            unrolled: kernel_dsl::compiler::passes::unroll::LIMIT,
             body: Region::default(),
         };
         Kit { b: Builder::new(kernel), labels: 0, arguments: 0 }

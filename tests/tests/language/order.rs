@@ -51,6 +51,11 @@ fn lanes_without_a_barrier_are_a_warning_where_they_run_in_lockstep() {
     let report = report(turned::<false>::ARTIFACT, false);
     assert!(report.passed(), "{report}");
     let [warning] = &report.warnings[..] else { panic!("{:#?}", report.warnings) };
+    let json = serde_json::to_value(warning).unwrap();
+    let finding = &json["findings"][0];
+    assert_eq!((&finding["check"], &finding["severity"]), (&"warp-race".into(), &"warning".into()), "{json}");
+    assert_eq!(finding["place"]["file"], "tests/tests/language/order.rs", "{json}");
+    let warning = warning.to_string();
     for part in ["warning[warp-race]", "tile[warp::index() * 32 + 31 - warp::lane()]", "tile[thread::x()] = x", "sm_70"]
     {
         assert!(warning.contains(part), "no `{part}` in:\n{warning}");
