@@ -30,12 +30,14 @@ pub enum Proof {
     Needed,
     /// And comparisons decided by where they stand.
     Bounds,
+    /// And numbers by thread left out where that thread does not ask for them.
+    Threads,
 }
 
 impl Proof {
     /// All of them, those that take the least first.
-    pub const ALL: [Proof; 6] =
-        [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores, Proof::Needed, Proof::Bounds];
+    pub const ALL: [Proof; 7] =
+        [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores, Proof::Needed, Proof::Bounds, Proof::Threads];
 }
 
 impl fmt::Display for Proof {
@@ -49,6 +51,7 @@ impl fmt::Display for Proof {
             Proof::Stores => "and of threads that store the same to one place the first does",
             Proof::Needed => "and where nobody asks for a value one thing stands for it",
             Proof::Bounds => "and comparisons of which where they stand, and the launch, leave one outcome have that",
+            Proof::Threads => "and a value is looked at for the threads alone that ask for it",
         })
     }
 }
@@ -108,9 +111,10 @@ impl Prover {
             Proof::Numbers => form(&normal(plain, Depth::Numbers)?),
             Proof::Stores => form(&normal(plain, Depth::Stores)?),
             Proof::Needed => form(&asked(normal(&asked(plain.clone())?, Depth::Stores)?)?),
-            Proof::Bounds => {
+            Proof::Bounds | Proof::Threads => {
+                let depth = if proof == Proof::Bounds { Depth::Stores } else { Depth::Threads };
                 let decided = asked(self.decided(plain.clone())?)?;
-                form(&asked(normal(&asked(self.decided(decided)?)?, Depth::Stores)?)?)
+                form(&asked(normal(&asked(self.decided(decided)?)?, depth)?)?)
             }
         }
     }
