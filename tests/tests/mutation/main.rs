@@ -28,6 +28,7 @@ mod proof;
 mod saved;
 mod threads;
 mod trial;
+mod turns;
 
 use equivalent::Equivalent;
 use indicatif::{ProgressBar, ProgressStyle};

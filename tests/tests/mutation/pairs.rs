@@ -886,3 +886,132 @@ fn from_middle_of_another(x: &[f32], y: &mut [f32], z: &mut [u32]) {
 fn who_stores_for_others_asks_for_what_it_stores() {
     different!(from_middle, from_middle_of_another);
 }
+
+#[kernel(block = 64, grid = 1)]
+fn summed(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        if i + 1 < x.len() {
+            sum += v;
+        }
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_with_zeros(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        if i < x.len() {
+            sum += v;
+        }
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_in_part(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        if i + 2 < x.len() {
+            sum += v;
+        }
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_to_the_end(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        sum += v;
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_from_less(x: &[f32], y: &mut [f32]) {
+    let mut sum = -0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        if i + 1 < x.len() {
+            sum += v;
+        }
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_from_less_with_zeros(x: &[f32], y: &mut [f32]) {
+    let mut sum = -0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        sum += v;
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_with_ones(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 1.0 };
+        sum += v;
+    }
+    y[thread::x()] = sum;
+}
+
+#[test]
+fn a_zero_may_be_added_to_a_sum_that_is_not_less_than_one() {
+    same!(summed, summed_with_zeros);
+    same!(summed, summed_to_the_end);
+    different!(summed, summed_in_part);
+    different!(summed, summed_with_ones);
+    different!(summed_from_less, summed_from_less_with_zeros);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn moved(x: &[f32], y: &mut [f32]) {
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        if i + 1 < x.len() {
+            y[i] = x[i + 1];
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn moved_and_on(x: &[f32], y: &mut [f32]) {
+    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
+        if i + 1 < x.len() {
+            y[i] = x[i + 1];
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn moved_by_another(x: &[f32], y: &mut [f32]) {
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        if i + 1 < y.len() {
+            y[i] = x[i];
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn moved_by_another_and_on(x: &[f32], y: &mut [f32]) {
+    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
+        if i + 1 < y.len() {
+            y[i] = x[i];
+        }
+    }
+}
+
+#[test]
+fn a_turn_in_which_nothing_happens_may_be_left_out() {
+    same!(moved, moved_and_on);
+    different!(moved_by_another, moved_by_another_and_on);
+}

@@ -157,10 +157,10 @@ impl<'a, 'k> Asked<'a, 'k> {
             }
             Op::Block { label, body } => {
                 self.results.insert(*label, inst.results.clone());
-                self.region(body, &[inst.results.clone()]);
+                self.region(body, std::slice::from_ref(&inst.results));
             }
             Op::If { condition, then, otherwise } => {
-                [then, otherwise].into_iter().for_each(|side| self.region(side, &[inst.results.clone()]));
+                [then, otherwise].into_iter().for_each(|side| self.region(side, std::slice::from_ref(&inst.results)));
                 match rest {
                     Some(rest) => rest.into_iter().for_each(|v| self.ask(v, inside)),
                     None => self.ask(*condition, here),
