@@ -49,8 +49,10 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
         let shift = (56 - 8 * round) as u32;
         if t < 256 {
             counts[t] = 0;
-            low[t] = 0;
-            high[t] = 0;
+            if WEIGHED {
+                low[t] = 0;
+                high[t] = 0;
+            }
         }
         block::sync();
         for i in (t..row.len()).step_by(THREADS) {

@@ -239,7 +239,7 @@ fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
     let warps = most as f64 / 32.0;
     let of_warp = |warp: f64| (warp + 0.1) / warps..(warp + 0.9) / warps;
     let many_of = aimed(random, &[of_warp(warps / 2.0 - 1.0), of_warp(warps / 2.0), of_warp(warps - 1.0)]);
-    let all: [(Vec<f32>, usize, usize, f32, Stream); 6] = [
+    let all: [(Vec<f32>, usize, usize, f32, Stream); 8] = [
         (many, 3, most, 1.0, many_of),
         (vec![1e10, 1e10f32.next_up()], 1, 1, 1.0, random_stream(random)),
         // The exponentials of these are zero or infinite, if they are taken of anything else than what is left of the largest.
@@ -249,6 +249,10 @@ fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
         // The last draw before the second token, and the first of it.
         (vec![0.25; 2], 1, 2, 1.0, of_seed(5_211_538)),
         (vec![0.25; 2], 1, 2, 1.0, of_seed(3_106_243)),
+        // 2 + 2⁻²⁴, which is rounded to where the third begins.
+        (vec![0.25; 3], 1, 3, 1.0, of_seed(10_576_581)),
+        // Neighbours of which another last bit makes the lesser the larger.
+        (vec![2.0, 2f32.next_up()], 1, 1, 1.0, random_stream(random)),
     ];
     let one = |(i, (x, rows, k, top_p, stream)): (usize, (Vec<f32>, usize, usize, f32, Stream))| {
         let cols = x.len() / rows;
@@ -284,6 +288,8 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (1, 1100, 1001, 0.9705, Among::Equal),
             (1, 1100, 550, 1.0, Among::Fine([550.0; 2])),
             (1, 256, 200, 1.0, Among::Digits([150.0, 200.0])),
+            // The k-th is a digit of the sixth warp; the larger half of what comes to the first eight bits are not as many.
+            (1, 256, 176, 1.0, Among::Digits([64.0, 176.0])),
             (1, 5, 1, 1.0, Among::Drawn),
             (2, 40, 40, 0.9, Among::Special),
             (2, 40, 6, 1.0, Among::Special),
@@ -490,6 +496,12 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
             }
         }
     }
+    // The likeliest, which is all that counts, is the last warp's: of what a block takes at once, and of its maximum; and it is what the first thread takes next.
+    for (cols, best, part) in [(4096, 4000, 0), (1024, 1000, HALF), (4097, 4096, 0)] {
+        let x: Vec<f32> = (0..cols).map(|i| if i == best { 200.0 } else { 0.0 }).collect();
+        let inputs = likely_inputs(Input::view(&x, [1, cols]), 1.0, 0, part, 1.0, random_stream(random));
+        cases.push(Case::new(format!("of {cols} the one at {best}"), inputs));
+    }
     // Neighbours that are so large that no noise changes them; and the least and the largest noise there is, in the first column and in the fourth.
     let nothing = f32::NEG_INFINITY;
     for (x, stream) in [
@@ -535,6 +547,8 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         (1, 1100, 0, 0.5, Among::Fine([0.5, 0.515])),
         (1, 256, 200, 0.0, Among::Digits([150.0, 200.0])),
         (1, 256, 0, 0.8, Among::Digits([0.6, 0.8])),
+        // The cut is a digit of the fifth warp.
+        (1, 256, 0, 0.57, Among::Digits([0.25, 0.57])),
     ] {
         for _ in 0..1000 {
             let x = among.logits(random, instance, [rows, cols]);

@@ -12,6 +12,7 @@
 //! MUTANTS=all cargo test --release -p tests --test mutation
 //! MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation
 //! MUTANTS=saxpy cargo test --release -p tests --test mutation     all of one kernel
+//! MUTANTS=survivors cargo test --release -p tests --test mutation  those that survived when all were last tried, after a new case or rule
 //! MUTANTS=last UPDATE=1 cargo test --release -p tests --test mutation     the page of what came of them when all were last tried
 //! ```
 
@@ -25,7 +26,9 @@ mod page;
 mod pairs;
 mod proof;
 mod saved;
+mod threads;
 mod trial;
+mod turns;
 
 use equivalent::Equivalent;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -52,6 +55,8 @@ enum Wish {
     All,
     /// What came of all when they were last tried.
     Last,
+    /// That too, and what survived then is tried anew: a new case or a new rule of the prover is for those.
+    Survivors,
     /// All of the kernels whose names have that in them.
     Of(String),
 }
@@ -62,6 +67,7 @@ impl Wish {
             Err(_) => Wish::Sample,
             Ok(all) if all == "all" => Wish::All,
             Ok(last) if last == "last" => Wish::Last,
+            Ok(survivors) if survivors == "survivors" => Wish::Survivors,
             Ok(name) => Wish::Of(name),
         }
     }
@@ -69,7 +75,7 @@ impl Wish {
     fn takes(&self, artifact: &Artifact, instance: &str) -> bool {
         match self {
             Wish::Of(name) => instance.contains(name.as_str()),
-            Wish::All | Wish::Last => !UNREAD.contains(&artifact.name),
+            Wish::All | Wish::Last | Wish::Survivors => !UNREAD.contains(&artifact.name),
             Wish::Sample => ![LONG, UNREAD].concat().contains(&artifact.name),
         }
     }
@@ -78,7 +84,7 @@ impl Wish {
     fn is_whole(&self, instance: &str) -> bool {
         match self {
             Wish::Sample => false,
-            Wish::All | Wish::Last => true,
+            Wish::All | Wish::Last | Wish::Survivors => true,
             Wish::Of(name) => instance.contains(name.as_str()),
         }
     }
@@ -212,15 +218,22 @@ fn row(
     wish: &Wish,
     bar: &ProgressBar,
 ) -> Row {
-    if matches!(wish, Wish::Last) {
-        let (_, kernel) = lowered(artifact, instance);
-        let instance = instance.name(artifact.name);
-        return saved::load(&kernel, &instance, module(artifact)).unwrap_or_else(|| {
-            panic!("{instance} is not what was last tried: MUTANTS={} tries it", artifact.name);
-        });
+    let name = instance.name(artifact.name);
+    let last = || saved::load(&lowered(artifact, instance).1, &name, module(artifact));
+    match wish {
+        Wish::Last => {
+            let other = || panic!("{name} is not what was last tried: MUTANTS={} tries it", artifact.name);
+            return last().unwrap_or_else(other);
+        }
+        Wish::Survivors => {
+            if let Some(row) = last() {
+                return survivors(row, subject, artifact, instance, bar);
+            }
+        }
+        _ => {}
     }
     let bench = Bench::new(subject, artifact, instance);
-    let instance = instance.name(artifact.name);
+    let instance = name;
     let all = named(&bench, &instance);
     let (mutants, step) = (all.len(), wish.step(all.len()));
     bar.set_message(instance.clone());
@@ -235,6 +248,29 @@ fn row(
     if wish.is_whole(&row.instance) {
         saved::save(&bench.kernel, &row);
     }
+    row
+}
+
+/// The row, of which the survivors are tried anew.
+fn survivors(
+    mut row: Row,
+    subject: &'static Subject,
+    artifact: &'static Artifact,
+    instance: &Instance,
+    bar: &ProgressBar,
+) -> Row {
+    if !row.tried.iter().any(Tried::survives) {
+        return row;
+    }
+    let bench = Bench::new(subject, artifact, instance);
+    bar.set_message(row.instance.clone());
+    bar.inc_length(row.tried.iter().filter(|tried| tried.survives()).count() as u64);
+    let mutations: BTreeMap<_, _> = named(&bench, &row.instance).into_iter().collect();
+    for tried in row.tried.iter_mut().filter(|tried| tried.survives()) {
+        tried.fate = bench.fate(&mutations[&tried.name]);
+        bar.inc(1);
+    }
+    saved::save(&bench.kernel, &row);
     row
 }
 

@@ -4,15 +4,16 @@
 //! kernel comes to them; threads that do not come to where it is used have none. Of lanes or threads that would store the same
 //! to one place, the first does. So kernels of one form do the same, in every launch.
 
+use super::threads::{Asked, Came, Comers, Threads};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::analyses::uniformity::{Uniformity, WARPS};
 use kernel_dsl::compiler::ir::{
-    Binary, Inst, Kernel, Label, Location, Op, Parameter, Place, Region, Role, Shuffle, Type, Value, Values,
+    Binary, Comparison, Inst, Kernel, Label, Location, Op, Parameter, Place, Region, Role, Shuffle, Type, Value, Values,
 };
 use std::collections::HashMap;
 
 /// All bits of a lane's index.
-const LANES: u8 = 31;
+pub const LANES: u8 = 31;
 
 /// Names for numbers by thread, the same ones for all kernels that are compared.
 #[derive(Default)]
@@ -35,6 +36,8 @@ pub enum Depth {
     Numbers,
     /// And one thread for all that store the same.
     Stores,
+    /// And numbers of those threads alone that ask for them.
+    Threads,
 }
 
 /// The form of `kernel`, whose parameters behind its own are the names.
@@ -43,17 +46,18 @@ pub fn normal(kernel: &Kernel, names: &mut Names, depth: Depth) -> Kernel {
     let mut body = form.body.clone();
     let threads = kernel.block.most_threads() as usize;
     let uniformity = Uniformity::new(kernel);
-    let mut normal = Normal {
-        kernel,
-        uniformity: &uniformity,
-        names,
-        depth,
-        form: &mut form,
-        symbols: HashMap::new(),
-        stands: HashMap::new(),
-        defined: HashMap::new(),
-    };
     let here = Here { active: vec![true; threads], together: LANES | WARPS };
+    let comers = match depth {
+        Depth::Threads => {
+            let (mut names, mut form, mut body) = (Names::default(), form.clone(), body.clone());
+            let mut first = Normal::new(kernel, &uniformity, &mut names, depth, &mut form);
+            first.region(&kernel.body, &mut body, here.clone());
+            first.comers
+        }
+        _ => Comers::new(),
+    };
+    let asked = (depth == Depth::Threads).then(|| Asked::of(kernel, &uniformity, &comers));
+    let mut normal = Normal { asked: asked.as_ref(), ..Normal::new(kernel, &uniformity, names, depth, &mut form) };
     normal.region(&kernel.body, &mut body, here);
     let symbols = std::mem::take(&mut normal.symbols);
     let mut first: Vec<Inst> = Vec::new();
@@ -109,11 +113,28 @@ struct Normal<'a, 'k> {
     stands: HashMap<Value, Value>,
     /// The operands of each conjunction.
     defined: HashMap<Value, [Value; 2]>,
+    /// What computes or loads each value.
+    made: HashMap<Value, (&'k Op, usize)>,
+    comers: Comers,
+    /// Who asks for what, where that is known already.
+    asked: Option<&'a Asked<'a, 'k>>,
 }
 
-impl Normal<'_, '_> {
+impl<'a, 'k> Normal<'a, 'k> {
+    fn new(
+        kernel: &'k Kernel,
+        uniformity: &'a Uniformity<'k>,
+        names: &'a mut Names,
+        depth: Depth,
+        form: &'a mut Kernel,
+    ) -> Normal<'a, 'k> {
+        let (symbols, stands) = (HashMap::new(), HashMap::new());
+        let (defined, made, comers) = (HashMap::new(), HashMap::new(), Comers::new());
+        Normal { kernel, uniformity, names, depth, form, symbols, stands, defined, made, comers, asked: None }
+    }
+
     /// `old` is what the analysis has seen, `new` what becomes of it.
-    fn region(&mut self, old: &Region, new: &mut Region, mut here: Here) {
+    fn region(&mut self, old: &'k Region, new: &mut Region, mut here: Here) {
         let mut insts = Vec::with_capacity(new.insts.len());
         for (seen, mut inst) in old.insts.iter().zip(std::mem::take(&mut new.insts)) {
             if let Op::Binary(Binary::And, a, b) = seen.op
@@ -121,39 +142,51 @@ impl Normal<'_, '_> {
             {
                 self.defined.insert(seen.results[0], [a, b]);
             }
+            self.made.extend(seen.results.iter().enumerate().map(|(i, result)| (*result, (&seen.op, i))));
             self.same_in_all_lanes(seen, &here);
-            let by_one = if self.depth == Depth::Stores { self.by_one(seen, &here, &mut insts) } else { None };
+            let by_one = if self.depth >= Depth::Stores { self.by_one(seen, &here, &mut insts) } else { None };
             let one = |inside: Here| match &by_one {
-                Some((_, active)) => Here { active: active.clone(), ..inside },
+                Some((_, active, _)) => Here { active: active.clone(), ..inside },
                 None => inside,
             };
+            if self.depth == Depth::Threads && self.asked.is_none() {
+                self.comes(seen, &here, by_one.as_ref().map(|(_, active, rest)| (active.as_slice(), rest.clone())));
+            }
             match (&seen.op, &mut inst.op) {
                 (Op::Store { guard: Some(g), .. }, Op::Store { place, values, guard, .. }) => {
                     let inside = one(self.inside(*g, &here));
                     place_operands(place, |v| self.operand(v, &inside));
                     values.iter_mut().for_each(|v| *v = self.operand(*v, &inside));
-                    *guard = Some(by_one.map_or_else(|| self.operand(*g, &here), |(first, _)| first));
+                    *guard = Some(by_one.map_or_else(|| self.operand(*g, &here), |(first, ..)| first));
                 }
                 (Op::Store { guard: None, .. }, Op::Store { place, values, guard, .. }) if by_one.is_some() => {
                     let inside = one(here.clone());
                     place_operands(place, |v| self.operand(v, &inside));
                     values.iter_mut().for_each(|v| *v = self.operand(*v, &inside));
-                    *guard = by_one.map(|(first, _)| first);
+                    *guard = by_one.map(|(first, ..)| first);
                 }
                 (Op::Load { guard: Some(g), .. }, Op::Load { place, guard: Some(guard), .. }) => {
-                    let inside = self.inside(g.condition, &here);
+                    let inside = self.wanted(seen, &self.inside(g.condition, &here));
                     place_operands(place, |v| self.operand(v, &inside));
                     guard.condition = self.operand(g.condition, &here);
                     guard.otherwise.iter_mut().for_each(|v| *v = self.operand(*v, &here));
+                }
+                (Op::Select { condition: c, .. }, Op::Select { condition, yes, no }) if self.asked.is_some() => {
+                    let wanted = self.wanted(seen, &here);
+                    *yes = self.operand(*yes, &self.side(*c, &wanted, true));
+                    *no = self.operand(*no, &self.side(*c, &wanted, false));
+                    *condition = self.operand(*c, &wanted);
                 }
                 (
                     Op::If { condition, then, otherwise },
                     Op::If { condition: of, then: new_then, otherwise: new_otherwise },
                 ) => {
                     let (yes, no) = (one(self.side(*condition, &here, true)), self.side(*condition, &here, false));
-                    self.region(then, new_then, yes);
-                    self.region(otherwise, new_otherwise, no);
-                    *of = by_one.map_or_else(|| self.operand(*condition, &here), |(first, _)| first);
+                    for (side, new_side, who) in [(then, &mut *new_then, yes), (otherwise, &mut *new_otherwise, no)] {
+                        self.region(side, new_side, who.clone());
+                        self.no_end_unasked(&seen.results, new_side, &who);
+                    }
+                    *of = by_one.map_or_else(|| self.operand(*condition, &here), |(first, ..)| first);
                     if leaves(then, &mut Vec::new()) || leaves(otherwise, &mut Vec::new()) {
                         let mut both = |v| here.together &= self.uniformity.indifferent(v);
                         both(*condition);
@@ -161,7 +194,8 @@ impl Normal<'_, '_> {
                     }
                 }
                 (op, new) => {
-                    new.map_operands(|v| self.operand(v, &here));
+                    let wanted = self.wanted(seen, &here);
+                    new.map_operands(|v| self.operand(v, &wanted));
                     self.no_term_of_zero(new);
                     if let (Op::For(l), Op::For(l_new)) = (op, &mut *new)
                         && let Some(once) = self.once([l.start, l.end, l.step], &here)
@@ -182,6 +216,61 @@ impl Normal<'_, '_> {
             insts.push(inst);
         }
         new.insts = insts;
+    }
+
+    /// Notes who comes to an instruction, and who of those that come stores or loads.
+    fn comes(&mut self, inst: &Inst, here: &Here, by_one: Option<(&[bool], Vec<Value>)>) {
+        let of = |active: &[bool]| Threads::of(active.iter().copied());
+        let guard = match &inst.op {
+            Op::Store { guard, .. } => *guard,
+            Op::Load { guard, .. } => guard.as_ref().map(|guard| guard.condition),
+            _ => None,
+        };
+        let threads = of(&here.active);
+        let inside = guard.map_or(threads, |guard| of(&self.inside(guard, here).active));
+        let came = match by_one {
+            Some((active, rest)) => Came { threads, inside: of(active), rest: Some(rest) },
+            None => Came { threads, inside, rest: None },
+        };
+        self.comers.insert(std::ptr::from_ref(inst).addr(), came);
+    }
+
+    /// Those who come and ask for what an instruction gives, where it does nothing else for the others, whatever its operands are there.
+    fn wanted(&self, inst: &Inst, here: &Here) -> Here {
+        let gives = inst.op.is_pure() || matches!(inst.op, Op::Shuffle { .. }) || self.finds(inst, here);
+        match self.asked.filter(|_| gives) {
+            Some(asked) => {
+                let by = asked.any(&inst.results);
+                let active = here.active.iter().enumerate().map(|(t, active)| *active && by.has(t)).collect();
+                Here { active, together: here.together }
+            }
+            None => here.clone(),
+        }
+    }
+
+    /// Zero for what a side of a branch ends with where nobody who comes there asks for what it becomes.
+    fn no_end_unasked(&mut self, results: &Values, side: &mut Region, who: &Here) {
+        let Some((asked, Inst { op: Op::Yield(values), .. })) = self.asked.zip(side.insts.last_mut()) else { return };
+        for (value, result) in values.iter_mut().zip(results) {
+            let by = asked.any(&[*result]);
+            if let Type::Scalar(ty) = self.kernel.ty(*result)
+                && !who.active.iter().enumerate().any(|(t, active)| *active && by.has(t))
+            {
+                *value = self.symbol(ty, vec![0; who.active.len()], &who.active);
+            }
+        }
+    }
+
+    /// Whether it is a load from shared memory of which the index lies in the array in each thread.
+    fn finds(&self, inst: &Inst, here: &Here) -> bool {
+        let Op::Load { place: Place::Shared { array, indices, within: None }, .. } = &inst.op else { return false };
+        let shape = &self.kernel.shared[array.0 as usize].shape;
+        let lies = |(i, (index, extent)): (usize, (&Value, &u32))| {
+            let more = if i + 1 == shape.len() { inst.results.len() as u64 } else { 1 };
+            let lies = |(n, active): (u64, &bool)| !active || n.saturating_add(more) <= u64::from(*extent);
+            self.uniformity.numbers(*index).is_some_and(|numbers| numbers.into_iter().zip(&here.active).all(lies))
+        };
+        indices.len() == shape.len() && indices.iter().zip(shape).enumerate().all(lies)
     }
 
     /// Threads that come to the body of a loop or block.
@@ -265,7 +354,7 @@ impl Normal<'_, '_> {
 
     /// Where threads store the same to the same places, all that come or under a condition of which only the threads' part differs among them: a
     /// condition under which of each such group the first does, and these.
-    fn by_one(&mut self, inst: &Inst, here: &Here, before: &mut Vec<Inst>) -> Option<(Value, Vec<bool>)> {
+    fn by_one(&mut self, inst: &Inst, here: &Here, before: &mut Vec<Inst>) -> Option<(Value, Vec<bool>, Vec<Value>)> {
         let (condition, mut same) = match &inst.op {
             Op::Store { guard, place, values, .. } => (*guard, self.of_store(place, values)),
             Op::If { condition, then, otherwise } if inst.results.is_empty() && otherwise.insts.len() == 1 => {
@@ -275,7 +364,9 @@ impl Normal<'_, '_> {
         };
         same &= here.together;
         let (mut active, mut rest) = (here.active.clone(), Vec::new());
-        for part in condition.into_iter().flat_map(|condition| self.parts(condition)) {
+        let parts: Vec<Value> = condition.into_iter().flat_map(|condition| self.parts(condition)).collect();
+        let more = if self.depth == Depth::Threads { self.between(&parts) } else { Vec::new() };
+        for part in more.iter().chain(&parts).copied() {
             match self.uniformity.numbers(part) {
                 Some(numbers) => active.iter_mut().zip(numbers).for_each(|(active, n)| *active &= n != 0),
                 None => {
@@ -284,7 +375,7 @@ impl Normal<'_, '_> {
                 }
             }
         }
-        if same & LANES == 0 {
+        if same & LANES == 0 && more.is_empty() {
             return None;
         }
         // Of several warps, one that every block has.
@@ -299,16 +390,85 @@ impl Normal<'_, '_> {
                 false => first[thread - thread % 32 + lane] = 1,
             }
         }
-        let (everywhere, these) = (vec![true; active.len()], first.iter().map(|n| *n != 0).collect());
+        let everywhere = vec![true; active.len()];
+        let these: Vec<bool> = first.iter().map(|n| *n != 0).collect();
+        // They are all who come.
+        if self.depth == Depth::Threads && condition.is_none() && these == here.active {
+            return None;
+        }
+        // Who stands for the others comes there too: what is asked for is what it has.
+        if self.depth == Depth::Threads && these.iter().zip(&here.active).any(|(this, comes)| *this && !comes) {
+            return None;
+        }
         let mut all = self.symbol(Scalar::Bool, first, &everywhere);
-        for part in rest {
-            let part = self.operand(part, here);
+        let within = Here { active: these, together: here.together };
+        for part in &rest {
+            let part = self.operand(*part, &within);
             let both = self.form.value(Type::Scalar(Scalar::Bool));
             let op = Op::Binary(Binary::And, all, part);
             before.push(Inst { op, results: [both].into_iter().collect(), location: Location(0) });
             all = both;
         }
-        Some((all, these))
+        Some((all, within.active, rest))
+    }
+
+    /// Conditions that hold where all of these do, for one asks that a sum lies below what it reaches with something more: that is not zero.
+    fn between(&self, parts: &[Value]) -> Vec<Value> {
+        let ordered = |part: &Value| match self.op(*part) {
+            Some(Op::Compare(comparison @ (Comparison::Lt | Comparison::Le), a, b)) => Some((*comparison, *a, *b)),
+            Some(Op::Compare(Comparison::Gt, a, b)) => Some((Comparison::Lt, *b, *a)),
+            Some(Op::Compare(Comparison::Ge, a, b)) => Some((Comparison::Le, *b, *a)),
+            _ => None,
+        };
+        let all: Vec<_> = parts.iter().filter_map(ordered).collect();
+        let mut more = Vec::new();
+        for (_, below, aim) in all.iter().filter(|(comparison, ..)| *comparison == Comparison::Lt) {
+            for (_, _, reached) in all.iter().filter(|(comparison, a, _)| *comparison == Comparison::Le && a == aim) {
+                match self.op(*reached) {
+                    Some(Op::Binary(Binary::Add | Binary::WrappingAdd, a, b)) if self.is_integer(*a) => {
+                        let addend = if a == below { Some(b) } else { Some(a).filter(|_| b == below) };
+                        more.extend(addend.into_iter().flat_map(|addend| self.zero_unless(*addend)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        more.retain(|v| self.uniformity.numbers(*v).is_some());
+        more
+    }
+
+    fn op(&self, value: Value) -> Option<&'k Op> {
+        self.made.get(&value).map(|(op, _)| *op)
+    }
+
+    fn is_integer(&self, value: Value) -> bool {
+        matches!(self.kernel.ty(value), Type::Scalar(ty) if ty.is_integer())
+    }
+
+    /// Conditions each of which holds wherever this integer is not zero.
+    fn zero_unless(&self, value: Value) -> Vec<Value> {
+        let zero = |v: &Value| matches!(self.op(*v), Some(Op::Constant(0)));
+        match self.op(value) {
+            _ if !self.is_integer(value) => Vec::new(),
+            Some(Op::Load { guard: Some(guard), .. }) if guard.otherwise.iter().all(zero) => vec![guard.condition],
+            Some(Op::Select { condition, yes, no }) if zero(no) => {
+                let mut all = self.zero_unless(*yes);
+                all.push(*condition);
+                all
+            }
+            Some(Op::If { condition, otherwise, .. }) => match otherwise.insts.last().map(|inst| &inst.op) {
+                Some(Op::Yield(values)) if self.made.get(&value).is_some_and(|(_, i)| zero(&values[*i])) => {
+                    vec![*condition]
+                }
+                _ => Vec::new(),
+            },
+            Some(Op::Cast(of)) | Some(Op::Binary(Binary::Shl, of, _)) => self.zero_unless(*of),
+            Some(Op::Binary(Binary::Or, a, b)) => {
+                let other = self.zero_unless(*b);
+                self.zero_unless(*a).into_iter().filter(|condition| other.contains(condition)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// What neither the place nor the values of a store depend on.
@@ -333,7 +493,11 @@ impl Normal<'_, '_> {
                     guard.iter().for_each(|g| same &= self.uniformity.indifferent(*g));
                 }
                 Op::Load { .. } => {}
-                Op::Yield(values) if values.is_empty() => {}
+                Op::Yield(values) if values.is_empty() || self.depth == Depth::Threads => {}
+                Op::If { condition, then, otherwise } if self.depth == Depth::Threads => {
+                    same &= self.uniformity.indifferent(*condition);
+                    same &= self.of_stores(then)? & self.of_stores(otherwise)?;
+                }
                 op if op.is_pure() => {}
                 _ => return None,
             }
@@ -375,7 +539,7 @@ impl Normal<'_, '_> {
 }
 
 /// Replaces the values that a place is made of.
-fn place_operands(place: &mut Place, mut f: impl FnMut(Value) -> Value) {
+pub fn place_operands(place: &mut Place, mut f: impl FnMut(Value) -> Value) {
     let within = match place {
         Place::Global { base, dims, within } | Place::Dynamic { base, dims, within } => {
             *base = f(*base);

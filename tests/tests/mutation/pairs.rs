@@ -699,3 +699,319 @@ fn of_lanes_that_hold_the_same_any_may_store_it() {
     different!(sums, sums_of_one_warp);
     different!(firsts, firsts_of_all);
 }
+
+#[kernel(block = 256, grid = 1)]
+fn of_first(x: &[f32], y: &mut [f32]) {
+    let mut s = Shared::<f32, 1>::new([32]);
+    let t = thread::x();
+    if t < 32 {
+        s[t] = x[t];
+    }
+    block::sync();
+    let v = warp::shuffle(s[t % 32], t % 8);
+    if t < 7 {
+        y[t] = v;
+    }
+}
+
+#[kernel(block = 256, grid = 1)]
+fn of_first_by_seven(x: &[f32], y: &mut [f32]) {
+    let mut s = Shared::<f32, 1>::new([32]);
+    let t = thread::x();
+    if t < 32 {
+        s[t] = x[t];
+    }
+    block::sync();
+    let v = warp::shuffle(s[t % 7], t % 7);
+    if t < 7 {
+        y[t] = v;
+    }
+}
+
+#[kernel(block = 256, grid = 1)]
+fn of_first_by_six(x: &[f32], y: &mut [f32]) {
+    let mut s = Shared::<f32, 1>::new([32]);
+    let t = thread::x();
+    if t < 32 {
+        s[t] = x[t];
+    }
+    block::sync();
+    let v = warp::shuffle(s[t % 6], t % 7);
+    if t < 7 {
+        y[t] = v;
+    }
+}
+
+#[kernel(block = 256, grid = 1)]
+fn of_first_and_more(x: &[f32], y: &mut [f32]) {
+    let mut s = Shared::<f32, 1>::new([32]);
+    let t = thread::x();
+    if t < 32 {
+        s[t] = x[t];
+    }
+    block::sync();
+    let v = warp::shuffle(s[t % 32], t % 8);
+    if t < 8 {
+        y[t] = v;
+    }
+}
+
+#[kernel(block = 256, grid = 1)]
+fn of_first_by_seven_and_more(x: &[f32], y: &mut [f32]) {
+    let mut s = Shared::<f32, 1>::new([32]);
+    let t = thread::x();
+    if t < 32 {
+        s[t] = x[t];
+    }
+    block::sync();
+    let v = warp::shuffle(s[t % 7], t % 7);
+    if t < 8 {
+        y[t] = v;
+    }
+}
+
+#[test]
+fn what_no_thread_asks_for_may_be_anything_there() {
+    same!(of_first, of_first_by_seven);
+    different!(of_first, of_first_by_six);
+    different!(of_first_and_more, of_first_by_seven_and_more);
+}
+
+#[kernel(block = 96, grid = 1)]
+fn reached(x: &[u32], aim: u32, y: &mut [u32]) {
+    let t = thread::x();
+    let mut here = 0;
+    if t < 32 {
+        here = x[t];
+    }
+    let (before, _all) = block::scan(here, 0, |a, b| a + b);
+    if before < aim && aim <= before + here {
+        y[0] = t as u32;
+    }
+}
+
+#[kernel(block = 96, grid = 1)]
+fn reached_of_first(x: &[u32], aim: u32, y: &mut [u32]) {
+    let t = thread::x();
+    let mut here = 0;
+    if t < 32 {
+        here = x[t];
+    }
+    let (before, _all) = block::scan(here, 0, |a, b| a + b);
+    if before < aim && aim <= before + here {
+        y[0] = t as u32 % 32;
+    }
+}
+
+#[kernel(block = 96, grid = 1)]
+fn reached_or_not(x: &[u32], aim: u32, y: &mut [u32]) {
+    let t = thread::x();
+    let mut here = 0;
+    if t < 32 {
+        here = x[t];
+    }
+    let (before, _all) = block::scan(here, 0, |a, b| a + b);
+    if before <= aim && aim <= before + here {
+        y[0] = t as u32;
+    }
+}
+
+#[kernel(block = 96, grid = 1)]
+fn reached_or_not_of_first(x: &[u32], aim: u32, y: &mut [u32]) {
+    let t = thread::x();
+    let mut here = 0;
+    if t < 32 {
+        here = x[t];
+    }
+    let (before, _all) = block::scan(here, 0, |a, b| a + b);
+    if before <= aim && aim <= before + here {
+        y[0] = t as u32 % 32;
+    }
+}
+
+#[kernel(block = 96, grid = 1)]
+fn reached_of_one(x: &[u32], aim: u32, y: &mut [u32]) {
+    let t = thread::x();
+    let mut here = 1;
+    if t < 32 {
+        here = x[t];
+    }
+    let (before, _all) = block::scan(here, 0, |a, b| a + b);
+    if before < aim && aim <= before + here {
+        y[0] = t as u32;
+    }
+}
+
+#[kernel(block = 96, grid = 1)]
+fn reached_of_one_of_first(x: &[u32], aim: u32, y: &mut [u32]) {
+    let t = thread::x();
+    let mut here = 1;
+    if t < 32 {
+        here = x[t];
+    }
+    let (before, _all) = block::scan(here, 0, |a, b| a + b);
+    if before < aim && aim <= before + here {
+        y[0] = t as u32 % 32;
+    }
+}
+
+#[test]
+fn what_lies_below_an_aim_and_reaches_it_with_more_is_where_that_is_not_zero() {
+    same!(reached, reached_of_first);
+    different!(reached_or_not, reached_or_not_of_first);
+    different!(reached_of_one, reached_of_one_of_first);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn from_middle(x: &[f32], y: &mut [f32], z: &mut [u32]) {
+    let t = thread::x();
+    let sum = warp::sum(x[t]);
+    if warp::lane() > 4 {
+        y[warp::index()] = sum;
+        z[t] = warp::lane() as u32;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn from_middle_of_another(x: &[f32], y: &mut [f32], z: &mut [u32]) {
+    let t = thread::x();
+    let sum = warp::sum(x[t]);
+    if warp::lane() > 4 {
+        y[(t + 32) / 32 % 2] = sum;
+        z[t] = warp::lane() as u32;
+    }
+}
+
+#[test]
+fn who_stores_for_others_asks_for_what_it_stores() {
+    different!(from_middle, from_middle_of_another);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        if i + 1 < x.len() {
+            sum += v;
+        }
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_with_zeros(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        if i < x.len() {
+            sum += v;
+        }
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_in_part(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        if i + 2 < x.len() {
+            sum += v;
+        }
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_to_the_end(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        sum += v;
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_from_less(x: &[f32], y: &mut [f32]) {
+    let mut sum = -0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        if i + 1 < x.len() {
+            sum += v;
+        }
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_from_less_with_zeros(x: &[f32], y: &mut [f32]) {
+    let mut sum = -0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 0.0 };
+        sum += v;
+    }
+    y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn summed_with_ones(x: &[f32], y: &mut [f32]) {
+    let mut sum = 0.0;
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        let v = if i + 1 < x.len() { x[i + 1] } else { 1.0 };
+        sum += v;
+    }
+    y[thread::x()] = sum;
+}
+
+#[test]
+fn a_zero_may_be_added_to_a_sum_that_is_not_less_than_one() {
+    same!(summed, summed_with_zeros);
+    same!(summed, summed_to_the_end);
+    different!(summed, summed_in_part);
+    different!(summed, summed_with_ones);
+    different!(summed_from_less, summed_from_less_with_zeros);
+}
+
+#[kernel(block = 64, grid = 1)]
+fn moved(x: &[f32], y: &mut [f32]) {
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        if i + 1 < x.len() {
+            y[i] = x[i + 1];
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn moved_and_on(x: &[f32], y: &mut [f32]) {
+    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
+        if i + 1 < x.len() {
+            y[i] = x[i + 1];
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn moved_by_another(x: &[f32], y: &mut [f32]) {
+    for i in (2 * thread::x()..x.len()).step_by(128) {
+        if i + 1 < y.len() {
+            y[i] = x[i];
+        }
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn moved_by_another_and_on(x: &[f32], y: &mut [f32]) {
+    for i in (2 * thread::x()..x.len() + 1).step_by(128) {
+        if i + 1 < y.len() {
+            y[i] = x[i];
+        }
+    }
+}
+
+#[test]
+fn a_turn_in_which_nothing_happens_may_be_left_out() {
+    same!(moved, moved_and_on);
+    different!(moved_by_another, moved_by_another_and_on);
+}

@@ -7,6 +7,7 @@
 use super::form::{Form, Forms};
 use super::needed::needed;
 use super::normal::{Depth, Names, normal};
+use super::turns::turns;
 use kernel_dsl::compiler::analyses::bounds::{Bounds, Promised};
 use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region, Unroll, Value, Values};
@@ -30,12 +31,24 @@ pub enum Proof {
     Needed,
     /// And comparisons decided by where they stand.
     Bounds,
+    /// And numbers by thread left out where that thread does not ask for them.
+    Threads,
+    /// And zeros added to sums, and turns left out that do nothing.
+    Turns,
 }
 
 impl Proof {
     /// All of them, those that take the least first.
-    pub const ALL: [Proof; 6] =
-        [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores, Proof::Needed, Proof::Bounds];
+    pub const ALL: [Proof; 8] = [
+        Proof::Ptx,
+        Proof::Launch,
+        Proof::Numbers,
+        Proof::Stores,
+        Proof::Needed,
+        Proof::Bounds,
+        Proof::Threads,
+        Proof::Turns,
+    ];
 }
 
 impl fmt::Display for Proof {
@@ -49,6 +62,8 @@ impl fmt::Display for Proof {
             Proof::Stores => "and of threads that store the same to one place the first does",
             Proof::Needed => "and where nobody asks for a value one thing stands for it",
             Proof::Bounds => "and comparisons of which where they stand, and the launch, leave one outcome have that",
+            Proof::Threads => "and a value is looked at for the threads alone that ask for it",
+            Proof::Turns => "and zeros are added to a sum wherever there are some, and turns of a loop left out that do nothing",
         })
     }
 }
@@ -108,9 +123,11 @@ impl Prover {
             Proof::Numbers => form(&normal(plain, Depth::Numbers)?),
             Proof::Stores => form(&normal(plain, Depth::Stores)?),
             Proof::Needed => form(&asked(normal(&asked(plain.clone())?, Depth::Stores)?)?),
-            Proof::Bounds => {
-                let decided = asked(self.decided(plain.clone())?)?;
-                form(&asked(normal(&asked(self.decided(decided)?)?, Depth::Stores)?)?)
+            Proof::Bounds | Proof::Threads | Proof::Turns => {
+                let depth = if proof == Proof::Bounds { Depth::Stores } else { Depth::Threads };
+                let plain = if proof == Proof::Turns { turned(plain.clone())? } else { plain.clone() };
+                let decided = asked(self.decided(plain)?)?;
+                form(&asked(normal(&asked(self.decided(decided)?)?, depth)?)?)
             }
         }
     }
@@ -163,6 +180,18 @@ const ROUNDS: usize = 8;
 fn asked(mut kernel: Kernel) -> Option<Kernel> {
     for _ in 0..ROUNDS {
         let changed = needed(&mut kernel);
+        kernel = passes::with_places(kernel).ok()?;
+        if !changed {
+            break;
+        }
+    }
+    Some(kernel)
+}
+
+/// With zeros added to sums, and without turns that do nothing.
+fn turned(mut kernel: Kernel) -> Option<Kernel> {
+    for _ in 0..ROUNDS {
+        let changed = turns(&mut kernel);
         kernel = passes::with_places(kernel).ok()?;
         if !changed {
             break;

@@ -1,0 +1,287 @@
+//! Sums to which zeros are added, and turns of loops in which nothing happens.
+//!
+//! `x + 0` is x, but for x = −0. A sum that begins with 0 never is −0: rounded to the nearest, two numbers add up to −0 only if both are. So `if c { sum + v } else { sum }` is
+//! `sum + v` where v is 0 wherever c does not hold.
+//!
+//! A turn of a loop whose index is not below `end` does nothing where it stores only under conditions that say that the index, or it and more, is below `end`, and hands on
+//! what it is handed. Such a loop may end at `end` if its own end is that and a constant: as in the other rewritings, no sum that is compared has wrapped.
+
+use kernel_dsl::compiler::ir::{Binary, Comparison, For, Inst, Kernel, Op, Region, Type, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Has a sum with its zeros for a choice between it and the sum without, and the end for one behind which turns do nothing; whether there was something.
+pub fn turns(kernel: &mut Kernel) -> bool {
+    let mut known = Known { kernel, made: HashMap::new(), carried: HashMap::new() };
+    known.define(&kernel.body);
+    let mut found = Found::default();
+    known.region(&kernel.body, &mut found);
+    let changed = !found.stands.is_empty() || !found.ends.is_empty();
+    let mut body = std::mem::take(&mut kernel.body);
+    rewrite(&mut body, &found);
+    kernel.body = body;
+    changed
+}
+
+/// What is to be rewritten.
+#[derive(Default)]
+struct Found {
+    stands: HashMap<Value, Value>,
+    /// By the index of a loop: its end.
+    ends: HashMap<Value, Value>,
+}
+
+fn rewrite(region: &mut Region, found: &Found) {
+    for inst in &mut region.insts {
+        if let Op::For(l) = &mut inst.op
+            && let Some(end) = found.ends.get(&l.body.parameters[0])
+        {
+            l.end = *end;
+        }
+        inst.op.map_operands(|mut value| {
+            while let Some(stand) = found.stands.get(&value) {
+                value = *stand;
+            }
+            value
+        });
+        inst.op.regions_mut().into_iter().for_each(|inner| rewrite(inner, found));
+    }
+}
+
+struct Known<'k> {
+    kernel: &'k Kernel,
+    /// What computes or loads each value, and which of its results it is.
+    made: HashMap<Value, (&'k Op, usize)>,
+    /// What a counted loop carries on, which neither `break` nor `continue` leaves: what it begins with, and what a turn hands on.
+    carried: HashMap<Value, [Value; 2]>,
+}
+
+impl<'k> Known<'k> {
+    fn define(&mut self, region: &'k Region) {
+        for inst in &region.insts {
+            self.made.extend(inst.results.iter().enumerate().map(|(i, result)| (*result, (&inst.op, i))));
+            if let Op::For(l) = &inst.op
+                && let Some(ends) = ends(l)
+            {
+                for (i, (init, end)) in l.inits.iter().zip(ends).enumerate() {
+                    self.carried.insert(l.body.parameters[i + 1], [*init, *end]);
+                    self.carried.insert(inst.results[i], [*init, *end]);
+                }
+            }
+            inst.op.regions().into_iter().for_each(|inner| self.define(inner));
+        }
+    }
+
+    fn op(&self, value: Value) -> Option<&'k Op> {
+        self.made.get(&value).map(|(op, _)| *op)
+    }
+
+    fn is_float(&self, value: Value) -> bool {
+        matches!(self.kernel.ty(value), Type::Scalar(ty) if ty.is_float())
+    }
+
+    fn region(&self, region: &Region, found: &mut Found) {
+        for inst in &region.insts {
+            match &inst.op {
+                Op::Select { condition, yes, no } if self.only_adds_zero(*condition, *yes, *no) => {
+                    found.stands.insert(inst.results[0], *yes);
+                }
+                Op::For(l) => {
+                    if let Some(end) = self.end(l) {
+                        found.ends.insert(l.body.parameters[0], end);
+                    }
+                }
+                _ => {}
+            }
+            inst.op.regions().into_iter().for_each(|inner| self.region(inner, found));
+        }
+    }
+
+    /// Whether `sum` is `from` and something that is 0 wherever the condition does not hold, and `from` is not −0.
+    fn only_adds_zero(&self, condition: Value, sum: Value, from: Value) -> bool {
+        let Some(Op::Binary(Binary::Add, a, b)) = self.op(sum) else { return false };
+        let added = match (*a == from, *b == from) {
+            (true, false) => *b,
+            (false, true) => *a,
+            _ => return false,
+        };
+        self.is_float(sum)
+            && self.not_minus_zero(from, &mut HashSet::new())
+            && self.zero_unless(added).into_iter().any(|unless| self.follows(unless, condition))
+    }
+
+    /// Conditions each of which holds wherever this is not +0.
+    fn zero_unless(&self, value: Value) -> Vec<Value> {
+        let zero = |v: &Value| matches!(self.op(*v), Some(Op::Constant(0)));
+        match self.made.get(&value) {
+            Some((Op::Load { guard: Some(guard), .. }, i)) if zero(&guard.otherwise[*i]) => vec![guard.condition],
+            Some((Op::Select { condition, yes, no }, _)) if zero(no) => {
+                let mut all = self.zero_unless(*yes);
+                all.push(*condition);
+                all
+            }
+            // Of 0 all types have the same bits.
+            Some((Op::Cast(of), _)) => self.zero_unless(*of),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a condition holds wherever the other does: the same, or an index that is as large at most is below the same end.
+    fn follows(&self, from: Value, condition: Value) -> bool {
+        if from == condition {
+            return true;
+        }
+        let (Some((_, larger, end)), Some((_, index, of))) = (self.below(from, true), self.below(condition, false))
+        else {
+            return false;
+        };
+        end == of && self.reaches(larger, index)
+    }
+
+    /// An integer and one that it is below; or, if that is not asked, not above.
+    fn below(&self, condition: Value, strictly: bool) -> Option<(Comparison, Value, Value)> {
+        let Op::Compare(comparison, a, b) = self.op(condition)? else { return None };
+        let (comparison, a, b) = match comparison {
+            Comparison::Gt => (Comparison::Lt, *b, *a),
+            Comparison::Ge => (Comparison::Le, *b, *a),
+            _ => (*comparison, *a, *b),
+        };
+        let is_index = matches!(self.kernel.ty(a), Type::Scalar(ty) if ty.is_integer() && !ty.is_signed());
+        let fits = comparison == Comparison::Lt || comparison == Comparison::Le && !strictly;
+        (is_index && fits).then_some((comparison, a, b))
+    }
+
+    /// An index without the constants that are added to it, and their sum.
+    fn apart(&self, value: Value) -> (Value, u64) {
+        if let Some(Op::Binary(Binary::Add, a, b)) = self.op(value) {
+            for (of, more) in [(*a, *b), (*b, *a)] {
+                // What is more than half of all numbers stands for less than nothing.
+                if let Some(Op::Constant(more)) = self.op(more)
+                    && *more < 1 << 31
+                {
+                    let (of, others) = self.apart(of);
+                    return (of, others + more);
+                }
+            }
+        }
+        (value, 0)
+    }
+
+    /// Whether `larger` is `index` and something that is not less than what `index` has added.
+    fn reaches(&self, larger: Value, index: Value) -> bool {
+        let ((a, more), (b, less)) = (self.apart(larger), self.apart(index));
+        a == b && more >= less || less == 0 && self.contains(larger, index)
+    }
+
+    /// Whether it adds up of this and others, none of which stands for less than nothing.
+    fn contains(&self, sum: Value, index: Value) -> bool {
+        let less = |v: &Value| matches!(self.op(*v), Some(Op::Constant(bits)) if *bits >= 1 << 31);
+        sum == index
+            || match self.op(sum) {
+                Some(Op::Binary(Binary::Add, a, b)) if less(a) || less(b) => false,
+                Some(Op::Binary(Binary::Add, a, b)) => self.contains(*a, index) || self.contains(*b, index),
+                _ => false,
+            }
+    }
+
+    /// Whether a float never is −0, where those of `assumed` are not.
+    fn not_minus_zero(&self, value: Value, assumed: &mut HashSet<Value>) -> bool {
+        if !assumed.insert(value) {
+            return true;
+        }
+        if let Some([init, end]) = self.carried.get(&value) {
+            return self.not_minus_zero(*init, assumed) && self.not_minus_zero(*end, assumed);
+        }
+        match self.op(value) {
+            Some(Op::Constant(bits)) => *bits == 0,
+            Some(Op::Binary(Binary::Add, a, b)) => {
+                // A sum that turns out not to be one leaves nothing assumed.
+                let mut other = assumed.clone();
+                if self.not_minus_zero(*a, &mut other) {
+                    *assumed = other;
+                    return true;
+                }
+                self.not_minus_zero(*b, assumed)
+            }
+            Some(Op::Select { yes, no, .. }) => self.not_minus_zero(*yes, assumed) && self.not_minus_zero(*no, assumed),
+            _ => false,
+        }
+    }
+
+    /// An end behind which the turns of a loop do nothing, of which its own is that and a constant.
+    fn end(&self, l: &For) -> Option<Value> {
+        let end = match self.op(l.end)? {
+            Op::Binary(Binary::Add | Binary::WrappingAdd, of, more) => {
+                let Op::Constant(more) = self.op(*more)? else { return None };
+                (*more < 1 << 31).then_some(*of)?
+            }
+            _ => return None,
+        };
+        let turn = Turn { index: l.body.parameters[0], end };
+        let ends = ends(l)?;
+        let stays = l.body.parameters.iter().skip(1).zip(ends).all(|(from, to)| self.stays(*to, *from, turn));
+        (stays && self.does_nothing(&l.body, turn)).then_some(end)
+    }
+
+    /// Whether the condition does not hold in a turn behind the end.
+    fn is_before(&self, condition: Value, turn: Turn) -> bool {
+        if let Some(Op::Binary(Binary::And, a, b)) = self.op(condition) {
+            return self.is_before(*a, turn) || self.is_before(*b, turn);
+        }
+        let below = self.below(condition, true);
+        below.is_some_and(|(_, index, end)| end == turn.end && self.contains(index, turn.index))
+    }
+
+    /// Whether a turn behind the end hands on `from` as `to`.
+    fn stays(&self, to: Value, from: Value, turn: Turn) -> bool {
+        to == from
+            || match self.op(to) {
+                Some(Op::Select { condition, no, .. }) if self.is_before(*condition, turn) => {
+                    self.stays(*no, from, turn)
+                }
+                Some(Op::Binary(Binary::Add, a, b)) if self.is_float(to) => {
+                    [(*a, *b), (*b, *a)].into_iter().any(|(sum, added)| {
+                        self.zero_unless(added).into_iter().any(|unless| self.is_before(unless, turn))
+                            && self.not_minus_zero(from, &mut HashSet::new())
+                            && self.stays(sum, from, turn)
+                    })
+                }
+                _ => false,
+            }
+    }
+
+    /// Whether a turn behind the end, or a part of it, stores nothing and meets nobody.
+    fn does_nothing(&self, region: &Region, turn: Turn) -> bool {
+        region.insts.iter().all(|inst| match &inst.op {
+            Op::Store { guard: Some(guard), .. } => self.is_before(*guard, turn),
+            // What lies behind the end need not be there.
+            Op::Load { guard: Some(guard), .. } => self.is_before(guard.condition, turn),
+            Op::If { condition, otherwise, .. } if self.is_before(*condition, turn) => {
+                self.does_nothing(otherwise, turn)
+            }
+            Op::If { then, otherwise, .. } => self.does_nothing(then, turn) && self.does_nothing(otherwise, turn),
+            Op::Yield(_) => true,
+            op => op.is_pure(),
+        })
+    }
+}
+
+/// A turn of a loop, and an end that its index is not below.
+#[derive(Clone, Copy)]
+struct Turn {
+    index: Value,
+    end: Value,
+}
+
+/// What each turn of a loop hands on, where all come to its end.
+fn ends(l: &For) -> Option<&[Value]> {
+    let leaves = |inst: &Inst| leaves(inst);
+    match l.body.insts.split_last()? {
+        (Inst { op: Op::Yield(values), .. }, before) if !before.iter().any(leaves) => Some(values),
+        _ => None,
+    }
+}
+
+fn leaves(inst: &Inst) -> bool {
+    matches!(inst.op, Op::Break(..) | Op::Continue(..) | Op::Return)
+        || inst.op.regions().into_iter().any(|region| region.insts.iter().any(leaves))
+}
