@@ -27,8 +27,7 @@ use std::time::Instant;
 /// Each instance runs on shapes at the edges of its tiles and on random ones: on the interpreter of the intermediate
 /// representation, which checks every access, barrier and exchange; on the same after all optimisations; on the
 /// interpreter of PTX, which shares nothing with it; and on the GPU, if there is one. Results must be equal bit for bit
-/// (NaNs are one), and within a stated error of plain Rust in f64. Where ptxas is found, it assembles the PTX of every
-/// target, made for that target.
+/// (NaNs are one), and within a stated error of plain Rust in f64. Where ptxas is found, it assembles the PTX.
 ///
 /// An instance passes, fails, or is unsupported: nothing says how to try it, or what runs it lacks something that it asks for. What is
 /// unsupported has not passed, and the command fails, unless --allow-unsupported is given.
@@ -50,6 +49,9 @@ pub(super) struct Check {
     /// Tell, too, of what is right and more than is needed: lanes that store the same value to one element
     #[arg(long)]
     notes: bool,
+    /// Have ptxas assemble each kernel for every later target that it knows, too, PTX made for that target
+    #[arg(long)]
+    every_target: bool,
     #[command(flatten)]
     knobs: Knobs,
     /// Run each kernel in this many seeded orders, beside in order and reversed, and compare what comes out; if it is not said, that is one,
@@ -125,6 +127,7 @@ struct Line {
 struct Bench {
     checker: Checker,
     ptxas: Option<Ptxas>,
+    every_target: bool,
     seed: u64,
 }
 
@@ -172,10 +175,11 @@ impl Check {
             let near = if device.is_cpu() { "" } else { "; that device, where a kernel uses `fast::`" };
             writeln!(out, "compared within a stated error (≈): plain Rust in f64{near}")?;
             match &ptxas {
-                Some(ptxas) => {
-                    let targets: Vec<_> = targets(ptxas, Target::SM_61).map(|target| target.to_string()).collect();
+                Some(ptxas) if self.every_target => {
+                    let targets: Vec<_> = later(ptxas, Target::SM_61).map(|target| target.to_string()).collect();
                     writeln!(out, "assembled for {}: by {ptxas}\n", targets.join(", "))?;
                 }
+                Some(ptxas) => writeln!(out, "assembled for each kernel's own target: by {ptxas}\n")?,
                 None => {
                     writeln!(out, "not assembled: there is no ptxas of CUDA 12 or before on PATH or in target/tools\n")?
                 }
@@ -195,7 +199,7 @@ impl Check {
         if self.knobs.stops_at_first() {
             checker = checker.with_stop_at_first();
         }
-        let bench = Bench { checker, ptxas, seed: self.seed };
+        let bench = Bench { checker, ptxas, every_target: self.every_target, seed: self.seed };
         let started = Instant::now();
         let lines = with_bar(tasks.len(), |bar| {
             let mut check = |task: &Task| -> Result<Line, Error> {
@@ -283,7 +287,7 @@ impl Task {
 }
 
 /// The targets from `first` on that `ptxas` knows.
-fn targets(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
+fn later(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
     Target::ALL.into_iter().filter(move |target| *target >= first && ptxas.takes(*target))
 }
 
@@ -296,7 +300,8 @@ impl Bench {
         }
         if let Some(ptxas) = &self.ptxas {
             line.assembled = Some(true);
-            for target in targets(ptxas, task.artifact.target) {
+            let own = task.artifact.target;
+            for target in later(ptxas, own).filter(|target| self.every_target || *target == own) {
                 let ptx = show::ptx(task.artifact, &task.instance, target).map_err(|e| e.to_string());
                 if let Err(why) = ptx.and_then(|ptx| ptxas.assemble(&ptx, target)) {
                     line.assembled = Some(false);
@@ -447,7 +452,7 @@ mod tests {
 
     fn run(subject: Option<&'static Subject>) -> Line {
         let task = Task { artifact: crate::saxpy::ARTIFACT, instance: Instance::default(), subject };
-        Bench { checker: Checker::new(None), ptxas: None, seed: 1 }.run(&task)
+        Bench { checker: Checker::new(None), ptxas: None, every_target: false, seed: 1 }.run(&task)
     }
 
     fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {

@@ -250,10 +250,10 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let mut bytes = encode_program(&sample());
-        bytes[0] = 9;
-        assert_eq!(program(&bytes), Err(Error::Version(9)));
+        bytes[0] = 10;
+        assert_eq!(program(&bytes), Err(Error::Version(10)));
         let told = format!("format 10, where this compiler reads format {VERSION}");
-        assert!(Error::Version(9).to_string().contains(&told));
+        assert!(Error::Version(10).to_string().contains(&told));
     }
 
     #[test]
