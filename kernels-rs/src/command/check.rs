@@ -46,7 +46,8 @@ pub(super) struct Check {
     /// Warn of sums and differences whose digits cancel, where what is stored is off by this relative error or more: 1e-3
     #[arg(long, value_name = "ERROR")]
     cancellation: Option<f64>,
-    /// Tell, too, of what is right and more than is needed: lanes that store the same value to one element
+    /// Tell, too, of what is right and more than is needed, or may not be meant: lanes that store the same value to one element, casts
+    /// to integers that do not hold their operand
     #[arg(long)]
     notes: bool,
     /// Have ptxas assemble each kernel for every later target that it knows, too, PTX made for that target

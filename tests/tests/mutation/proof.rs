@@ -133,15 +133,8 @@ impl Prover {
     }
 
     /// With the outcome of comparisons that are decided.
-    fn decided(&self, mut kernel: Kernel) -> Option<Kernel> {
-        for _ in 0..ROUNDS {
-            let changed = self.bounds.apply(&mut kernel, &self.promised);
-            kernel = passes::with_places(kernel).ok()?;
-            if !changed {
-                break;
-            }
-        }
-        Some(kernel)
+    fn decided(&self, kernel: Kernel) -> Option<Kernel> {
+        rewritten(kernel, |kernel| self.bounds.apply(kernel, &self.promised))
     }
 }
 
@@ -177,21 +170,19 @@ fn only_computes(region: &Region) -> bool {
 const ROUNDS: usize = 8;
 
 /// With one thing for what nobody asks for.
-fn asked(mut kernel: Kernel) -> Option<Kernel> {
-    for _ in 0..ROUNDS {
-        let changed = needed(&mut kernel);
-        kernel = passes::with_places(kernel).ok()?;
-        if !changed {
-            break;
-        }
-    }
-    Some(kernel)
+fn asked(kernel: Kernel) -> Option<Kernel> {
+    rewritten(kernel, needed)
 }
 
 /// With zeros added to sums, and without turns that do nothing.
-fn turned(mut kernel: Kernel) -> Option<Kernel> {
+fn turned(kernel: Kernel) -> Option<Kernel> {
+    rewritten(kernel, turns)
+}
+
+/// Rewritten until that changes nothing.
+fn rewritten(mut kernel: Kernel, mut rewrite: impl FnMut(&mut Kernel) -> bool) -> Option<Kernel> {
     for _ in 0..ROUNDS {
-        let changed = turns(&mut kernel);
+        let changed = rewrite(&mut kernel);
         kernel = passes::with_places(kernel).ok()?;
         if !changed {
             break;
