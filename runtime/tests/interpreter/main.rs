@@ -2,6 +2,7 @@
 //! kernel that breaks it and one that does not.
 
 mod arithmetic;
+mod bytes;
 mod checks;
 mod control;
 mod fused;

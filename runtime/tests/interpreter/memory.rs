@@ -29,7 +29,7 @@ fn element(place: Place, inside: Option<Box<Within>>) -> Place {
 
 /// Runs `kernel` as lowered, after passes, and in its checked form, which must agree and find nothing; gives the bytes of its one
 /// argument, which begin as `bytes`.
-fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
+pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
     let launch = |program: &Program, record: Option<&mut [u32]>| {
         let mut data = bytes.to_vec();
         let n = (data.len() / size) as u32;

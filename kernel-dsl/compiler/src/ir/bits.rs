@@ -13,7 +13,7 @@ pub enum Bits {
     /// c + Σ aₖ·bₖ over the two halves of a and two bytes of b; types as of `Dot4`.
     #[allow(missing_docs)]
     Dot2 { high: bool },
-    /// Bytes of two `u32` by a `u32` of selectors.
+    /// Bytes of two words by a `u32` of selectors.
     Permute,
     /// The upper word of high:low shifted left, by a distance mod 32; all `u32`.
     FunnelLeft,
@@ -68,9 +68,8 @@ impl Bits {
                 let sum = if a.is_signed() || b.is_signed() { Scalar::I32 } else { Scalar::U32 };
                 (c == sum).then_some(sum)
             }
-            (Bits::Permute | Bits::FunnelLeft | Bits::FunnelRight, [Scalar::U32, Scalar::U32, Scalar::U32]) => {
-                Some(Scalar::U32)
-            }
+            (Bits::Permute, &[a, b, Scalar::U32]) if is_word(a) && a == b => Some(a),
+            (Bits::FunnelLeft | Bits::FunnelRight, [Scalar::U32, Scalar::U32, Scalar::U32]) => Some(Scalar::U32),
             (Bits::Extract, &[of, Scalar::U32, Scalar::U32]) if register(of) => Some(of),
             (Bits::Insert, &[bits, into, Scalar::U32, Scalar::U32]) if register(into) && bits == into => Some(into),
             (Bits::MultiplyHigh, &[a, b]) if register(a) && a == b => Some(a),

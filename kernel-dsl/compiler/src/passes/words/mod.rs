@@ -3,9 +3,12 @@
 //!
 //! Four integers of 8 bits, or two of 16, are a *pack* where somebody wants them as a word: a [`Bits::Join`], a store, or what
 //! stands in for a guarded load. A pack becomes a word where all of its uses want just that, and where it comes from has it:
-//! constants, consecutive results of a load (which loads words then), or of an `If` (which gives a word then). In all other
-//! cases it is left as it is.
+//! constants, consecutive results of a load (which loads words then), or of an `If` (which gives a word then). Where a join or
+//! a store wants parts of several words, and all that those are for is packs, it is [`mixed`] of them. In all other cases it is left as it is.
 
+mod mixed;
+
+use self::mixed::{Code, Mixer, Part};
 use super::constants::Constants;
 use super::rewrite::rewrite;
 use crate::error::Errors;
@@ -22,7 +25,7 @@ type Pack = SmallVec<[Value; 4]>;
 pub fn words(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut uses = Uses::new(kernel);
     uses.region(&kernel.body, None);
-    let packs = uses.packs();
+    let (packs, mixed) = uses.packs();
     if packs.is_empty() {
         return Ok(());
     }
@@ -39,7 +42,11 @@ pub fn words(kernel: &mut Kernel) -> Result<(), Errors> {
         types.push(Type::Scalar(ty));
         words.insert(pack[0], (pack, Value(types.len() as u32 - 1)));
     }
-    let mut rewriter = Rewriter { types, constants, words, choices, stands: HashMap::new() };
+    let parts = words.values().flat_map(|(pack, word): &(Pack, Value)| {
+        pack.iter().enumerate().map(|(at, v)| (*v, Part { word: *word, at, of: pack.len() }))
+    });
+    let mixer = Mixer::new(parts.collect(), mixed);
+    let mut rewriter = Rewriter { types, constants, words, mixer, choices, stands: HashMap::new() };
     rewriter.region(&mut kernel.body, &[]);
     kernel.values = rewriter.types;
     rewriter.constants.place(&mut kernel.body);
@@ -86,13 +93,21 @@ enum Use {
     Other,
 }
 
+/// A pack that somebody wants as a word.
+struct Wanted {
+    pack: Pack,
+    /// Those with one number are all words, or none is.
+    together: usize,
+    /// Whether it may be mixed: not what stands in for a load, which has no place for more instructions.
+    mixes: bool,
+}
+
 struct Uses<'k> {
     kernel: &'k Kernel,
     constants: Constants,
     origins: HashMap<Value, Origin>,
     uses: HashMap<Value, Vec<Use>>,
-    /// Packs that are wanted; those with one number in `together` are all words, or none is.
-    wanted: Vec<(Pack, usize)>,
+    wanted: Vec<Wanted>,
     together: usize,
     /// The results of each load of small integers, and the packs that stand in for them in other lanes.
     loads: HashMap<Value, (Vec<Pack>, Vec<Pack>)>,
@@ -120,13 +135,13 @@ impl<'k> Uses<'k> {
             let first = inst.results.first().copied();
             match &inst.op {
                 Op::Bits(Bits::Join, operands) => {
-                    self.want(vec![operands.clone()]);
+                    self.want(vec![operands.clone()], true);
                     continue;
                 }
                 // A place that names elements names small ones.
                 Op::Store { place: Place::Address { .. }, values, .. } => {
                     if let Some(packs) = packs_of(self.kernel, values) {
-                        self.want(packs);
+                        self.want(packs, true);
                         continue;
                     }
                 }
@@ -137,7 +152,7 @@ impl<'k> Uses<'k> {
                         }
                         let others =
                             guard.as_ref().and_then(|g| packs_of(self.kernel, &g.otherwise)).unwrap_or_default();
-                        self.want(others.clone());
+                        self.want(others.clone(), false);
                         self.loads.insert(first, (results, others));
                         continue;
                     }
@@ -184,12 +199,12 @@ impl<'k> Uses<'k> {
     }
 
     /// Packs that are words, or stay in parts, together.
-    fn want(&mut self, packs: Vec<Pack>) {
+    fn want(&mut self, packs: Vec<Pack>, mixes: bool) {
         for pack in packs {
             for v in &pack {
                 self.uses.entry(*v).or_default().push(Use::Pack(self.wanted.len()));
             }
-            self.wanted.push((pack, self.together));
+            self.wanted.push(Wanted { pack, together: self.together, mixes });
         }
         self.together += 1;
     }
@@ -229,10 +244,26 @@ impl<'k> Uses<'k> {
         (aligned && pack.iter().enumerate().all(follows)).then_some(origin)
     }
 
-    /// The packs that become words.
-    fn packs(&self) -> Vec<Pack> {
+    /// The packs of loads that the parts of a pack lie in, if all are loaded.
+    fn loaded(&self, pack: &Pack) -> Option<Vec<&Pack>> {
+        let of = |v: &Value| match self.origins.get(v) {
+            Some(Origin::Load(first, i)) => self.loads.get(first)?.0.get(i / pack.len()),
+            _ => None,
+        };
+        pack.iter().map(of).collect()
+    }
+
+    /// The packs that become words, and those that are wanted and mixed of parts of them.
+    fn packs(&self) -> (Vec<Pack>, Vec<Pack>) {
         // All that may: what is wanted, and what it is made of.
-        let mut open: Vec<Pack> = self.wanted.iter().map(|(pack, _)| pack.clone()).collect();
+        let mut open: Vec<Pack> = self.wanted.iter().map(|w| w.pack.clone()).collect();
+        let mut mixed: HashSet<usize> = HashSet::new();
+        for (number, Wanted { pack, .. }) in self.wanted.iter().enumerate().filter(|(_, w)| w.mixes) {
+            if let (None, Some(of)) = (self.origin(pack), self.loaded(pack)) {
+                mixed.insert(number);
+                open.extend(of.into_iter().cloned());
+            }
+        }
         let mut good: HashSet<Pack> = HashSet::new();
         while let Some(pack) = open.pop() {
             if self.constant(&pack) || good.contains(&pack) {
@@ -251,28 +282,41 @@ impl<'k> Uses<'k> {
             let apart: HashSet<usize> = self
                 .wanted
                 .iter()
-                .filter(|(pack, _)| !self.constant(pack) && !good.contains(pack))
-                .map(|(_, together)| *together)
+                .enumerate()
+                .filter(|(number, w)| !self.constant(&w.pack) && !good.contains(&w.pack) && !mixed.contains(number))
+                .map(|(_, w)| w.together)
                 .collect();
             let pack_of = good.iter().flat_map(|pack| pack.iter().map(move |v| (*v, pack))).collect();
-            let keep: HashSet<Pack> = good.iter().filter(|p| self.stays(p, &good, &pack_of, &apart)).cloned().collect();
-            if keep.len() == good.len() {
+            let as_word = |number: usize, pack: &Pack| {
+                let wanted = &self.wanted[number];
+                (wanted.pack == *pack || mixed.contains(&number)) && !apart.contains(&wanted.together)
+            };
+            let keep: HashSet<Pack> =
+                good.iter().filter(|p| self.stays(p, &good, &pack_of, &as_word)).cloned().collect();
+            let before = good.len() + mixed.len();
+            good = keep;
+            mixed.retain(|number| {
+                let of = self.loaded(&self.wanted[*number].pack);
+                of.is_some_and(|of| of.into_iter().all(|pack| good.contains(pack)))
+            });
+            if good.len() + mixed.len() == before {
                 break;
             }
-            good = keep;
         }
         let mut good: Vec<Pack> = good.into_iter().collect();
         good.sort_by_key(|pack| pack[0]);
-        good
+        let mut mixed: Vec<usize> = mixed.into_iter().collect();
+        mixed.sort_unstable();
+        (good, mixed.into_iter().map(|number| self.wanted[number].pack.clone()).collect())
     }
 
-    /// Whether a pack can be a word if those in `good` are, and the ones wanted in `apart` are not.
+    /// Whether a pack can be a word if those in `good` are; `as_word` tells whether what is wanted by a number takes the pack, or parts of it, as a word.
     fn stays(
         &self,
         pack: &Pack,
         good: &HashSet<Pack>,
         pack_of: &HashMap<Value, &Pack>,
-        apart: &HashSet<usize>,
+        as_word: &impl Fn(usize, &Pack) -> bool,
     ) -> bool {
         let is_word = |pack: &Pack| self.constant(pack) || good.contains(pack);
         let comes = match self.origin(pack) {
@@ -288,10 +332,7 @@ impl<'k> Uses<'k> {
         comes
             && pack.iter().enumerate().all(|(k, v)| {
                 self.uses.get(v).into_iter().flatten().all(|of| match *of {
-                    Use::Pack(number) => {
-                        let (wanted, together) = &self.wanted[number];
-                        wanted == pack && !apart.contains(together)
-                    }
+                    Use::Pack(number) => as_word(number, pack),
                     Use::Yield(first, at) => self.ifs.get(&first).is_some_and(|(_, results)| {
                         let given = at.checked_sub(k).and_then(|start| results.get(start..start + pack.len()));
                         given.is_some_and(|given| good.contains(given))
@@ -311,6 +352,7 @@ struct Rewriter {
     constants: Constants,
     /// The packs that become words, by their first part.
     words: HashMap<Value, (Pack, Value)>,
+    mixer: Mixer,
     /// The packs of choices.
     choices: Vec<Choice>,
     /// What stands for the results of joins.
@@ -339,14 +381,27 @@ impl Rewriter {
         Some(self.constants.get(&mut self.types, Type::Scalar(ty), integer::join(&bits, part)))
     }
 
+    /// As [`Rewriter::word`], and of a pack that is mixed; what mixes it goes to `inserts`.
+    fn word_or_mixed(&mut self, pack: &[Value], location: Location, inserts: &mut Vec<Inst>) -> Option<Value> {
+        if let Some(word) = self.word(pack) {
+            return Some(word);
+        }
+        let (types, constants) = (&mut self.types, &mut self.constants);
+        self.mixer.mix(pack, &mut Code { types, constants, inserts, location })
+    }
+
+    /// Whether a pack becomes a word that is no constant.
+    fn known(&self, pack: &[Value]) -> bool {
+        self.words.get(&pack[0]).is_some_and(|(known, _)| known[..] == *pack) || self.mixer.mixes(pack)
+    }
+
     /// The words of consecutive packs, if all are such; at least one of them no constant.
-    fn all(&mut self, values: &[Value]) -> Option<Values> {
+    fn all(&mut self, values: &[Value], location: Location, inserts: &mut Vec<Inst>) -> Option<Values> {
         let n = parts(self.types[values.first()?.0 as usize])?;
-        let some = values.chunks(n).any(|pack| self.words.get(&pack[0]).is_some_and(|(known, _)| known[..] == *pack));
-        if !some || !values.len().is_multiple_of(n) {
+        if !values.len().is_multiple_of(n) || !values.chunks(n).any(|pack| self.known(pack)) {
             return None;
         }
-        values.chunks(n).map(|pack| self.word(pack)).collect()
+        values.chunks(n).map(|pack| self.word_or_mixed(pack, location, inserts)).collect()
     }
 
     /// `values` with words for the packs at which `results` have such.
@@ -363,29 +418,30 @@ impl Rewriter {
 
     /// `results` are those of the `If` that the region is of, as they were.
     fn region(&mut self, region: &mut Region, results: &[Value]) {
-        rewrite(&mut region.insts, |inst, _| self.inst(inst, results));
+        let outside = self.mixer.enter();
+        rewrite(&mut region.insts, |inst, inserts| self.inst(inst, inserts, results));
+        self.mixer.leave(outside);
     }
 
     /// Rewrites an instruction; tells whether it stays.
-    fn inst(&mut self, inst: &mut Inst, within: &[Value]) -> bool {
+    fn inst(&mut self, inst: &mut Inst, inserts: &mut Vec<Inst>, within: &[Value]) -> bool {
         inst.op.map_operands(|v| self.stands.get(&v).copied().unwrap_or(v));
+        let location = inst.location;
         match &mut inst.op {
-            Op::Bits(Bits::Join, operands) => {
-                if let Some((pack, word)) = self.words.get(&operands[0])
-                    && pack == operands
-                {
-                    self.stands.insert(inst.results[0], *word);
+            Op::Bits(Bits::Join, operands) if self.known(operands) => {
+                if let Some(word) = self.word_or_mixed(operands, location, inserts) {
+                    self.stands.insert(inst.results[0], word);
                     return false;
                 }
             }
             Op::Store { values, element, .. } => {
-                if let Some(joined) = self.all(values) {
+                if let Some(joined) = self.all(values, location, inserts) {
                     *element = self.types[joined[0].0 as usize].scalar().unwrap_or(*element);
                     *values = joined;
                 }
             }
             Op::Load { element, guard, .. } => {
-                if let Some(joined) = self.all(&inst.results) {
+                if let Some(joined) = self.all(&inst.results, location, inserts) {
                     *element = self.types[joined[0].0 as usize].scalar().unwrap_or(*element);
                     if let Some(guard) = guard {
                         let n = guard.otherwise.len() / joined.len();

@@ -1,0 +1,159 @@
+//! Words that are mixed of parts of others, by permutations of bytes: a word of four others takes three, two of which
+//! may serve another word. Rows of bytes that are turned into columns, four words of four others, take eight in all.
+
+use super::Pack;
+use crate::ir::{Bits, Inst, Location, Op, Type, Value};
+use crate::passes::constants::Constants;
+use crate::scalar::Scalar;
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+
+/// Where a small integer lies: as the `at`-th of `of` parts of a word.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub word: Value,
+    pub at: usize,
+    pub of: usize,
+}
+
+/// A byte of a word.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Byte(Value, u8);
+
+/// Two bytes side by side in a mixed word.
+pub(super) type Half = [Byte; 2];
+
+/// Makes mixed words.
+pub(super) struct Mixer {
+    parts: HashMap<Value, Part>,
+    packs: HashSet<Pack>,
+    /// The halves of words that are mixed of four, by the two words that each is of.
+    wanted: HashMap<[Value; 2], Vec<Half>>,
+    /// Where the halves are that are there already, in code that all of the region sees: in the lower or the upper half of a word.
+    there: Halves,
+}
+
+/// Halves by the bytes that they are to be, and where those are now.
+pub(super) type Halves = HashMap<Half, Half>;
+
+impl Mixer {
+    /// Of small integers that lie in words, and packs of them to mix.
+    pub fn new(parts: HashMap<Value, Part>, packs: Vec<Pack>) -> Mixer {
+        let mut mixer = Mixer { parts, packs: HashSet::new(), wanted: HashMap::new(), there: HashMap::new() };
+        for pack in packs {
+            if let Some(bytes) = mixer.bytes(&pack).filter(|bytes| words(bytes).len() == 4) {
+                for half in halves(bytes) {
+                    mixer.wanted.entry(half.map(|byte| byte.0)).or_default().push(half);
+                }
+            }
+            mixer.packs.insert(pack);
+        }
+        mixer
+    }
+
+    /// Whether a pack is mixed.
+    pub fn mixes(&self, pack: &[Value]) -> bool {
+        self.packs.contains(pack)
+    }
+
+    /// What is there, for [`Mixer::leave`]: what a region makes, the code around it does not see.
+    pub fn enter(&self) -> Halves {
+        self.there.clone()
+    }
+
+    /// Goes back to what was there outside of a region.
+    pub fn leave(&mut self, outside: Halves) {
+        self.there = outside;
+    }
+
+    /// The word of a pack that is mixed, made by code that goes to `code`.
+    pub fn mix(&mut self, pack: &[Value], code: &mut Code) -> Option<Value> {
+        if !self.mixes(pack) {
+            return None;
+        }
+        let mut bytes = self.bytes(pack)?;
+        let words = words(&bytes);
+        if words.len() == 4 {
+            let [low, high] = halves(bytes).map(|half| self.half(half, code));
+            bytes = [low[0], low[1], high[0], high[1]];
+        } else if let [a, b, _] = words[..] {
+            // Those of two words first.
+            let mut of_two =
+                bytes.iter().copied().filter(|byte| [a, b].contains(&byte.0)).collect::<SmallVec<[Byte; 4]>>();
+            of_two.resize(4, bytes[0]);
+            let word = code.permute([of_two[0], of_two[1], of_two[2], of_two[3]]);
+            for byte in &mut bytes {
+                if let Some(at) = of_two.iter().position(|known| known == byte) {
+                    *byte = Byte(word, at as u8);
+                }
+            }
+        }
+        Some(code.permute(bytes))
+    }
+
+    /// The bytes of a pack; `None` where a part is in no word.
+    fn bytes(&self, pack: &[Value]) -> Option<[Byte; 4]> {
+        let byte = |k: usize| {
+            let part = self.parts.get(pack.get(k * pack.len() / 4)?)?;
+            let bytes = 4 / part.of;
+            Some(Byte(part.word, (part.at * bytes + k % bytes) as u8))
+        };
+        Some([byte(0)?, byte(1)?, byte(2)?, byte(3)?])
+    }
+
+    /// Two bytes side by side in a word: in one that is there, or in a new one, together with two others of the same words that are wanted.
+    fn half(&mut self, half: Half, code: &mut Code) -> Half {
+        if let Some(there) = self.there.get(&half) {
+            return *there;
+        }
+        let with = self.wanted.get(&half.map(|byte| byte.0)).into_iter().flatten();
+        let with = *with.into_iter().find(|other| **other != half && !self.there.contains_key(*other)).unwrap_or(&half);
+        let word = code.permute([half[0], half[1], with[0], with[1]]);
+        self.there.insert(with, [Byte(word, 2), Byte(word, 3)]);
+        self.there.insert(half, [Byte(word, 0), Byte(word, 1)]);
+        [Byte(word, 0), Byte(word, 1)]
+    }
+}
+
+/// The lower half and the upper.
+fn halves([a, b, c, d]: [Byte; 4]) -> [Half; 2] {
+    [[a, b], [c, d]]
+}
+
+/// The words that bytes are of, each once.
+fn words(bytes: &[Byte; 4]) -> SmallVec<[Value; 4]> {
+    let mut words = SmallVec::new();
+    for byte in bytes {
+        if !words.contains(&byte.0) {
+            words.push(byte.0);
+        }
+    }
+    words
+}
+
+/// Where instructions go.
+pub(super) struct Code<'a> {
+    pub types: &'a mut Vec<Type>,
+    pub constants: &'a mut Constants,
+    pub inserts: &'a mut Vec<Inst>,
+    pub location: Location,
+}
+
+impl Code<'_> {
+    /// A word of these bytes, which are of two words at most.
+    fn permute(&mut self, bytes: [Byte; 4]) -> Value {
+        let first = bytes[0].0;
+        let second = bytes.iter().map(|byte| byte.0).find(|word| *word != first).unwrap_or(first);
+        debug_assert!(bytes.iter().all(|byte| [first, second].contains(&byte.0)));
+        let selector = bytes
+            .iter()
+            .rev()
+            .fold(0, |selector, byte| selector << 4 | u64::from(byte.1) + if byte.0 == first { 0 } else { 4 });
+        let selector = self.constants.get(self.types, Type::Scalar(Scalar::U32), selector);
+        let word = Value(self.types.len() as u32);
+        self.types.push(self.types[first.0 as usize]);
+        let op = Op::Bits(Bits::Permute, SmallVec::from_slice(&[first, second, selector]));
+        self.inserts.push(Inst { op, results: SmallVec::from_slice(&[word]), location: self.location });
+        word
+    }
+}
