@@ -157,7 +157,7 @@ fn what_moves_memory_fills_the_multiprocessor() {
         .into_iter()
         .chain(costs::<fill_rows<f32, 4>>())
         .chain(costs::<gather_rows<f32, 4, 2>>())
-        .chain(costs::<transpose_tiles<f32, 4, 4, 1, 64, 4, 2>>());
+        .chain(costs::<transpose_tiles<f32, 4, 4, 64, 64, 1, 64, 65, 66, 16, 2, 4, 8, 2>>());
     for Cost { name, resources, .. } in moves {
         assert!(resources.registers <= REGISTERS / 2048, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");

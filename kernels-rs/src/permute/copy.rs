@@ -17,7 +17,7 @@ const WORTH_A_TILE: usize = 16;
 ///
 /// Axes are taken in the order in which y lies in memory, and those that follow one another in both arrays for one. Where x and y then agree on the last
 /// axis, pieces of 16 bytes move if they lie side by side in y at a multiple of 16 bytes, elements otherwise ([`copy_rows`]); where x lies along another axis, tiles of
-/// 64 × 64 words are turned in shared memory ([`transpose_tiles`]).
+/// 4096 words are turned in shared memory ([`transpose_tiles`]).
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -139,25 +139,27 @@ fn in_tiles<T: Number + GenericArgument>(
     mut y: BufferViewMut<'_, T, 4>,
 ) -> Result<(), Error> {
     macro_rules! by {
-        ($vx:literal, $vy:literal, $k:literal, $rows:literal, $q:literal, $steps:literal) => {
+        ($vx:literal, $vy:literal, $k:literal, of $cols:literal, $words:literal, $rows:literal, $pitch:literal, $places:literal, $($rest:literal),*) => {
             // SAFETY: as in `in_rows`.
-            unsafe { transpose_tiles::<T, $vx, $vy, $k, $rows, $q, $steps>::launch_unchecked(on, &x, &mut y) }
+            unsafe {
+                transpose_tiles::<T, $vx, $vy, $cols, $words, $k, $rows, $pitch, $places, $($rest),*>::launch_unchecked(on, &x, &mut y)
+            }
         };
     }
     let wide = widest(size_of::<T>());
     let (of_x, of_y) = (together(&x.strided(), wide.min(8)), together_mut(&mut y.reborrow().strided(), wide));
     match (size_of::<T>(), of_x, of_y) {
-        (4, true, true) => by!(4, 4, 1, 64, 4, 2),
-        (4, true, false) => by!(4, 1, 1, 64, 1, 2),
-        (4, false, true) => by!(1, 4, 1, 64, 4, 8),
-        (2, true, true) => by!(8, 8, 2, 128, 4, 1),
-        (2, true, false) => by!(8, 1, 2, 128, 1, 1),
-        (2, false, true) => by!(1, 8, 2, 128, 4, 8),
-        (2, ..) => by!(1, 1, 2, 128, 1, 8),
-        (1, true, true) => by!(8, 16, 4, 256, 4, 1),
-        (1, true, false) => by!(8, 1, 4, 256, 1, 1),
-        (1, false, true) => by!(1, 16, 4, 256, 4, 8),
-        (1, ..) => by!(1, 1, 4, 256, 1, 8),
-        _ => by!(1, 1, 1, 64, 1, 8),
+        (4, true, true) => by!(4, 4, 1, of 64, 64, 64, 65, 66, 16, 2, 4, 8, 2),
+        (4, true, false) => by!(4, 1, 1, of 64, 64, 64, 65, 66, 16, 2, 1, 32, 8),
+        (4, false, true) => by!(1, 4, 1, of 64, 64, 64, 65, 66, 32, 8, 4, 8, 2),
+        (2, true, true) => by!(8, 8, 2, of 128, 32, 64, 33, 134, 16, 1, 4, 8, 2),
+        (2, true, false) => by!(8, 1, 2, of 128, 32, 64, 33, 134, 16, 1, 1, 32, 8),
+        (2, false, true) => by!(1, 8, 2, of 128, 32, 64, 33, 134, 32, 8, 4, 8, 2),
+        (2, ..) => by!(1, 1, 2, of 128, 32, 64, 33, 134, 32, 8, 1, 32, 8),
+        (1, true, true) => by!(8, 16, 4, of 128, 32, 128, 33, 134, 16, 1, 4, 8, 2),
+        (1, true, false) => by!(8, 1, 4, of 128, 32, 128, 33, 134, 16, 1, 1, 32, 8),
+        (1, false, true) => by!(1, 16, 4, of 128, 32, 128, 33, 134, 32, 8, 4, 8, 2),
+        (1, ..) => by!(1, 1, 4, of 128, 32, 128, 33, 134, 32, 8, 1, 32, 8),
+        _ => by!(1, 1, 1, of 64, 64, 64, 65, 66, 32, 8, 1, 32, 8),
     }
 }

@@ -1,32 +1,55 @@
-//! The transpose by tiles: both sides in whole sectors, the turn in shared memory.
+//! The transpose by tiles: both sides in whole lines, the turn in shared memory.
 //!
 //! ```text
-//!   x: a warp reads 32 columns of VX words' rows         tile: [64][65] words              y: a warp writes 32 words of 4 rows
-//!   ┌─────── 64 columns ───────┐                    column 0 │w0 w1 w2 … w63│pad│         ┌───── 64·K columns ─────┐
-//!   │▒▒▒▒▒▒▒▒▒▒▒▒▒│            │ K rows are a word           │              │   │         │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
-//!   │▒▒▒▒▒▒▒▒▒▒▒▒▒│            │                    column 1 │ one bank on  │   │         │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
-//!   │             │            │                    …        │              │   │         │                        │
-//!   └──────────────────────────┘                                                          └────────────────────────┘
+//!   x: a warp reads 16·VX columns of 2 words' rows       tile: [COLS][WORDS + 1] words         y: a warp writes 32 words of 4 rows
+//!   ┌──────── COLS ────────┐                         column 0  │w0 w1 w2 … w31│pad│          ┌──── WORDS·K columns ───┐
+//!   │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ K rows are a word       column 1  │ one bank on  │   │          │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
+//!   │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│                         …                                     │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
+//!   │                      │                         two columns of nothing                 │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
+//!   │                      │                         column 32 │ two banks on │   │          │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
+//!   └──────────────────────┘                                                                └────────────────────────┘
 //! ```
 //!
 //! Shared memory has banks of 4 bytes, so what is turned is words: of `f32` one element, of `f16` two that lie one below the other in x, of `i8`
-//! four. A thread reads its `VX` columns of `K` rows, makes `VX` words of them, and stores those; word w of column c lies in bank c + w mod 32. A
-//! warp stores word w + l / (32 / VX) of column VX · (l mod 32 / VX) + j, for each j once, and reads word 4 · (l mod 8) + j of column l / 8: 32 banks each
-//! time.
+//! four. A thread reads its `VX` columns of `K` rows, makes `VX` words of them, and stores those: of bytes 16 words of four rows by 16 permutations. Word w of column
+//! c lies in bank c + 2 · (c / 32) + w mod 32. A warp stores words w and w + 1 of columns `VX` · l + j, l up to 15, for each j once: four columns of four or of eight
+//! have 32 / `VX` banks apart among them, and those 32 on lie two banks beside. It reads word 4 · (l mod 8) + j of column l / 8: 32 banks each time.
 
 use super::rows::divided;
 use kernel_dsl::prelude::*;
 
-/// y[a, b, c, r] ← x[a, b, r, c], elements of 1, 2 or 4 bytes. A block moves a tile of 64 columns by 64·`K` rows of x, `K` elements to a word of 4
+/// Where this lane's piece of `each` is, in step `step` of 16 warps: along an axis on which `lanes` pieces lie side by side, `strips` times, and across it.
+#[device]
+fn piece(step: usize, lanes: usize, each: usize, strips: usize) -> (usize, usize) {
+    let at = step * 16 + warp::index();
+    let along = at % strips * (lanes * each) + warp::lane() % lanes * each;
+    (along, at / strips * (32 / lanes) + warp::lane() / lanes)
+}
+
+/// Where a column lies in the tile.
+#[device]
+fn placed(col: usize) -> usize {
+    col + col / 32 * 2
+}
+
+/// y[a, b, c, r] ← x[a, b, r, c], elements of 1, 2 or 4 bytes. A block moves a tile of `COLS` columns by `WORDS` · `K` rows of x, `K` elements to a word of 4
 /// bytes, in accesses of `VX` elements of x and `VY` of y: 1, or `VX` up to 8 and `VY` as many as 16 bytes hold.
 ///
-/// Blocks are numbered down the rows of x first, so that those which run at once write rows of y from end to end; of bytes, of which a tile reads
-/// but two sectors a row, along its columns first; and over the matrices last.
+/// Blocks are numbered down the rows of x first, so that those which run at once write rows of y from end to end; of bytes, of which a tile has but a line of 128 bytes a row,
+/// two beside one another at a time; and over the matrices last.
 #[kernel(
     block = 512,
-    grid = x.dim(0) * x.dim(1) * x.dim(2).div_ceil(ROWS) * x.dim(3).div_ceil(64),
-    instances(T = f32, VX = 4, VY = 4; T = f32, VX = 1, VY = 1; T = f16, VX = 8, VY = 8; T = i8, VX = 8, VY = 16),
-    derived(K = 4 / size_of::<T>(), ROWS = 64 * K, Q = VY.div_ceil(K), STEPS = 8 / VX),
+    grid = x.dim(0) * x.dim(1) * x.dim(2).div_ceil(ROWS) * x.dim(3).div_ceil(COLS),
+    instances(
+        T = f32, VX = 4, VY = 4, COLS = 64, WORDS = 64;
+        T = f32, VX = 1, VY = 1, COLS = 64, WORDS = 64;
+        T = f16, VX = 8, VY = 8, COLS = 128, WORDS = 32;
+        T = i8, VX = 8, VY = 16, COLS = 128, WORDS = 32
+    ),
+    derived(
+        K = 4 / size_of::<T>(), ROWS = WORDS * K, PITCH = WORDS + 1, PLACES = COLS + COLS / 32 * 2 - 2,
+        AX = 32 / VX.min(2), STEPS = COLS * WORDS / VX / 512, Q = VY.div_ceil(K), AY = 32 / Q, OUT = COLS * WORDS / Q / 512
+    ),
     writes(y = once),
 )]
 #[requires(
@@ -37,60 +60,69 @@ pub fn transpose_tiles<
     T: Number,
     const VX: usize,
     const VY: usize,
+    const COLS: usize,
+    const WORDS: usize,
     const K: usize,
     const ROWS: usize,
-    const Q: usize,
+    const PITCH: usize,
+    const PLACES: usize,
+    const AX: usize,
     const STEPS: usize,
+    const Q: usize,
+    const AY: usize,
+    const OUT: usize,
 >(
     x: View<T, 4>,
     y: ViewMut<T, 4>,
 ) {
-    let mut tile = Shared::<[T; K], 2>::with_pitch([64, 64], 65);
+    let mut tile = Shared::<[T; K], 2>::with_pitch([PLACES, WORDS], PITCH);
     let (rows, cols) = (x.dim(2), x.dim(3));
-    let (across, down) = (cols.div_ceil(64), rows.div_ceil(ROWS));
-    let (plane, place) = divided(block::x(), across * down);
+    let (across, down) = (cols.div_ceil(COLS), rows.div_ceil(ROWS));
+    let (mut a, mut b, mut at) = (0, 0, block::x());
+    if at >= across * down {
+        let (plane, rest) = divided(at, across * down);
+        let (outer, inner) = divided(plane, x.dim(1));
+        a = outer;
+        b = inner;
+        at = rest;
+    }
     let (across, down) = if size_of::<T>() == 1 {
-        let (down, across) = divided(place, across);
-        (across, down)
+        let (pair, at) = divided(at, 2 * down);
+        if 2 * pair + 1 == across { (2 * pair, at) } else { (2 * pair + at % 2, at / 2) }
     } else {
-        divided(place, down)
+        divided(at, down)
     };
-    let (row0, col0) = (down * ROWS, across * 64);
-    let (outer, inner) = divided(plane, x.dim(1));
-    let (x, mut y) = (x.at(outer).at(inner), y.at(outer).at(inner));
+    let (row0, col0) = (down * ROWS, across * COLS);
+    let (x, mut y) = (x.at(a).at(b), y.at(a).at(b));
 
-    // All loads are under way before the first store waits for one.
+    // All loads are under way before the first store waits for one. Beyond the edges it is the last row or columns that are read once more: to ask
+    // costs more, as of four bytes that are loaded under a condition each is set and taken apart by itself.
     let mut held = [[[T::default(); VX]; K]; STEPS];
-    let (piece, below) = (warp::lane() % (32 / VX) * VX, warp::lane() / (32 / VX));
     for step in unroll(0..STEPS) {
-        let at = step * 16 + warp::index();
-        let (col, word) = (at % 2 * 32 + piece, at / 2 * VX + below);
+        let (col, word) = piece(step, AX, VX, COLS / VX / AX);
         for k in unroll(0..K) {
-            let (row, col) = (row0 + word * K + k, col0 + col);
-            if row < rows && col < cols {
-                held[step][k] = x.load((row, col));
-            }
+            // Where y is written in pieces, a word's rows are all there, or none is.
+            let row = row0 + word * K;
+            let row = if VY > 1 { row.min(rows - K) + k } else { (row + k).min(rows - 1) };
+            held[step][k] = x.load((row, (col0 + col).min(cols - VX)));
         }
     }
     for step in unroll(0..STEPS) {
-        let at = step * 16 + warp::index();
-        let (col, word) = (at % 2 * 32 + piece, at / 2 * VX + below);
+        let (col, word) = piece(step, AX, VX, COLS / VX / AX);
         for j in unroll(0..VX) {
             let mut w = [T::default(); K];
             for k in unroll(0..K) {
                 w[k] = held[step][k][j];
             }
-            tile[(col + j, word)] = w;
+            tile[(placed(col) + j, word)] = w;
         }
     }
     block::sync();
-    let (piece, beside) = (warp::lane() % (32 / Q) * Q, warp::lane() / (32 / Q));
-    for step in unroll(0..8 / Q) {
-        let at = step * 16 + warp::index();
-        let (word, col) = (at % 2 * 32 + piece, at / 2 * Q + beside);
+    for step in unroll(0..OUT) {
+        let (word, col) = piece(step, AY, Q, WORDS / Q / AY);
         let mut v = [T::default(); VY];
         for q in unroll(0..Q) {
-            let w = tile[(col, word + q)];
+            let w = tile[(placed(col), word + q)];
             for k in unroll(0..K) {
                 if VY == 1 {
                     let (row, col) = (col0 + col, row0 + word * K + k);

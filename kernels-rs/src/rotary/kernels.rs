@@ -69,14 +69,15 @@ fn turned<X: Float, const HALVES: bool, const V: usize>(
 /// y ← x turned, both `[tokens, heads, head size]`, `V` numbers at once, `TOKENS` tokens a block. Pair i is turned by `positions[axes[i], token]` · `frequencies[i]`, where
 /// axes are below `rows`; what lies behind the pairs is copied.
 #[kernel(
-    block = 256, min_blocks = 6,
+    block = 256, min_blocks = 11 - 3 * TOKENS,
     grid = x.dim(0).div_ceil(TOKENS),
-    instances(X = f32, HALVES = true | false, V = 4 | 1, TOKENS = 1; X = f16, HALVES = true, V = 4, TOKENS = 2),
+    instances(X = f32, HALVES = true | false, V = 4 | 1, TOKENS = 1; X = f16, HALVES = true, V = 4, TOKENS = 1 | 2),
     writes(y = once),
 )]
 #[requires(
     y.dim(0) == x.dim(0), y.dim(1) == x.dim(1), y.dim(2) == x.dim(2), positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(),
-    frequencies.len() <= 256, 2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, x.dim(2) % V == 0, x.aligned(V), y.aligned(V),
+    0 < frequencies.len(), frequencies.len() <= 256, 2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, 0 < x.dim(1), x.dim(2) % V == 0,
+    x.aligned(V), y.aligned(V),
 )]
 pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     x: View<X, 3>,
@@ -89,22 +90,33 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>
     let table = Shared::<f32, 3>::new([TOKENS, 2, PAIRS]);
     let pairs = frequencies.len();
     let (first, pieces) = (block::x() * TOKENS, x.dim(1) * (pairs / V));
-    // On their way while the angles are computed.
-    let (mut a, mut b) = ([X::default(); V], [X::default(); V]);
-    if thread::x() < pieces {
-        let (head, one, other) = place::<HALVES, V>(thread::x(), pairs);
-        (a, b) = (x.load((first, head, one)), x.load((first, head, other)));
+    // On their way while the angles are computed; a thread without a piece of its own loads the last: numbers of 16 bits that a condition may have set
+    // wait in a register each, those of a load in half a one.
+    let (head, one, other) = place::<HALVES, V>(thread::x().min(pieces - 1), pairs);
+    let mut held = [[[X::default(); V]; 2]; TOKENS];
+    for token in unroll(0..TOKENS) {
+        let x = x.at((first + token).min(x.dim(0) - 1));
+        held[token] = [x.load((head, one)), x.load((head, other))];
     }
     angles::<TOKENS>(table, first, positions, axes, frequencies);
     for token in unroll(0..TOKENS) {
         if first + token < x.dim(0) {
             let (x, y) = (x.at(first + token), y.at(first + token));
-            for piece in block::stride(pieces) {
-                let (head, one, other) = place::<HALVES, V>(piece, pairs);
-                if token > 0 || piece >= 256 {
-                    (a, b) = (x.load((head, one)), x.load((head, other)));
-                }
-                let (a, b) = turned::<X, HALVES, V>(a, b, table, token, (piece - head * (pairs / V)) * V);
+            if thread::x() < pieces {
+                let (a, b) = turned::<X, HALVES, V>(
+                    held[token][0],
+                    held[token][1],
+                    table,
+                    token,
+                    (thread::x() - head * (pairs / V)) * V,
+                );
+                y.store((head, one), a);
+                y.store((head, other), b);
+            }
+            for more in block::stride(pieces - pieces.min(256)) {
+                let (head, one, other) = place::<HALVES, V>(256 + more, pairs);
+                let (a, b) = (x.load((head, one)), x.load((head, other)));
+                let (a, b) = turned::<X, HALVES, V>(a, b, table, token, (256 + more - head * (pairs / V)) * V);
                 y.store((head, one), a);
                 y.store((head, other), b);
             }
@@ -119,13 +131,13 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>
 
 /// x ← x turned, as [`rotate`]; what lies behind the pairs is not touched.
 #[kernel(
-    block = 256,
+    block = 256, min_blocks = 11 - 3 * TOKENS,
     grid = x.dim(0).div_ceil(TOKENS),
-    instances(X = f32, HALVES = true, V = 4, TOKENS = 1; X = f16, HALVES = true, V = 4, TOKENS = 2),
+    instances(X = f32, HALVES = true, V = 4, TOKENS = 1; X = f16, HALVES = true, V = 4, TOKENS = 1 | 2),
 )]
 #[requires(
-    positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(), frequencies.len() <= 256,
-    2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, x.aligned(V),
+    positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(), 0 < frequencies.len(),
+    frequencies.len() <= 256, 2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, 0 < x.dim(1), x.aligned(V),
 )]
 pub fn rotate_in_place<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     positions: View<u32, 2>,
@@ -137,22 +149,33 @@ pub fn rotate_in_place<X: Float, const HALVES: bool, const V: usize, const TOKEN
     let table = Shared::<f32, 3>::new([TOKENS, 2, PAIRS]);
     let pairs = frequencies.len();
     let (first, pieces) = (block::x() * TOKENS, x.dim(1) * (pairs / V));
-    // On their way while the angles are computed.
-    let (mut a, mut b) = ([X::default(); V], [X::default(); V]);
-    if thread::x() < pieces {
-        let (head, one, other) = place::<HALVES, V>(thread::x(), pairs);
-        (a, b) = (x.load((first, head, one)), x.load((first, head, other)));
+    // On their way while the angles are computed; a thread without a piece of its own loads the last: numbers of 16 bits that a condition may have set
+    // wait in a register each, those of a load in half a one.
+    let (head, one, other) = place::<HALVES, V>(thread::x().min(pieces - 1), pairs);
+    let mut held = [[[X::default(); V]; 2]; TOKENS];
+    for token in unroll(0..TOKENS) {
+        let x = x.at((first + token).min(x.dim(0) - 1));
+        held[token] = [x.load((head, one)), x.load((head, other))];
     }
     angles::<TOKENS>(table, first, positions, axes, frequencies);
     for token in unroll(0..TOKENS) {
         if first + token < x.dim(0) {
             let x = x.at(first + token);
-            for piece in block::stride(pieces) {
-                let (head, one, other) = place::<HALVES, V>(piece, pairs);
-                if token > 0 || piece >= 256 {
-                    (a, b) = (x.load((head, one)), x.load((head, other)));
-                }
-                let (a, b) = turned::<X, HALVES, V>(a, b, table, token, (piece - head * (pairs / V)) * V);
+            if thread::x() < pieces {
+                let (a, b) = turned::<X, HALVES, V>(
+                    held[token][0],
+                    held[token][1],
+                    table,
+                    token,
+                    (thread::x() - head * (pairs / V)) * V,
+                );
+                x.store((head, one), a);
+                x.store((head, other), b);
+            }
+            for more in block::stride(pieces - pieces.min(256)) {
+                let (head, one, other) = place::<HALVES, V>(256 + more, pairs);
+                let (a, b) = (x.load((head, one)), x.load((head, other)));
+                let (a, b) = turned::<X, HALVES, V>(a, b, table, token, (256 + more - head * (pairs / V)) * V);
                 x.store((head, one), a);
                 x.store((head, other), b);
             }

@@ -2,6 +2,7 @@
 
 use super::kernels::{rotate, rotate_in_place};
 use crate::axes::{together, widest};
+use crate::permute::copy;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -99,6 +100,10 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         y: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
+        let heads = x.extents()[1];
+        if heads == 0 || self.frequencies.is_empty() {
+            return copy(on, x.strided(), y.reborrow().strided());
+        }
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
@@ -109,7 +114,7 @@ impl Rotary {
                 unsafe { rotate::<X, $halves, $v, $tokens>::launch_unchecked(on, x, positions, self.rows, &axes, &frequencies, y) }
             };
         }
-        match (self.layout, wide, size_of::<X>()) {
+        match (self.layout, wide, self.tokens::<X>(heads)) {
             (Layout::Halves, 4, 2) => by!(true, 4, 2),
             (Layout::Halves, 4, _) => by!(true, 4, 1),
             (Layout::Halves, ..) => by!(true, 1, 1),
@@ -129,6 +134,10 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         x: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
+        let heads = x.extents()[1];
+        if heads == 0 || self.frequencies.is_empty() {
+            return Ok(());
+        }
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         let wide = self.width(&x.reborrow().shared())?;
@@ -147,7 +156,7 @@ impl Rotary {
                 }
             };
         }
-        match (self.layout, wide, size_of::<X>()) {
+        match (self.layout, wide, self.tokens::<X>(heads)) {
             (Layout::Halves, 4, 2) => by!(true, 4, 2),
             (Layout::Halves, 4, _) => by!(true, 4, 1),
             (Layout::Halves, ..) => by!(true, 1, 1),
@@ -157,8 +166,12 @@ impl Rotary {
         }
     }
 
-    /// Numbers that are turned at once. Of 16 bits no more than 4: what waits for the angles has a register each, and more blocks hide more than wider
-    /// accesses.
+    /// Tokens of a block: two where half its threads have all of a token's pieces, and those are of 8 bytes.
+    fn tokens<X: Float>(&self, heads: usize) -> usize {
+        if size_of::<X>() == 2 && heads * self.frequencies.len() / 4 <= 128 { 2 } else { 1 }
+    }
+
+    /// Numbers that are turned at once. Of 16 bits no more than 4: more blocks hide more than wider accesses.
     fn width<X: Float>(&self, x: &BufferView<'_, X, 3>) -> Result<usize, Error> {
         let wide = widest(size_of::<X>()).min(4);
         let [tokens, heads, size] = x.extents();

@@ -10,7 +10,7 @@ use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random, edges, shapes};
 
 runtime::register!(transpose, cases, reference);
-runtime::register!(transpose_tiles<f32, 4, 4, 1, 64, 4, 2>, tiled_cases, tiled_reference);
+runtime::register!(transpose_tiles<f32, 4, 4, 64, 64, 1, 64, 65, 66, 16, 2, 4, 8, 2>, tiled_cases, tiled_reference);
 runtime::register!(copy_rows<f32, 4, 4, 1>, copied_cases, copied_reference);
 runtime::register!(fill_rows<f32, 4>, filled_cases, filled_reference);
 runtime::register!(gather_rows<f32, 4, 2>, gathered_cases, gathered_reference);
@@ -45,20 +45,20 @@ fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[vx, vy, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[vx, vy, wide, _, _, high, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let (down, across) = (|n: usize| n.next_multiple_of(vy), |n: usize| n.next_multiple_of(vx));
     let shapes = [
         [1, 1, down(1), across(1)],
         [1, 2, 0, across(3)],
-        [1, 1, down(tile - 1), across(65)],
+        [1, 1, down(high - 1), across(wide + 1)],
         [2, 2, down(5), across(7)],
-        [1, 1, down(tile + 1), across(1 + random.below(60))],
-        [1, 1, down(2 * tile + 1), across(65)],
+        [1, 1, down(high + 1), across(1 + random.below(wide - 4))],
+        [1, 1, down(2 * high + 1), across(wide + 1)],
         // Tiles of one matrix and of the next: as many as there are, and no more.
-        [1, 2, tile, 64],
-        [2, 1, down(3), across(252)],
-        [2, 1, down(3), across(324)],
-        [2, 1, down(5 * tile + 4), across(3)],
+        [1, 2, high, wide],
+        [2, 1, down(3), across(4 * wide - 4)],
+        [2, 1, down(3), across(5 * wide + 4)],
+        [2, 1, down(5 * high + 4), across(3)],
     ];
     let case = |[a, b, rows, cols]: [usize; 4]| {
         let gap = random.below(3);
