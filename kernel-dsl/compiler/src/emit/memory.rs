@@ -1,7 +1,7 @@
 //! Loads, stores and addresses. Memory is reached through addresses only: base register, or shared memory, plus
 //! constant bytes.
 
-use super::packed::as_words;
+use super::packed::{Lanes, as_words};
 use super::{Emitter, constant, memory_type, register_type};
 use crate::ir::{AsyncCopy, Guard, Place, Policy, Type, Value, WIDEST};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
@@ -123,13 +123,19 @@ impl Emitter<'_> {
             return self.malformed("a guarded load without a value for each result");
         }
         let lanes = self.lanes(guard.map(|g| g.condition));
+        let words = as_words(results.len(), element) && lanes.is_some();
+        // Where other lanes get constants, words get them before they are taken apart: what is taken apart under a condition would have a register each.
+        let constants = match (guard, &lanes) {
+            (Some(guard), Some(Some(_))) if words => guard.otherwise.iter().map(|v| self.constant(*v)).collect(),
+            _ => None,
+        };
         // What the load writes, and the truth values that are to be made of bytes.
         let mut written: Vec<Register> = Vec::with_capacity(results.len());
         for (i, &result) in results.iter().enumerate() {
             let truth = element == Scalar::Bool;
             let d = if truth { self.register(ptx::Type::U32) } else { self.define(result) };
             written.push(d);
-            if let (Some(guard), None | Some(Some(_))) = (guard, &lanes) {
+            if let (Some(guard), None, None | Some(Some(_))) = (guard, &constants, &lanes) {
                 let other = if truth { self.byte(guard.otherwise[i]) } else { self.operand(guard.otherwise[i]) };
                 if other != Operand::Register(d) {
                     self.copy(d, other);
@@ -142,9 +148,9 @@ impl Emitter<'_> {
             path.extend(matches!(policy, Policy::ReadOnly | Policy::ReadOnce).then_some(Modifier::Nc));
         }
         if let Some(lanes) = lanes
-            && as_words(results.len(), element)
+            && words
         {
-            self.load_words(&access, &path, lanes, element, &written);
+            self.load_words(&access, &path, Lanes { guard: lanes, constants }, element, &written);
         } else if let Some(lanes) = lanes {
             let n = at_once(results.len(), element);
             let ty = memory_type(element);

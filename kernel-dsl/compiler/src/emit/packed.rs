@@ -4,6 +4,7 @@
 
 use super::Emitter;
 use super::memory::{Access, operand, vector};
+use crate::integer;
 use crate::ir::WIDEST;
 use crate::ptx::{Guard, Modifier, Opcode, Operand, Register, Type};
 use crate::scalar::Scalar;
@@ -23,20 +24,33 @@ fn words_at_once(n: usize, element: Scalar) -> usize {
     (n as u32 * element.bytes()).min(WIDEST) as usize / WORD as usize
 }
 
+/// Which lanes load words.
+pub(super) struct Lanes {
+    /// Those; all, if there is none.
+    pub guard: Option<Guard>,
+    /// What the elements of others are, where all of it is constant; where it is not, they have it already.
+    pub constants: Option<Vec<u64>>,
+}
+
 impl Emitter<'_> {
     /// Loads words by `ld` with these modifiers, and takes the elements out of them into `to`.
     pub(super) fn load_words(
         &mut self,
         access: &Access,
         path: &[Modifier],
-        guard: Option<Guard>,
+        lanes: Lanes,
         element: Scalar,
         to: &[Register],
     ) {
         let (words, each) = (words_at_once(to.len(), element), (WORD / element.bytes()) as usize);
+        let Lanes { guard, constants } = lanes;
         let mut loaded: Vec<Register> = Vec::new();
         for first in (0..to.len()).step_by(words * each) {
             let part: Vec<Register> = (0..words).map(|_| self.register(Type::U32)).collect();
+            for (word, bits) in part.iter().zip(constants.iter().flat_map(|c| c[first..].chunks(each))) {
+                let bits = integer::join(bits, 8 * element.bytes());
+                self.guarded(None, Opcode::Mov, &[Modifier::U32], [(*word).into(), Operand::Integer(bits as i64)]);
+            }
             let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(path);
             modifiers.extend(vector(words));
             modifiers.push(Modifier::U32);
@@ -44,6 +58,8 @@ impl Emitter<'_> {
             self.guarded(guard, Opcode::Ld, &modifiers, [registers, access.part(first, element)]);
             loaded.extend(part);
         }
+        // All lanes have words now, or those that do not have elements.
+        let guard = if constants.is_some() { None } else { guard };
         if element == Scalar::F16 {
             for (pair, word) in to.chunks(2).zip(&loaded) {
                 let halves = operand(pair.iter().map(|r| Operand::Register(*r)).collect());
