@@ -17,10 +17,7 @@ use runtime::interpreter::profile::{self, Counts, Request};
 use runtime::testing::{Case, Input, Profiler, Random, Subject, subjects};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use {kernels_rs as _, tests as _};
+use tests::on_every_core;
 
 /// Trials of an instance that are measured, the largest first: they have full blocks where any has.
 const LARGEST: usize = 2;
@@ -235,18 +232,8 @@ fn static_costs_are_the_measured_ones() {
             kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
         })
         .collect();
-    let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, |cores| cores.get()) {
-            scope.spawn(|| {
-                while let Some((kernel, instance)) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let compared = compare(kernel, instance);
-                    all.lock().unwrap().extend(compared);
-                }
-            });
-        }
-    });
-    let all = all.into_inner().unwrap();
+    let all: Vec<_> =
+        on_every_core(&instances, |(kernel, instance)| compare(kernel, instance)).into_iter().flatten().collect();
     let same = |c: &&Compared| (c.found.cost, c.found.least) == c.expected;
     let listed = |c: &&Compared| {
         let of_it = OTHERWISE.iter().find(|(file, kind, array, _)| {

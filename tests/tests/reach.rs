@@ -13,12 +13,11 @@ use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::{analyses, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel as _};
+use kernels_rs as _;
 use runtime::interpreter::profile::{self, Profile, Touched, Ways};
 use runtime::testing::{Case, Input, Profiler, Random, Subject, subjects};
 use std::cmp::Reverse;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use {kernels_rs as _, tests as _};
+use tests::on_every_core;
 
 /// Trials of an instance that are measured, the largest first.
 const LARGEST: usize = 2;
@@ -163,21 +162,17 @@ fn what_is_proved_is_what_is_measured() {
             kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
         })
         .collect();
-    let (next, all) = (AtomicUsize::new(0), Mutex::new(Found::default()));
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, |cores| cores.get()) {
-            scope.spawn(|| {
-                while let Some((kernel, instance)) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (proved, mut found) = (Proved::of(kernel, instance), Found::default());
-                    for case in cases(proved.artifact, instance) {
-                        proved.compare(&case, &mut found);
-                    }
-                    all.lock().unwrap().and(found);
-                }
-            });
+    let mut all = Found::default();
+    for found in on_every_core(&instances, |(kernel, instance)| {
+        let (proved, mut found) = (Proved::of(kernel, instance), Found::default());
+        for case in cases(proved.artifact, instance) {
+            proved.compare(&case, &mut found);
         }
-    });
-    let Found { wrong, accesses, proved, ranges, addresses, branches, together } = all.into_inner().unwrap();
+        found
+    }) {
+        all.and(found);
+    }
+    let Found { wrong, accesses, proved, ranges, addresses, branches, together } = all;
     println!(
         "{accesses} accesses, {proved} proved within, {ranges} ranges computed; {addresses} of one address; \
          {together} of {branches} branches uniform"

@@ -6,9 +6,10 @@ use kernel_dsl::compiler::hir::{Instance, serial};
 use kernel_dsl::compiler::ir::{self, *};
 use kernel_dsl::compiler::{Scalar, Target, lower, passes};
 use kernel_dsl::prelude::*;
-use kernel_dsl::{Artifact, Kernel as _};
+use kernel_dsl::{Artifact, Declared, Kernel as _};
 use runtime::interpreter::{Binding, Bytes, Launch, Options, Program};
-use runtime::testing::{Checker, Prepared, Random, subjects};
+use runtime::testing::{Checker, Prepared, Random, Subject, subjects};
+use tests::on_every_core;
 
 /// A kernel being copied, with comparisons.
 struct Doubter<'k> {
@@ -125,36 +126,52 @@ fn lowered(artifact: &Artifact, instance: &Instance) -> ir::Kernel {
     lower::lower(&program, instance, Target::SM_61).unwrap()
 }
 
+/// How an instance of a kernel was tried.
+enum Tried {
+    /// Threads were compared with others of their warp, and of their block, at so many places.
+    Compared { in_warps: usize, in_blocks: usize },
+    /// With a comparison behind each value, tiles that are written out twice are more than may be unrolled.
+    TooLong,
+    /// Comparisons are for whole warps.
+    PartsOfWarps,
+}
+
+fn tried(subject: &Subject, declared: &Declared) -> Tried {
+    let instance = Instance(declared.constants.to_vec());
+    let original = lowered(subject.artifact, &instance);
+    if !original.block.has_whole_warps() {
+        return Tried::PartsOfWarps;
+    }
+    let (kernel, in_warps, in_blocks) = doubted(&original);
+    let optimised = passes::optimise(original).unwrap();
+    let prepared = match Prepared::from_ir(subject.artifact, &instance, &kernel, &optimised) {
+        Ok(prepared) => prepared,
+        Err(e) if format!("{e:?}").contains("unrolled, the kernel has more than") => return Tried::TooLong,
+        Err(e) => panic!("{}: {e:?}", declared.name),
+    };
+    // The smallest shapes, and some of the others.
+    for case in (subject.cases)(&instance, &mut Random::new(7)).iter().take(6) {
+        let outcome = Checker::new(None).case(&prepared, case, |inputs| (subject.reference)(&instance, inputs));
+        outcome.unwrap_or_else(|e| panic!("{}, {}: {e:?}", declared.name, case.name));
+    }
+    Tried::Compared { in_warps, in_blocks }
+}
+
 /// Of kernels-rs, on the cases that they are checked with.
 #[test]
 fn kernels_of_the_library() {
     let _ = kernels_rs::saxpy::ARTIFACT;
+    // Of more instances, the others differ in how often something is written out.
+    let of =
+        |subject: &'static Subject| subject.artifact.instances.iter().take(2).map(move |declared| (subject, declared));
+    let ours = |subject: &&Subject| subject.artifact.module.starts_with("kernels_rs::");
+    let instances: Vec<_> = subjects().into_iter().filter(ours).flat_map(of).collect();
     let (mut warps, mut blocks, mut too_long) = (0, 0, 0);
-    for subject in subjects() {
-        // Of more, the others differ in how often something is written out.
-        for declared in subject.artifact.instances.iter().take(2) {
-            let instance = Instance(declared.constants.to_vec());
-            let original = lowered(subject.artifact, &instance);
-            if !original.block.has_whole_warps() {
-                continue;
-            }
-            let (kernel, in_warps, in_blocks) = doubted(&original);
-            (warps, blocks) = (warps + in_warps, blocks + in_blocks);
-            let optimised = passes::optimise(original).unwrap();
-            let prepared = match Prepared::from_ir(subject.artifact, &instance, &kernel, &optimised) {
-                Ok(prepared) => prepared,
-                // With a comparison behind each value, tiles that are written out twice are more than may be unrolled.
-                Err(e) if format!("{e:?}").contains("unrolled, the kernel has more than") => {
-                    too_long += 1;
-                    continue;
-                }
-                Err(e) => panic!("{}: {e:?}", declared.name),
-            };
-            // The smallest shapes, and some of the others.
-            for case in (subject.cases)(&instance, &mut Random::new(7)).iter().take(6) {
-                let outcome = Checker::new(None).case(&prepared, case, |inputs| (subject.reference)(&instance, inputs));
-                outcome.unwrap_or_else(|e| panic!("{}, {}: {e:?}", declared.name, case.name));
-            }
+    for tried in on_every_core(&instances, |(subject, declared)| tried(subject, declared)) {
+        match tried {
+            Tried::Compared { in_warps, in_blocks } => (warps, blocks) = (warps + in_warps, blocks + in_blocks),
+            Tried::TooLong => too_long += 1,
+            Tried::PartsOfWarps => {}
         }
     }
     assert!(warps > 200 && blocks > 100, "{warps} in warps, {blocks} in blocks");

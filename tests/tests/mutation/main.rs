@@ -39,10 +39,7 @@ use mutate::Mutation;
 use page::Page;
 use runtime::testing::{Subject, subjects};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use tests as _;
+use tests::on_every_core;
 use trial::{Bench, Beside, Fate, lowered};
 
 /// Mutants of a kernel that are tried if none are asked for.
@@ -280,28 +277,14 @@ fn rows(wish: &Wish) -> Vec<Row> {
         .into_iter()
         .filter(|(_, artifact, instance)| wish.takes(artifact, &instance.name(artifact.name)))
         .collect();
-    let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     // On stderr, and hidden where that is no terminal.
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} {elapsed}") {
         bar.set_style(style);
     }
-    let cores = thread::available_parallelism().map_or(1, |n| n.get());
-    thread::scope(|scope| {
-        for _ in 0..cores.min(tasks.len()) {
-            scope.spawn(|| {
-                while let Some((i, (subject, artifact, instance))) = {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    tasks.get(i).map(|task| (i, task))
-                } {
-                    let row = row(subject, artifact, instance, wish, &bar);
-                    rows.lock().expect("no thread has panicked").insert(i, row);
-                }
-            });
-        }
-    });
+    let rows = on_every_core(&tasks, |(subject, artifact, instance)| row(subject, artifact, instance, wish, &bar));
     bar.finish_and_clear();
-    rows.into_inner().expect("no thread has panicked").into_values().collect()
+    rows
 }
 
 #[test]
