@@ -8,9 +8,10 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Elements that a thread keeps: few, of which more threads come, as long as a block of them keeps a row.
-fn keeps(cols: usize) -> u32 {
-    if cols <= 8192 { 8 } else { 16 }
+/// Elements that a thread keeps: few, of which more threads come, as long as a block of them keeps a row. Of narrow ones more, since what the threads of
+/// a row do together is done once for half as many bytes.
+fn keeps<T>(cols: usize) -> u32 {
+    if size_of::<T>() == 4 && cols <= 8192 { 8 } else { 16 }
 }
 
 /// Layer norm or RMS norm of the rows of a matrix, in `f32` whatever is stored.
@@ -104,7 +105,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT];
             types.into_iter().chain(truths).chain(team.constants(wide)).collect::<Vec<_>>()
         };
-        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps(x.extents()[1]));
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*y, wide));
         let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
@@ -144,7 +145,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         q: &mut BufferViewMut<'_, i8, 2>,
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
-        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps(x.extents()[1]));
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
         let no_w = no_w.view([0])?;
