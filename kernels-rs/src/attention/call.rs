@@ -203,7 +203,7 @@ impl Attention {
         self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt())
     }
 
-    /// By tiles of 128 queries where `large`, else of 64; wide values of four bytes by 64 and 128 keys at a time.
+    /// By tiles of 128 queries where `large`, else of 64; wide values by 64 and 128 keys at a time.
     #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
     fn any<T: Float + GenericArgument, M: Score + Passed, P: Pattern + Passed, S: Sequences + Passed>(
         self,
@@ -249,17 +249,14 @@ impl Attention {
                 )
             };
         }
-        // Numbers of 16 bits are converted on their way to shared memory, in registers that the wider tiles do not have.
         match (fours, large, wide) {
-            (true, _, 97..) if size_of::<T>() == 4 => launch!(128, 2, 4, 128, 2, 64, 2, 4),
+            (true, _, 97..) => launch!(128, 2, 4, 128, 2, 64, 2, 4),
             (true, true, ..=32) => launch!(32, 1, 4, 256, 1, 128, 1, 2),
             (true, true, ..=64) => launch!(64, 2, 4, 256, 1, 128, 1, 2),
             (true, true, ..=96) => launch!(96, 3, 4, 256, 1, 128, 1, 2),
-            (true, true, _) => launch!(128, 4, 4, 256, 1, 128, 1, 2),
             (true, false, ..=32) => launch!(32, 1, 4, 128, 1, 64, 1, 4),
             (true, false, ..=64) => launch!(64, 2, 4, 128, 1, 64, 1, 4),
             (true, false, ..=96) => launch!(96, 3, 4, 128, 1, 64, 2, 4),
-            (true, false, _) => launch!(128, 4, 4, 128, 1, 64, 2, 4),
             (false, true, ..=32) => launch!(32, 1, 1, 256, 1, 128, 1, 2),
             (false, true, ..=64) => launch!(64, 2, 1, 256, 1, 128, 1, 2),
             (false, true, ..=96) => launch!(96, 3, 1, 256, 1, 128, 1, 2),
