@@ -4,7 +4,7 @@
 //! Four integers of 8 bits, or two of 16, are a *pack* where somebody wants them as a word: a [`Bits::Join`], a store, or what
 //! stands in for a guarded load. A pack becomes a word where all of its uses want just that, and where it comes from has it:
 //! constants, consecutive results of a load (which loads words then), or of an `If` (which gives a word then). Where a join or
-//! a store wants parts of several words, and all that those are for is packs, it is [`mixed`] of them. In all other cases it is left as it is.
+//! a store wants parts of several words, and all that those are for is packs, it is mixed of them. In all other cases it is left as it is.
 
 mod mixed;
 
