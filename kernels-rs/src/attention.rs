@@ -69,11 +69,11 @@
 //! | 1 × 16 × 4096 × 128, `f32` | 42.0 | 40.1 | 0.93, 1.02 |
 //! | 4 × 16 × 512 × 64, `f32` | 37.3 | 26.9 | 1.34, 1.46 |
 //! | 1 × 16 × 2048 × 80, `f32` | 37.5 | 33.9 | 1.25, 1.49 |
-//! | 1 × 16 × 2048 × 128, `f16` | 36.9 | 33.8 | |
+//! | 1 × 16 × 2048 × 128, `f16` | 42.1 | 38.9 | |
 //! | masks of 16 × 4096 × 128, half and a tenth of the blocks of 128 | 0.51, 0.112 of the time | | |
 //! | the same, of 64 | 0.53, 0.117 | | |
 //!
-//! Gradients take 6.9 times the forward pass. A step over 8192 keys of eight heads reads 3.08 TB/s, 0.85 × a copy, over 65,536 4.20, 1.00 ×; of `f16` over 32,768 3.11, 0.80 ×.
+//! Gradients take 6.9 times the forward pass. A step over 8192 keys of eight heads reads 3.08 TB/s, 0.85 × a copy, over 65,536 4.20, 1.00 ×; of `f16` over 32,768 3.27, 0.85 ×.
 //!
 //! # Own scores, own layouts
 //!
