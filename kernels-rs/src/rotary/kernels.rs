@@ -66,8 +66,54 @@ fn turned<X: Float, const HALVES: bool, const V: usize>(
     (a, b)
 }
 
+/// The pairs of `TOKENS` tokens from `first` on, as far as y has as many, turned: y ← what `load` gives of a token's head from a place on.
+#[device]
+fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
+    load: impl Fn(usize, usize, usize) -> [X; V],
+    first: usize,
+    positions: View<u32, 2>,
+    axes: View<u32, 1>,
+    frequencies: View<f32, 1>,
+    y: ViewMut<X, 3>,
+) {
+    let table = Shared::<f32, 3>::new([TOKENS, 2, PAIRS]);
+    let pairs = frequencies.len();
+    let (of_head, pieces) = (pairs / V, y.dim(1) * (pairs / V));
+    if pieces == 0 {
+        return;
+    }
+    // On their way while the angles are computed; a thread without a piece of its own loads the last: numbers of 16 bits that a condition may have set
+    // wait in a register each, those of a load in half a one.
+    let (head, one, other) = place::<HALVES, V>(thread::x().min(pieces - 1), pairs);
+    let mut held = [[[X::default(); V]; 2]; TOKENS];
+    for t in unroll(0..TOKENS) {
+        let token = (first + t).min(y.dim(0) - 1);
+        held[t] = [load(token, head, one), load(token, head, other)];
+    }
+    angles::<TOKENS>(table, first, positions, axes, frequencies);
+    for t in unroll(0..TOKENS) {
+        let token = first + t;
+        if token < y.dim(0) {
+            if thread::x() < pieces {
+                let at = (thread::x() - head * of_head) * V;
+                let (a, b) = turned::<X, HALVES, V>(held[t][0], held[t][1], table, t, at);
+                y.store((token, head, one), a);
+                y.store((token, head, other), b);
+            }
+            for more in block::stride(pieces - pieces.min(256)) {
+                let (head, one, other) = place::<HALVES, V>(256 + more, pairs);
+                let at = (256 + more - head * of_head) * V;
+                let (a, b) = (load(token, head, one), load(token, head, other));
+                let (a, b) = turned::<X, HALVES, V>(a, b, table, t, at);
+                y.store((token, head, one), a);
+                y.store((token, head, other), b);
+            }
+        }
+    }
+}
+
 /// y ← x turned, both `[tokens, heads, head size]`, `V` numbers at once, `TOKENS` tokens a block. Pair i is turned by `positions[axes[i], token]` · `frequencies[i]`, where
-/// axes are below `rows`; what lies behind the pairs is copied.
+/// axes are below `rows`; what lies behind the pairs is copied. Of as many blocks a multiprocessor as fit what a thread holds of each token.
 #[kernel(
     block = 256, min_blocks = 11 - 3 * TOKENS,
     grid = x.dim(0).div_ceil(TOKENS),
@@ -76,8 +122,7 @@ fn turned<X: Float, const HALVES: bool, const V: usize>(
 )]
 #[requires(
     y.dim(0) == x.dim(0), y.dim(1) == x.dim(1), y.dim(2) == x.dim(2), positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(),
-    0 < frequencies.len(), frequencies.len() <= 256, 2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, 0 < x.dim(1), x.dim(2) % V == 0,
-    x.aligned(V), y.aligned(V),
+    frequencies.len() <= 256, 2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, x.dim(2) % V == 0, x.aligned(V), y.aligned(V),
 )]
 pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     x: View<X, 3>,
@@ -87,43 +132,18 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>
     frequencies: View<f32, 1>,
     y: ViewMut<X, 3>,
 ) {
-    let table = Shared::<f32, 3>::new([TOKENS, 2, PAIRS]);
-    let pairs = frequencies.len();
-    let (first, pieces) = (block::x() * TOKENS, x.dim(1) * (pairs / V));
-    // On their way while the angles are computed; a thread without a piece of its own loads the last: numbers of 16 bits that a condition may have set
-    // wait in a register each, those of a load in half a one.
-    let (head, one, other) = place::<HALVES, V>(thread::x().min(pieces - 1), pairs);
-    let mut held = [[[X::default(); V]; 2]; TOKENS];
-    for token in unroll(0..TOKENS) {
-        let x = x.at((first + token).min(x.dim(0) - 1));
-        held[token] = [x.load((head, one)), x.load((head, other))];
-    }
-    angles::<TOKENS>(table, first, positions, axes, frequencies);
-    for token in unroll(0..TOKENS) {
-        if first + token < x.dim(0) {
-            let (x, y) = (x.at(first + token), y.at(first + token));
-            if thread::x() < pieces {
-                let (a, b) = turned::<X, HALVES, V>(
-                    held[token][0],
-                    held[token][1],
-                    table,
-                    token,
-                    (thread::x() - head * (pairs / V)) * V,
-                );
-                y.store((head, one), a);
-                y.store((head, other), b);
-            }
-            for more in block::stride(pieces - pieces.min(256)) {
-                let (head, one, other) = place::<HALVES, V>(256 + more, pairs);
-                let (a, b) = (x.load((head, one)), x.load((head, other)));
-                let (a, b) = turned::<X, HALVES, V>(a, b, table, token, (256 + more - head * (pairs / V)) * V);
-                y.store((head, one), a);
-                y.store((head, other), b);
-            }
-            let behind = (x.cols() - 2 * pairs) / V;
-            for piece in block::stride(x.rows() * behind) {
+    let first = block::x() * TOKENS;
+    let load = |token: usize, head: usize, d: usize| x.load::<V>((token, head, d));
+    turn::<X, HALVES, V, TOKENS>(load, first, positions, axes, frequencies, y);
+    let turned = 2 * frequencies.len();
+    let behind = (x.dim(2) - turned) / V;
+    for t in unroll(0..TOKENS) {
+        let token = first + t;
+        if token < x.dim(0) {
+            for piece in block::stride(x.dim(1) * behind) {
                 let (head, piece) = divided(piece, behind);
-                y.store((head, 2 * pairs + piece * V), x.load::<V>((head, 2 * pairs + piece * V)));
+                let d = turned + piece * V;
+                y.store((token, head, d), x.load::<V>((token, head, d)));
             }
         }
     }
@@ -136,8 +156,8 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>
     instances(X = f32, HALVES = true, V = 4, TOKENS = 1; X = f16, HALVES = true, V = 4, TOKENS = 1 | 2),
 )]
 #[requires(
-    positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(), 0 < frequencies.len(),
-    frequencies.len() <= 256, 2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, 0 < x.dim(1), x.aligned(V),
+    positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(), frequencies.len() <= 256,
+    2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, x.aligned(V),
 )]
 pub fn rotate_in_place<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     positions: View<u32, 2>,
@@ -146,39 +166,6 @@ pub fn rotate_in_place<X: Float, const HALVES: bool, const V: usize, const TOKEN
     frequencies: View<f32, 1>,
     x: ViewMut<X, 3>,
 ) {
-    let table = Shared::<f32, 3>::new([TOKENS, 2, PAIRS]);
-    let pairs = frequencies.len();
-    let (first, pieces) = (block::x() * TOKENS, x.dim(1) * (pairs / V));
-    // On their way while the angles are computed; a thread without a piece of its own loads the last: numbers of 16 bits that a condition may have set
-    // wait in a register each, those of a load in half a one.
-    let (head, one, other) = place::<HALVES, V>(thread::x().min(pieces - 1), pairs);
-    let mut held = [[[X::default(); V]; 2]; TOKENS];
-    for token in unroll(0..TOKENS) {
-        let x = x.at((first + token).min(x.dim(0) - 1));
-        held[token] = [x.load((head, one)), x.load((head, other))];
-    }
-    angles::<TOKENS>(table, first, positions, axes, frequencies);
-    for token in unroll(0..TOKENS) {
-        if first + token < x.dim(0) {
-            let x = x.at(first + token);
-            if thread::x() < pieces {
-                let (a, b) = turned::<X, HALVES, V>(
-                    held[token][0],
-                    held[token][1],
-                    table,
-                    token,
-                    (thread::x() - head * (pairs / V)) * V,
-                );
-                x.store((head, one), a);
-                x.store((head, other), b);
-            }
-            for more in block::stride(pieces - pieces.min(256)) {
-                let (head, one, other) = place::<HALVES, V>(256 + more, pairs);
-                let (a, b) = (x.load((head, one)), x.load((head, other)));
-                let (a, b) = turned::<X, HALVES, V>(a, b, table, token, (256 + more - head * (pairs / V)) * V);
-                x.store((head, one), a);
-                x.store((head, other), b);
-            }
-        }
-    }
+    let load = |token: usize, head: usize, d: usize| x.load::<V>((token, head, d));
+    turn::<X, HALVES, V, TOKENS>(load, block::x() * TOKENS, positions, axes, frequencies, x);
 }

@@ -2,7 +2,6 @@
 
 use super::kernels::{rotate, rotate_in_place};
 use crate::axes::{together, widest};
-use crate::permute::copy;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -100,10 +99,6 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         y: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
-        let heads = x.extents()[1];
-        if heads == 0 || self.frequencies.is_empty() {
-            return copy(on, x.strided(), y.reborrow().strided());
-        }
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
@@ -114,7 +109,7 @@ impl Rotary {
                 unsafe { rotate::<X, $halves, $v, $tokens>::launch_unchecked(on, x, positions, self.rows, &axes, &frequencies, y) }
             };
         }
-        match (self.layout, wide, self.tokens::<X>(heads)) {
+        match (self.layout, wide, self.tokens::<X>(x.extents()[1])) {
             (Layout::Halves, 4, 2) => by!(true, 4, 2),
             (Layout::Halves, 4, _) => by!(true, 4, 1),
             (Layout::Halves, ..) => by!(true, 1, 1),
@@ -134,10 +129,6 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         x: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
-        let heads = x.extents()[1];
-        if heads == 0 || self.frequencies.is_empty() {
-            return Ok(());
-        }
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         let wide = self.width(&x.reborrow().shared())?;
@@ -156,7 +147,7 @@ impl Rotary {
                 }
             };
         }
-        match (self.layout, wide, self.tokens::<X>(heads)) {
+        match (self.layout, wide, self.tokens::<X>(x.extents()[1])) {
             (Layout::Halves, 4, 2) => by!(true, 4, 2),
             (Layout::Halves, 4, _) => by!(true, 4, 1),
             (Layout::Halves, ..) => by!(true, 1, 1),

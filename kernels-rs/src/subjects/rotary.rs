@@ -10,12 +10,14 @@ runtime::register!(rotate<f32, true, 4, 1>, cases, reference);
 runtime::register!(rotate_in_place<f32, true, 4, 1>, cases_in_place, reference_in_place);
 
 /// Tokens, heads, pairs, what lies behind them, kinds of positions; the latter two in accesses.
-const SHAPES: [[usize; 5]; 9] = [
+const SHAPES: [[usize; 5]; 11] = [
     [1, 1, 1, 0, 1],
     [3, 5, 4, 0, 1],
     [2, 9, 8, 3, 3],
     [0, 2, 2, 0, 1],
+    [2, 0, 2, 1, 2],
     [2, 1, 2, 1, 2],
+    [3, 2, 0, 3, 1],
     [1, 33, 16, 0, 1],
     [3, 33, 1, 9, 1],
     [2, 1, 33, 0, 1],
