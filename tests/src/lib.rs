@@ -27,30 +27,9 @@
 
 mod paper;
 
+use std::fs;
 use std::io;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{fs, iter, thread};
-
-/// What `work` makes of each item, in their order; as many run at once as there are cores. A panic of one is the caller's.
-pub fn on_every_core<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let some = || {
-        let one = || {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            items.get(n).map(|item| (n, work(item)))
-        };
-        iter::from_fn(one).collect::<Vec<_>>()
-    };
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let mut all: Vec<_> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores.min(items.len())).map(|_| scope.spawn(some)).collect();
-        workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    });
-    all.sort_unstable_by_key(|(n, _)| *n);
-    all.into_iter().map(|(_, made)| made).collect()
-}
 
 /// A snapshot of PTX.
 #[derive(Clone, PartialEq, Eq, Debug)]

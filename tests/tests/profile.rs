@@ -14,10 +14,10 @@ use kernel_dsl::half::f16;
 use kernel_dsl::{Artifact, GenericArgument};
 use kernels_rs::reduce::{ArgMax, Found};
 use runtime::interpreter::profile::{self, Counts, Request};
-use runtime::testing::{Case, Input, Profiler, Random, Subject, subjects};
+use runtime::testing::{Case, Input, Profiler, Random, Subject, on_every_core, subjects};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tests::on_every_core;
+use {kernels_rs as _, tests as _};
 
 /// Trials of an instance that are measured, the largest first: they have full blocks where any has.
 const LARGEST: usize = 2;

@@ -13,11 +13,10 @@ use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::{analyses, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel as _};
-use kernels_rs as _;
 use runtime::interpreter::profile::{self, Profile, Touched, Ways};
-use runtime::testing::{Case, Input, Profiler, Random, Subject, subjects};
+use runtime::testing::{Case, Input, Profiler, Random, Subject, on_every_core, subjects};
 use std::cmp::Reverse;
-use tests::on_every_core;
+use {kernels_rs as _, tests as _};
 
 /// Trials of an instance that are measured, the largest first.
 const LARGEST: usize = 2;
@@ -162,16 +161,15 @@ fn what_is_proved_is_what_is_measured() {
             kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
         })
         .collect();
-    let mut all = Found::default();
-    for found in on_every_core(&instances, |(kernel, instance)| {
+    let found = on_every_core(&instances, |(kernel, instance)| {
         let (proved, mut found) = (Proved::of(kernel, instance), Found::default());
         for case in cases(proved.artifact, instance) {
             proved.compare(&case, &mut found);
         }
         found
-    }) {
-        all.and(found);
-    }
+    });
+    let mut all = Found::default();
+    found.into_iter().for_each(|found| all.and(found));
     let Found { wrong, accesses, proved, ranges, addresses, branches, together } = all;
     println!(
         "{accesses} accesses, {proved} proved within, {ranges} ranges computed; {addresses} of one address; \

@@ -8,8 +8,7 @@ use kernel_dsl::compiler::{Scalar, Target, lower, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Declared, Kernel as _};
 use runtime::interpreter::{Binding, Bytes, Launch, Options, Program};
-use runtime::testing::{Checker, Prepared, Random, Subject, subjects};
-use tests::on_every_core;
+use runtime::testing::{Checker, Prepared, Random, Subject, on_every_core, subjects};
 
 /// A kernel being copied, with comparisons.
 struct Doubter<'k> {
@@ -164,8 +163,7 @@ fn kernels_of_the_library() {
     // Of more instances, the others differ in how often something is written out.
     let of =
         |subject: &'static Subject| subject.artifact.instances.iter().take(2).map(move |declared| (subject, declared));
-    let ours = |subject: &&Subject| subject.artifact.module.starts_with("kernels_rs::");
-    let instances: Vec<_> = subjects().into_iter().filter(ours).flat_map(of).collect();
+    let instances: Vec<_> = subjects().into_iter().flat_map(of).collect();
     let (mut warps, mut blocks, mut too_long) = (0, 0, 0);
     for tried in on_every_core(&instances, |(subject, declared)| tried(subject, declared)) {
         match tried {

@@ -2,6 +2,7 @@
 
 use super::compare::{differ, gaps, reference};
 use super::lines::Lines;
+use super::parallel::on_every_core;
 use super::ptx;
 use super::signature::{Outputs, Signature};
 use super::{
@@ -22,10 +23,9 @@ use kernel_dsl::compiler::{Target, analyses, emit, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
-use std::panic::resume_unwind;
+use std::iter;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::{iter, thread};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Checks kernels on the interpreter, and on a GPU if it has one.
 #[derive(Clone, Debug)]
@@ -160,31 +160,15 @@ impl Checker {
     ) -> Vec<(CaseReport, Warnings)> {
         let over = AtomicBool::new(false);
         let run = |case: &Case| {
+            if over.load(Ordering::Relaxed) {
+                return None;
+            }
             let result = run(case);
             over.fetch_or(self.stop_at_first && result.0.failure.is_some(), Ordering::Relaxed);
-            result
+            Some(result)
         };
-        let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-        let workers = if self.gpu().is_some() { 1 } else { cores.min(cases.len()) };
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mine = iter::from_fn(|| {
-                if over.load(Ordering::Relaxed) {
-                    return None;
-                }
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                cases.get(n).map(|case| (n, run(case)))
-            });
-            mine.collect::<Vec<_>>()
-        };
-        let mut results: Vec<_> = thread::scope(|scope| {
-            let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
-            let own = work();
-            let others = others.into_iter().flat_map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            own.into_iter().chain(others).collect()
-        });
-        results.sort_unstable_by_key(|(n, _)| *n);
-        results.into_iter().map(|(_, result)| result).collect()
+        let results = if self.gpu().is_some() { cases.iter().map(run).collect() } else { on_every_core(cases, run) };
+        results.into_iter().flatten().collect()
     }
 
     fn executors(&self, prepared: &Prepared) -> Vec<Executor> {

@@ -37,9 +37,9 @@ use kernel_dsl::compiler::hir::Instance;
 use kernels_rs as _;
 use mutate::Mutation;
 use page::Page;
-use runtime::testing::{Subject, subjects};
+use runtime::testing::{Subject, on_every_core, subjects};
 use std::collections::{BTreeMap, BTreeSet};
-use tests::on_every_core;
+use tests as _;
 use trial::{Bench, Beside, Fate, lowered};
 
 /// Mutants of a kernel that are tried if none are asked for.

@@ -5,15 +5,12 @@ use super::measure::Summary;
 use crate::command::cases;
 use crate::command::name::Named;
 use ::runtime::Device;
-use ::runtime::testing::{Case, Forms, Random};
+use ::runtime::testing::{Case, Forms, Random, on_every_core};
 use indicatif::ProgressBar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Declared};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Seeds of which the largest case is taken.
@@ -117,29 +114,16 @@ type Loaded = Option<Result<Option<Case>, Error>>;
 
 /// Has both forms of each instance loaded, on all of the host's cores, and nothing measured beside it; none where there is no time left.
 fn load(device: &Device, declared: &[Of], bar: &ProgressBar, has_time: &(dyn Fn() -> bool + Sync)) -> Vec<Loaded> {
-    let next = AtomicUsize::new(0);
-    let load = || {
-        let mut loaded = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some((artifact, declared)) = declared.get(index) else { return loaded };
-            let case = has_time().then(|| {
-                let case = largest(artifact, declared);
-                let made = case.as_ref().map_or(Ok(()), |case| Forms::load(device, artifact, declared, case));
-                let name = case.as_ref().map_or_else(String::new, |case| case.name.clone());
-                made.map_err(|source| failed(declared, name, source)).map(|()| case)
-            });
-            bar.inc(1);
-            loaded.push((index, case));
-        }
-    };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let mut loaded: Vec<(usize, Loaded)> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(load)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    });
-    loaded.sort_by_key(|(index, _)| *index);
-    loaded.into_iter().map(|(_, case)| case).collect()
+    on_every_core(declared, |(artifact, declared)| {
+        let case = has_time().then(|| {
+            let case = largest(artifact, declared);
+            let made = case.as_ref().map_or(Ok(()), |case| Forms::load(device, artifact, declared, case));
+            let name = case.as_ref().map_or_else(String::new, |case| case.name.clone());
+            made.map_err(|source| failed(declared, name, source)).map(|()| case)
+        });
+        bar.inc(1);
+        case
+    })
 }
 
 fn failed(declared: &Declared, case: String, source: ::runtime::Error) -> Error {
