@@ -123,7 +123,7 @@ impl Emitter<'_> {
             return self.malformed("a guarded load without a value for each result");
         }
         let lanes = self.lanes(guard.map(|g| g.condition));
-        let words = as_words(results.len(), element) && lanes.is_some();
+        let words = as_words(results.len(), element);
         // Where other lanes get constants, words get them before they are taken apart: what is taken apart under a condition would have a register each.
         let constants = match (guard, &lanes) {
             (Some(guard), Some(Some(_))) if words => guard.otherwise.iter().map(|v| self.constant(*v)).collect(),

@@ -8,13 +8,8 @@ use crate::scalar::Scalar;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
-/// Where a small integer lies: as the `at`-th of `of` parts of a word.
-#[derive(Clone, Copy)]
-pub(super) struct Part {
-    pub word: Value,
-    pub at: usize,
-    pub of: usize,
-}
+/// Where a small integer lies: in a word, as which part of it.
+pub(super) type Part = (Value, usize);
 
 /// A byte of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,10 +88,10 @@ impl Mixer {
 
     /// The bytes of a pack; `None` where a part is in no word.
     fn bytes(&self, pack: &[Value]) -> Option<[Byte; 4]> {
+        let each = 4 / pack.len();
         let byte = |k: usize| {
-            let part = self.parts.get(pack.get(k * pack.len() / 4)?)?;
-            let bytes = 4 / part.of;
-            Some(Byte(part.word, (part.at * bytes + k % bytes) as u8))
+            let (word, at) = self.parts.get(pack.get(k / each)?)?;
+            Some(Byte(*word, (at * each + k % each) as u8))
         };
         Some([byte(0)?, byte(1)?, byte(2)?, byte(3)?])
     }

@@ -8,7 +8,7 @@
 
 mod mixed;
 
-use self::mixed::{Code, Mixer, Part};
+use self::mixed::{Code, Mixer};
 use super::constants::Constants;
 use super::rewrite::rewrite;
 use crate::error::Errors;
@@ -42,9 +42,9 @@ pub fn words(kernel: &mut Kernel) -> Result<(), Errors> {
         types.push(Type::Scalar(ty));
         words.insert(pack[0], (pack, Value(types.len() as u32 - 1)));
     }
-    let parts = words.values().flat_map(|(pack, word): &(Pack, Value)| {
-        pack.iter().enumerate().map(|(at, v)| (*v, Part { word: *word, at, of: pack.len() }))
-    });
+    let parts = words
+        .values()
+        .flat_map(|(pack, word): &(Pack, Value)| pack.iter().enumerate().map(|(at, v)| (*v, (*word, at))));
     let mixer = Mixer::new(parts.collect(), mixed);
     let mut rewriter = Rewriter { types, constants, words, mixer, choices, stands: HashMap::new() };
     rewriter.region(&mut kernel.body, &[]);
