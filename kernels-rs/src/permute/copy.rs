@@ -138,28 +138,46 @@ fn in_tiles<T: Number + GenericArgument>(
     x: BufferView<'_, T, 4>,
     mut y: BufferViewMut<'_, T, 4>,
 ) -> Result<(), Error> {
+    // What follows from the first five is as the kernel derives it.
     macro_rules! by {
-        ($vx:literal, $vy:literal, $k:literal, of $cols:literal, $words:literal, $rows:literal, $pitch:literal, $places:literal, $($rest:literal),*) => {
+        ($vx:literal, $vy:literal, $k:literal, of $cols:literal, $words:literal) => {{
+            const Q: usize = usize::div_ceil($vy, $k);
+            const AX: usize = if $vx > 1 { 16 } else { 32 };
             // SAFETY: as in `in_rows`.
             unsafe {
-                transpose_tiles::<T, $vx, $vy, $cols, $words, $k, $rows, $pitch, $places, $($rest),*>::launch_unchecked(on, &x, &mut y)
+                transpose_tiles::<
+                    T,
+                    $vx,
+                    $vy,
+                    $cols,
+                    $words,
+                    $k,
+                    { $words * $k },
+                    { $words + 1 },
+                    { $cols + $cols / 32 * 2 - 2 },
+                    AX,
+                    { $cols * $words / $vx / 512 },
+                    Q,
+                    { 32 / Q },
+                    { $cols * $words / Q / 512 },
+                >::launch_unchecked(on, &x, &mut y)
             }
-        };
+        }};
     }
     let wide = widest(size_of::<T>());
     let (of_x, of_y) = (together(&x.strided(), wide.min(8)), together_mut(&mut y.reborrow().strided(), wide));
     match (size_of::<T>(), of_x, of_y) {
-        (4, true, true) => by!(4, 4, 1, of 64, 64, 64, 65, 66, 16, 2, 4, 8, 2),
-        (4, true, false) => by!(4, 1, 1, of 64, 64, 64, 65, 66, 16, 2, 1, 32, 8),
-        (4, false, true) => by!(1, 4, 1, of 64, 64, 64, 65, 66, 32, 8, 4, 8, 2),
-        (2, true, true) => by!(8, 8, 2, of 128, 32, 64, 33, 134, 16, 1, 4, 8, 2),
-        (2, true, false) => by!(8, 1, 2, of 128, 32, 64, 33, 134, 16, 1, 1, 32, 8),
-        (2, false, true) => by!(1, 8, 2, of 128, 32, 64, 33, 134, 32, 8, 4, 8, 2),
-        (2, ..) => by!(1, 1, 2, of 128, 32, 64, 33, 134, 32, 8, 1, 32, 8),
-        (1, true, true) => by!(8, 16, 4, of 128, 32, 128, 33, 134, 16, 1, 4, 8, 2),
-        (1, true, false) => by!(8, 1, 4, of 128, 32, 128, 33, 134, 16, 1, 1, 32, 8),
-        (1, false, true) => by!(1, 16, 4, of 128, 32, 128, 33, 134, 32, 8, 4, 8, 2),
-        (1, ..) => by!(1, 1, 4, of 128, 32, 128, 33, 134, 32, 8, 1, 32, 8),
-        _ => by!(1, 1, 1, of 64, 64, 64, 65, 66, 32, 8, 1, 32, 8),
+        (4, true, true) => by!(4, 4, 1, of 64, 64),
+        (4, true, false) => by!(4, 1, 1, of 64, 64),
+        (4, false, true) => by!(1, 4, 1, of 64, 64),
+        (2, true, true) => by!(8, 8, 2, of 128, 32),
+        (2, true, false) => by!(8, 1, 2, of 128, 32),
+        (2, false, true) => by!(1, 8, 2, of 128, 32),
+        (2, ..) => by!(1, 1, 2, of 128, 32),
+        (1, true, true) => by!(8, 16, 4, of 128, 32),
+        (1, true, false) => by!(8, 1, 4, of 128, 32),
+        (1, false, true) => by!(1, 16, 4, of 128, 32),
+        (1, ..) => by!(1, 1, 4, of 128, 32),
+        _ => by!(1, 1, 1, of 64, 64),
     }
 }
