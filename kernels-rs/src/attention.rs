@@ -24,8 +24,8 @@
 //!                                    16 lanes of a row        64 keys    ┘
 //! ```
 //!
-//! Narrower heads, and numbers of 16 bits, which are converted on their way, have four queries a thread, 64 keys a step, and 128 queries a block of 256
-//! threads.
+//! Narrower heads have four queries a thread, 64 keys a step, and 128 queries a block of 256 threads. Numbers of 16 bits are converted on their
+//! way to shared memory.
 //!
 //! Both products are as in [`gemm`](crate::gemm): outer products of fragments that come as `ld.shared.v4` without bank conflicts, from two slices in
 //! turn, the next of which is on its way from global memory meanwhile. Slices run along the head's dimension, so that heads of any size fit
