@@ -84,4 +84,10 @@ pub fn rotations(device: &Device) {
     let (mut x, positions) = (device.zeros::<f32>(2).unwrap(), device.zeros::<u32>(1).unwrap());
     let view = positions.view([1, 1]).unwrap();
     assert!(rotary.run_in_place(device, &view, &mut x.view_mut([1, 1, 2]).unwrap()).is_err());
+    // With nothing to turn, extents are compared all the same: positions of one token, and of two.
+    let rotary = Rotary::new(device, Layout::Halves, &[]).unwrap();
+    let mut y = device.zeros::<f32>(4).unwrap();
+    let (one, mut two) = (x.view([1, 1, 2]).unwrap(), y.view_mut([2, 1, 2]).unwrap());
+    assert!(rotary.run(device, &one, &view, &mut two).is_err());
+    assert!(rotary.run_in_place(device, &view, &mut two).is_err());
 }
