@@ -139,8 +139,8 @@ macro_rules! view {
                 self
             }
 
-            /// The same view, read by way of the second cache alone and not by the read-only path. In PTX `ld.global` where it
-            /// would be `ld.global.nc`. A wish, as [`streaming`](Self::streaming) is.
+            /// The same view, read by way of the second cache alone: neither by the read-only path nor by the first cache, which what else the
+            /// kernel reads has for itself then. In PTX `ld.global.cg`. A wish, as [`streaming`](Self::streaming) is.
             pub fn coherent(self) -> Self {
                 self
             }

@@ -8,7 +8,7 @@
 //!
 //! The variance is that of differences from the mean, in a second pass over the registers: Σ z² − C·μ² would lose all that the two have in
 //! common. Memory limits it: on sm_61 a row's elements take a dozen instructions each for their 8 bytes. Weight and bias, which all rows
-//! share, come from the caches.
+//! share, come from the first cache: x goes past it, since from the second one they would cost as much as x itself.
 
 use super::row::{begins, is_row, max, put, sum, take};
 use kernel_dsl::prelude::*;
@@ -183,7 +183,8 @@ pub fn norm_rows<
     let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
 
-    let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), FUSED, 0, cols);
+    // Past the first cache, which keeps weight and bias for the next row.
+    let mut kept = summed::<T, L, V, N>(x.coherent(), residual.coherent(), FUSED, 0, cols);
     if FUSED {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
@@ -277,7 +278,7 @@ pub fn norm_quantised<
     let fused = !z.is_empty();
     let (x, residual, z, q) = (x.at(row), residual.at(row), z.at(row), q.at(row));
 
-    let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), fused, 0, cols);
+    let mut kept = summed::<T, L, V, N>(x.coherent(), residual.coherent(), fused, 0, cols);
     if fused {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }

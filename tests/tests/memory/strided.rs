@@ -214,7 +214,7 @@ fn streamed(n: usize, x: View<f32, 1>, y: &mut [f32]) {
 fn policies_of_variables() {
     let loads: Vec<_> = streamed::PTX.lines().filter(|l| l.contains("ld.global")).map(str::trim).collect();
     assert!(
-        matches!(loads[..], [a, b] if a.starts_with("ld.global.cs.nc.f32") && b.starts_with("ld.global.f32")),
+        matches!(loads[..], [a, b] if a.starts_with("ld.global.cs.nc.f32") && b.starts_with("ld.global.cg.f32")),
         "{loads:?}"
     );
     let x: Vec<f32> = (0..200).map(|i| i as f32).collect();

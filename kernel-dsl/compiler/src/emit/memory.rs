@@ -144,8 +144,13 @@ impl Emitter<'_> {
         }
         let mut path: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
         if access.space == Modifier::Global {
-            path.extend(matches!(policy, Policy::ReadOnce | Policy::CoherentOnce).then_some(Modifier::Cs));
-            path.extend(matches!(policy, Policy::ReadOnly | Policy::ReadOnce).then_some(Modifier::Nc));
+            path.extend_from_slice(match policy {
+                Policy::ReadOnly => &[Modifier::Nc],
+                Policy::ReadOnce => &[Modifier::Cs, Modifier::Nc],
+                Policy::Coherent => &[],
+                Policy::CoherentOnce => &[Modifier::Cs],
+                Policy::SecondCache => &[Modifier::Cg],
+            });
         }
         if let Some(lanes) = lanes
             && words

@@ -529,6 +529,8 @@ pub enum Policy {
     Coherent,
     /// The same, and each part of it is read once (`ld.global.cs`).
     CoherentOnce,
+    /// By way of the second cache alone (`ld.global.cg`).
+    SecondCache,
 }
 
 /// A special register of PTX.

@@ -340,6 +340,7 @@ impl<'a> Printer<'a> {
                     Policy::ReadOnce => " readonly once",
                     Policy::Coherent => "",
                     Policy::CoherentOnce => " once",
+                    Policy::SecondCache => " coherent",
                 };
                 let guard = guard
                     .as_ref()

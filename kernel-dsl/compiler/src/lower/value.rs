@@ -56,7 +56,7 @@ pub(super) enum Wish {
     None,
     /// `streaming()`: each part once.
     Once,
-    /// `coherent()`: not by the read-only path.
+    /// `coherent()`: by way of the second cache alone.
     Coherent,
 }
 
@@ -227,7 +227,8 @@ impl View {
             (false, Wish::None) => Policy::ReadOnly,
             (false, Wish::Once) => Policy::ReadOnce,
             (true, Wish::Once) => Policy::CoherentOnce,
-            (true, Wish::None) | (_, Wish::Coherent) => Policy::Coherent,
+            (true, Wish::None) => Policy::Coherent,
+            (_, Wish::Coherent) => Policy::SecondCache,
         }
     }
 }
