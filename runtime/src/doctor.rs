@@ -83,7 +83,7 @@ fn device(info: Result<DeviceInfo, Error>) -> DeviceFinding {
 }
 
 /// What NVIDIA's kernel module calls itself, where the system tells.
-pub(crate) fn driver_release() -> Option<String> {
+fn driver_release() -> Option<String> {
     release(&std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default())
 }
 

@@ -192,11 +192,6 @@ impl Error {
         if unsupported { Verdict::Unsupported } else { Verdict::Fail }
     }
 
-    /// Whether it is no matter of what was tried: the device is lost, or there is no memory.
-    pub(crate) fn is_for_all(&self) -> bool {
-        matches!(self, Error::Lost(_)) || self.is_out_of_memory()
-    }
-
     /// Whether memory is what is missing.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {

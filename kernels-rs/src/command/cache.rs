@@ -9,8 +9,7 @@ use std::path::PathBuf;
 
 /// Shows what is kept on disk of what was compiled, or clears it
 ///
-/// PTX of instances that are made at run time, and the machine code that the driver makes of PTX, are kept from run to run. The variable
-/// KERNELS_CACHE names the folder, or says `off`; KERNELS_CACHE_LIMIT says how many MiB it may take.
+/// PTX of instances that are made at run time is kept from run to run. The variable KERNELS_CACHE names the folder, or says `off`; KERNELS_CACHE_LIMIT says how many MiB it may take.
 #[derive(Args)]
 pub(super) struct Cache {
     #[command(subcommand)]
@@ -54,11 +53,11 @@ impl Cache {
             json(out, &report)?;
             return Ok(Outcome::Good);
         }
-        let Usage { ptx, cubins, bytes, limit, .. } = report.usage;
+        let Usage { entries, bytes, limit, .. } = report.usage;
         let mib = |bytes: u64| bytes as f64 / f64::from(1u32 << 20);
         let verb = if cleared { "removed " } else { "" };
         writeln!(out, "{}", report.folder.display())?;
-        writeln!(out, "{verb}{cubins} of machine code, {ptx} of PTX; {:.1} of {:.0} MiB", mib(bytes), mib(limit))?;
+        writeln!(out, "{verb}{entries} entries; {:.1} of {:.0} MiB", mib(bytes), mib(limit))?;
         Ok(Outcome::Good)
     }
 }

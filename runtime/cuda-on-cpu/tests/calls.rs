@@ -372,3 +372,34 @@ fn captures_go_through_several_streams() {
         gives!(CUDA_SUCCESS, cuStreamSynchronize(first));
     });
 }
+
+#[test]
+fn modules_are_compiled_ahead_of_loading() {
+    inside("modules_are_compiled_ahead_of_loading", &[], || {
+        context();
+        let ptx = sys::CUjitInputType::CU_JIT_INPUT_PTX;
+        let (mut link, mut image, mut bytes) = (null_mut(), null_mut(), 0);
+        let compile = |text: &'static std::ffi::CStr, link| {
+            let (data, size) = (text.as_ptr().cast_mut().cast(), text.count_bytes() + 1);
+            // SAFETY: the text is as long as is said; no options.
+            unsafe { sys::cuLinkAddData_v2(link, ptx, data, size, c"a".as_ptr(), 0, null_mut(), null_mut()) }
+        };
+        gives!(CUDA_SUCCESS, cuLinkCreate_v2(0, null_mut(), null_mut(), &mut link));
+        assert_eq!(compile(c".version 6.0 .target sm_61 .address_size 64 nonsense", link), CUDA_ERROR_INVALID_PTX);
+        let good = c".version 6.0 .target sm_61 .address_size 64 .visible .entry seven(.param .u64 to) {
+            .reg .u64 %a; .reg .u32 %n; ld.param.u64 %a, [to]; mov.u32 %n, 7; st.global.u32 [%a], %n; ret; }";
+        assert_eq!(compile(good, link), CUDA_SUCCESS);
+        gives!(CUDA_SUCCESS, cuLinkComplete(link, &mut image, &mut bytes));
+        // SAFETY: what a compilation leaves is as long as it says until it ends.
+        let kept = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), bytes) }.to_vec();
+        gives!(CUDA_SUCCESS, cuLinkDestroy(link));
+        gives!(CUDA_ERROR_INVALID_HANDLE, cuLinkDestroy(link));
+        let (mut module, mut seven) = (null_mut(), null_mut());
+        gives!(CUDA_SUCCESS, cuModuleLoadData(&mut module, kept.as_ptr().cast()));
+        gives!(CUDA_SUCCESS, cuModuleGetFunction(&mut seven, module, c"seven".as_ptr()));
+        let at = allocate(4);
+        assert_eq!(launch_in(null_mut(), seven, &mut [at]), CUDA_SUCCESS);
+        assert_eq!(read(at), 7u32.to_le_bytes());
+        gives!(CUDA_SUCCESS, cuModuleUnload(module));
+    });
+}

@@ -95,11 +95,6 @@ functions! {
     copy_in = cuMemcpyDtoDAsync_v2(sys::CUdeviceptr, sys::CUdeviceptr, usize, sys::CUstream);
     pinned_allocate = cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
     pinned_free = cuMemFreeHost(*mut c_void);
-    link_create = cuLinkCreate_v2(c_uint, *mut c_int, *mut *mut c_void, *mut sys::CUlinkState);
-    link_add = cuLinkAddData_v2(sys::CUlinkState, c_int, *mut c_void, usize, *const c_char, c_uint, *mut c_int,
-        *mut *mut c_void);
-    link_complete = cuLinkComplete(sys::CUlinkState, *mut *mut c_void, *mut usize);
-    link_destroy = cuLinkDestroy(sys::CUlinkState);
     module_load = cuModuleLoadDataEx(*mut sys::CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
     module_function = cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
     module_unload = cuModuleUnload(sys::CUmodule);

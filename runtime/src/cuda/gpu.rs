@@ -315,11 +315,10 @@ impl Cuda {
         let instance = program.instance();
         let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
         let failed = |source| Error::Compile { instance: name.clone(), source };
-        let load = |store: Option<&Store>, ptx: &str, shared: SharedMemory| {
+        let load = |ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;
             self.lanes.settle()?;
-            let load =
-                || Module::load(self.context.clone(), store, ptx, &instance.entry(artifact.name), &name, &shared);
+            let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, &shared);
             self.with_memory(load).map(Arc::new)
         };
         let kernel = match form {
@@ -329,7 +328,7 @@ impl Cuda {
                         span!("compile", instance = %name);
                         let store = self.store();
                         let ptx = stored_ptx(store.as_ref(), artifact, program, &name)?;
-                        load(store.as_ref(), &ptx, shared_memory(artifact.target, program, &ptx, &name)?)
+                        load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?)
                     })?
                     .as_ref()
                     .clone(),
@@ -344,7 +343,7 @@ impl Cuda {
                         Some(store) => kept(store, artifact, program, "checked", make)?,
                         None => make()?,
                     };
-                    let module = load(store.as_ref(), &ptx, form.kernel.shared_memory())?;
+                    let module = load(&ptx, form.kernel.shared_memory())?;
                     Ok::<_, Error>((module, Arc::new(form)))
                 })?;
                 let (module, form) = checked.as_ref().clone();

@@ -4,48 +4,21 @@
 const MAGIC: &[u8] = b"kernel-dsl cache, format 1\n";
 const HASH_BYTES: usize = 16;
 
-/// What an entry is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// PTX text of our compiler's.
-    Ptx,
-    /// Machine code of a driver's.
-    Cubin,
-}
-
-impl Kind {
-    pub fn extension(self) -> &'static str {
-        match self {
-            Kind::Ptx => "ptx-entry",
-            Kind::Cubin => "cubin-entry",
-        }
-    }
-
-    pub fn of(extension: &str) -> Option<Kind> {
-        [Kind::Ptx, Kind::Cubin].into_iter().find(|kind| kind.extension() == extension)
-    }
-}
-
 /// All that an entry depends on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
-    kind: Kind,
     /// The parts, each behind its length.
     bytes: Vec<u8>,
 }
 
 impl Key {
-    pub fn new(kind: Kind, parts: &[&[u8]]) -> Key {
+    pub fn new(parts: &[&[u8]]) -> Key {
         let mut bytes = Vec::new();
         for part in parts {
             bytes.extend((part.len() as u64).to_le_bytes());
             bytes.extend(*part);
         }
-        Key { kind, bytes }
-    }
-
-    pub fn kind(&self) -> Kind {
-        self.kind
+        Key { bytes }
     }
 
     /// The name of its file, without the extension.
@@ -102,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_damaged_entry_has_no_payload() {
-        let key = Key::new(Kind::Ptx, &[b"one", b"two"]);
+        let key = Key::new(&[b"one", b"two"]);
         let entry = key.entry(b"payload");
         assert_eq!(key.payload(&entry), Some(&b"payload"[..]));
         for at in 0..entry.len() {
@@ -115,6 +88,6 @@ mod tests {
         }
         assert_eq!(key.payload(&[&entry[..], b"x"].concat()), None);
         // Another key, whose hash may be whatever.
-        assert_eq!(Key::new(Kind::Ptx, &[b"onet", b"wo"]).payload(&entry), None);
+        assert_eq!(Key::new(&[b"onet", b"wo"]).payload(&entry), None);
     }
 }

@@ -1,9 +1,7 @@
-//! What was compiled, kept on disk: the PTX of instances that are made at run time, and the machine code that a driver makes of PTX.
+//! What was compiled, kept on disk: the PTX of instances that are made at run time.
 //!
-//! NVIDIA's driver keeps a cache of its own (`CUDA_CACHE_PATH`, `~/.nv/ComputeCache`), which holds machine code by PTX and driver. This one
-//! saves our own compiler's work too; it is found where the driver's is switched off, read-only or forgotten, as in many containers;
-//! nobody else's kernels push ours out of it; and it can be looked at, moved and cleared (`kernels cache`). `kernels bench runtime`
-//! shows what it saves.
+//! What the driver makes of PTX it keeps itself (`CUDA_CACHE_PATH`, `~/.nv/ComputeCache`). `kernels cache` looks at ours, and clears it;
+//! `kernels bench runtime` shows what it saves.
 //!
 //! | variable | |
 //! |---|---|
@@ -26,14 +24,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-pub(crate) use entry::{Key, Kind};
+pub(crate) use entry::Key;
 
 /// Says where entries are, or `off`.
 const FOLDER: &str = "KERNELS_CACHE";
 /// Says how many MiB they may take.
 const LIMIT: &str = "KERNELS_CACHE_LIMIT";
 const LIMIT_MIB: u64 = 256;
-/// The name of what is being written ends so.
+/// The name of an entry's file ends so.
+const ENTRY: &str = "ptx-entry";
+/// That of what is being written.
 const UNFINISHED: &str = "tmp";
 /// Age from which on whoever wrote such a file is taken to be no more.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
@@ -48,10 +48,8 @@ pub struct Store {
 /// What a folder holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Usage {
-    /// Number of entries with PTX.
-    pub ptx: usize,
-    /// Number of entries with machine code.
-    pub cubins: usize,
+    /// Number of entries.
+    pub entries: usize,
     /// Bytes of all.
     pub bytes: u64,
     /// Bytes that they may take.
@@ -61,8 +59,8 @@ pub struct Usage {
 /// A file of the folder.
 struct Found {
     path: PathBuf,
-    /// `None` for what is being written.
-    kind: Option<Kind>,
+    /// Or being written.
+    is_entry: bool,
     bytes: u64,
     /// When it was last used.
     used: SystemTime,
@@ -100,13 +98,9 @@ impl Store {
     /// # Errors
     /// The folder is there and cannot be read.
     pub fn usage(&self) -> io::Result<Usage> {
-        let mut usage = Usage { ptx: 0, cubins: 0, bytes: 0, limit: self.limit };
+        let mut usage = Usage { entries: 0, bytes: 0, limit: self.limit };
         for found in self.files()? {
-            match found.kind {
-                Some(Kind::Ptx) => usage.ptx += 1,
-                Some(Kind::Cubin) => usage.cubins += 1,
-                None => {}
-            }
+            usage.entries += usize::from(found.is_entry);
             usage.bytes += found.bytes;
         }
         Ok(usage)
@@ -134,11 +128,6 @@ impl Store {
         // The time of the last use, by which the oldest go. A folder that cannot be written to keeps what it has.
         let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         Some(payload.to_vec())
-    }
-
-    /// What is kept for a key is of no use.
-    pub(crate) fn forget(&self, key: &Key) {
-        let _ = remove(&self.path(key));
     }
 
     /// Keeps something for a key. Where there is then too much, what was not used for longest goes.
@@ -174,12 +163,12 @@ impl Store {
         let mut files = self.files()?;
         let now = SystemTime::now();
         let age = |found: &Found| now.duration_since(found.used).unwrap_or_default();
-        for forgotten in files.extract_if(.., |found| found.kind.is_none() && age(found) > FORGOTTEN) {
+        for forgotten in files.extract_if(.., |found| !found.is_entry && age(found) > FORGOTTEN) {
             remove(&forgotten.path)?;
         }
         files.sort_by_key(|found| found.used);
         let mut bytes: u64 = files.iter().map(|found| found.bytes).sum();
-        for found in files.iter().filter(|found| found.kind.is_some()) {
+        for found in files.iter().filter(|found| found.is_entry) {
             if bytes <= self.limit {
                 break;
             }
@@ -190,7 +179,7 @@ impl Store {
     }
 
     fn path(&self, key: &Key) -> PathBuf {
-        self.folder.join(key.name()).with_extension(key.kind().extension())
+        self.folder.join(key.name()).with_extension(ENTRY)
     }
 
     /// All files that are ours. Others of the folder are left alone.
@@ -208,14 +197,14 @@ impl Store {
                     .next()
                     .is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
             });
-            let kind = match extension {
-                Some(UNFINISHED) if named => None,
-                Some(extension) if named && Kind::of(extension).is_some() => Kind::of(extension),
+            let is_entry = match extension {
+                Some(UNFINISHED) if named => false,
+                Some(ENTRY) if named => true,
                 _ => continue,
             };
             // It may have gone meanwhile.
             let Ok(metadata) = fs::metadata(&path) else { continue };
-            files.push(Found { path, kind, bytes: metadata.len(), used: metadata.modified()? });
+            files.push(Found { path, is_entry, bytes: metadata.len(), used: metadata.modified()? });
         }
         Ok(files)
     }
@@ -229,7 +218,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a folder for the user alone: machine code is loaded from it.
+/// Makes a folder for the user alone: what is run is loaded from it.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]

@@ -10,7 +10,7 @@ fn store(name: &str, limit: u64) -> Store {
 }
 
 fn key(n: u32) -> Key {
-    Key::new(Kind::Cubin, &[&n.to_le_bytes()])
+    Key::new(&[&n.to_le_bytes()])
 }
 
 fn end(store: Store) {
@@ -20,17 +20,16 @@ fn end(store: Store) {
 #[test]
 fn what_is_kept_is_found_and_nothing_else() {
     let store = store("found", 1 << 20);
-    assert_eq!(store.usage().unwrap(), Usage { ptx: 0, cubins: 0, bytes: 0, limit: 1 << 20 });
+    assert_eq!(store.usage().unwrap(), Usage { entries: 0, bytes: 0, limit: 1 << 20 });
     assert_eq!(store.load(&key(1)), None);
     store.save(&key(1), b"one").unwrap();
     store.save(&key(2), &[7; 1000]).unwrap();
-    store.save(&Key::new(Kind::Ptx, &[&1u32.to_le_bytes()]), b"text").unwrap();
     fs::write(store.folder().join("somebody-else's"), b"x").unwrap();
     assert_eq!(store.load(&key(1)).as_deref(), Some(&b"one"[..]));
     assert_eq!(store.load(&key(2)), Some(vec![7; 1000]));
     assert_eq!(store.load(&key(3)), None);
     let usage = store.usage().unwrap();
-    assert_eq!((usage.ptx, usage.cubins), (1, 2));
+    assert_eq!(usage.entries, 2);
     assert_eq!(store.clear().unwrap(), usage);
     assert_eq!(store.load(&key(1)), None);
     assert_eq!(store.usage().unwrap().bytes, 0);
@@ -73,7 +72,7 @@ fn the_one_that_was_not_used_for_longest_goes() {
     assert_eq!([0, 1, 2, 3, 4].map(|n| store.load(&key(n)).is_some()), [true, false, true, true, true]);
     // What cannot fit is not kept, and drives nothing out.
     store.save(&key(5), &[5; 10_000]).unwrap();
-    assert_eq!(store.usage().unwrap().cubins, 4);
+    assert_eq!(store.usage().unwrap().entries, 4);
     end(store);
 }
 
@@ -158,7 +157,7 @@ fn processes_that_are_killed_while_they_write_do_no_harm() {
             })
             .collect();
         // Until they are at it, however long they take to begin.
-        while store.usage().unwrap().cubins < 5 {
+        while store.usage().unwrap().entries < 5 {
             assert!(writers.iter_mut().all(|writer| writer.try_wait().unwrap().is_none()), "a writer has failed");
             std::thread::yield_now();
         }
