@@ -36,10 +36,10 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
             measured.extend(backward(&timer, shape, causal, rounds)?);
         }
     }
-    for (size, density) in
-        [(BlockSize::Large, 0.5), (BlockSize::Large, 0.1), (BlockSize::Small, 0.5), (BlockSize::Small, 0.1)]
-    {
-        measured.extend(masked(&timer, [1, 16, 4096, 128], size, density, rounds)?);
+    for (length, density) in [(4096, 0.5), (4096, 0.1), (8192, 0.1)] {
+        for size in [BlockSize::Large, BlockSize::Small] {
+            measured.extend(masked(&timer, [1, 16, length, 128], size, density, rounds)?);
+        }
     }
     Ok(measured)
 }
