@@ -18,6 +18,8 @@
 
 mod equivalent;
 mod form;
+mod idle;
+mod multiples;
 mod mutate;
 mod needed;
 mod normal;
