@@ -91,7 +91,7 @@ pub fn reduce_parts<X: Float, M: Monoid, const V: usize>(
 /// rows, and are brought together in their order.
 #[kernel(
     block = (32, 8),
-    grid = (x.dim(2).div_ceil(32 * V) * parts.dim(2), x.dim(0).min(65535)),
+    grid = (x.dim(2).div_ceil(32 * V) * parts.dim(2), x.dim(0).min(4096)),
     instances(X = f32, M = Sum, V = 4 | 1; X = f32, M = ArgMax, V = 4),
     writes(parts = once),
 )]
