@@ -48,10 +48,12 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // Keys that a block takes at a time.
     let turn = 128 / lanes * under_way;
     let keys = turn as u32;
-    let shapes: [Shape; 7] = [
+    let shapes: [Shape; 8] = [
         ([1, 1, wide], &[1], [1, 1], 1.0),
         // A split is full, and the other has a key, two, or none; logits that leave but one key.
         ([1, 1, wide], &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
+        // Some turns of one split.
+        ([1, 1, wide], &[2 * keys + 1], [3 * turn, 1], 1.0),
         // More splits than a warp has lanes, which most find no keys in.
         ([1, 1, lanes * each], &[70], [80, 34], 1.0),
         // More splits with keys than a warp has lanes, and more than are brought together at once.

@@ -60,7 +60,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 1, 100, 100, 8, 8], [1, 1]),
         // More than a tile of both, and products of more than two slices.
         ([2, 1, 106, 100, 8, 40], [FAR, 0]),
-        ([1, 1, 70, 110, 40, wide], [FAR, FAR]),
+        ([1, 1, 70, 110, wide, wide], [FAR, FAR]),
         // A gradient of what nobody sees, and one of nothing.
         ([1, 1, 0, 5, 8, 8], [FAR, FAR]),
         ([1, 1, 5, 0, 8, 8], [FAR, FAR]),
@@ -135,9 +135,9 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     )
 }
 
-/// Of three packed sequences the second is empty.
+/// Of three packed sequences the second is empty, and the last ends with the rows there are, whatever the numbers say.
 fn starts(n: usize) -> [u32; 4] {
-    [0, n / 3, n / 3, n].map(|n| n as u32)
+    [0, n / 3, n / 3, n + 1].map(|n| n as u32)
 }
 
 /// The sequence of packed rows that a row is of, and its end; else all rows are one.
