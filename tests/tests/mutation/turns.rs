@@ -1,6 +1,6 @@
 //! Sums to which zeros are added, and turns of loops in which nothing happens.
 //!
-//! `x + 0` is x, but for x = −0. A sum that begins with 0 never is −0: rounded to the nearest, two numbers add up to −0 only if both are. So `if c { sum + v } else { sum }` is
+//! `if c { v } else { 0 }` is v where that is 0 wherever c does not hold. `x + 0` is x, but for x = −0. A sum that begins with 0 never is −0: rounded to the nearest, two numbers add up to −0 only if both are. So `if c { sum + v } else { sum }` is
 //! `sum + v` where v is 0 wherever c does not hold.
 //!
 //! A turn of a loop whose index is not below `end` does nothing where it stores only under conditions that say that the index, or it and more, is below `end`, and hands on
@@ -100,7 +100,9 @@ impl<'k> Known<'k> {
     fn region(&self, region: &Region, found: &mut Found) {
         for inst in &region.insts {
             match &inst.op {
-                Op::Select { condition, yes, no } if self.only_adds_zero(*condition, *yes, *no) => {
+                Op::Select { condition, yes, no }
+                    if self.only_adds_zero(*condition, *yes, *no) || self.is_zero_else(*condition, *yes, *no) =>
+                {
                     found.stands.insert(inst.results[0], *yes);
                 }
                 Op::For(l) => {
@@ -127,6 +129,12 @@ impl<'k> Known<'k> {
             && self.zero_unless(added).into_iter().any(|unless| self.follows(unless, condition))
     }
 
+    /// Whether a choice is between something and 0, which that is wherever the condition does not hold.
+    fn is_zero_else(&self, condition: Value, of: Value, zero: Value) -> bool {
+        matches!(self.op(zero), Some(Op::Constant(0)))
+            && self.zero_unless(of).into_iter().any(|unless| self.follows(unless, condition))
+    }
+
     /// Conditions each of which holds wherever this is not +0.
     fn zero_unless(&self, value: Value) -> Vec<Value> {
         let zero = |v: &Value| matches!(self.op(*v), Some(Op::Constant(0)));
@@ -147,6 +155,12 @@ impl<'k> Known<'k> {
     pub fn follows(&self, from: Value, condition: Value) -> bool {
         if from == condition {
             return true;
+        }
+        if let Some(Op::Binary(Binary::And, a, b)) = self.op(condition) {
+            return self.follows(from, *a) && self.follows(from, *b);
+        }
+        if let Some(Op::Binary(Binary::And, a, b)) = self.op(from) {
+            return self.follows(*a, condition) || self.follows(*b, condition);
         }
         let (Some((_, larger, end)), Some((_, index, of))) = (self.below(from, true), self.below(condition, false))
         else {

@@ -692,3 +692,47 @@ fn of_a_multiple_nothing_is_left_that_more_could_add_to() {
     different!(quads, quads_and_one);
     different!(of_pairs, of_pairs_and_more);
 }
+
+#[kernel(block = 64, grid = 1)]
+fn masked_twice(x: &[f16], y: &mut [f32]) {
+    let i = thread::x();
+    let v = if i < x.len() { x[i] } else { f16::from_f32(0.0) };
+    y[i] = if i < x.len() { v.to_f32() } else { 0.0 };
+}
+
+#[kernel(block = 64, grid = 1)]
+fn masked_once(x: &[f16], y: &mut [f32]) {
+    let i = thread::x();
+    let v = if i < x.len() { x[i] } else { f16::from_f32(0.0) };
+    y[i] = v.to_f32();
+}
+
+/// It is 1 where it is not loaded.
+#[kernel(block = 64, grid = 1)]
+fn masked_of_one_twice(x: &[f16], y: &mut [f32]) {
+    let i = thread::x();
+    let v = if i < x.len() { x[i] } else { f16::from_f32(1.0) };
+    y[i] = if i < x.len() { v.to_f32() } else { 0.0 };
+}
+
+#[kernel(block = 64, grid = 1)]
+fn masked_of_one_once(x: &[f16], y: &mut [f32]) {
+    let i = thread::x();
+    let v = if i < x.len() { x[i] } else { f16::from_f32(1.0) };
+    y[i] = v.to_f32();
+}
+
+/// Some of what is loaded is not taken.
+#[kernel(block = 64, grid = 1)]
+fn masked_by_less(x: &[f16], y: &mut [f32]) {
+    let i = thread::x();
+    let v = if i < x.len() { x[i] } else { f16::from_f32(0.0) };
+    y[i] = if i + 1 < x.len() { v.to_f32() } else { 0.0 };
+}
+
+#[test]
+fn what_is_zero_where_it_is_not_asked_for_need_not_be_chosen() {
+    same!(masked_twice, masked_once);
+    different!(masked_of_one_twice, masked_of_one_once);
+    different!(masked_by_less, masked_once);
+}
