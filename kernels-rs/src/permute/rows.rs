@@ -9,7 +9,8 @@ pub fn divided(i: usize, n: usize) -> (usize, usize) {
     (quotient, i - quotient * n)
 }
 
-/// Where plane i is among `n` inner ones: a division of twenty instructions, but where there is one, as there mostly is.
+/// Where plane i is among `n` inner ones: a division of twenty instructions, but where there is one, as there mostly is. Up to 4096 planes have blocks of
+/// their own; of more a block has several, as a grid's second axis ends at 65535, and few enough are blocks for a test to have more planes.
 #[device]
 pub fn plane(i: usize, n: usize) -> (usize, usize) {
     if n == 1 { (i, 0) } else { divided(i, n) }
