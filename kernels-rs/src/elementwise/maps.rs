@@ -15,7 +15,7 @@ pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
 /// y ← f(a), `V` elements at once, `VA` of a.
 #[kernel(
     block = 256,
-    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
     instances(
         A = f32, Y = f32, F = silu, V = 4, VA = 4 | 1;
         A = f32, Y = f32, F = silu, V = 1, VA = 1;
@@ -58,7 +58,7 @@ pub fn map_1<
 /// y ← f(a, b), `V` elements at once, `VA` of a and `VB` of b.
 #[kernel(
     block = 256,
-    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
     instances(
         A = f32, B = f32, Y = f32, F = swiglu, V = 4, VA = 4, VB = 4 | 1;
         A = f32, B = f32, Y = f32, F = swiglu, V = 1, VA = 1, VB = 1;
@@ -106,7 +106,7 @@ pub fn map_2<
 /// y ← f(a, b, c), `V` elements at once, `VA` of a, `VB` of b and `VC` of c.
 #[kernel(
     block = 256,
-    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
     instances(
         A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 4, VA = 4, VB = 4 | 1, VC = 4;
         A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 1, VA = 1, VB = 1, VC = 1

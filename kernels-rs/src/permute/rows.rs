@@ -9,7 +9,8 @@ pub fn divided(i: usize, n: usize) -> (usize, usize) {
     (quotient, i - quotient * n)
 }
 
-/// Where plane i is among `n` inner ones: a division of twenty instructions, but where there is one, as there mostly is.
+/// Where plane i is among `n` inner ones: a division of twenty instructions, but where there is one, as there mostly is. Up to 4096 planes have blocks of
+/// their own; of more a block has several, as a grid's second axis ends at 65535, and few enough are blocks for a test to have more planes.
 #[device]
 pub fn plane(i: usize, n: usize) -> (usize, usize) {
     if n == 1 { (i, 0) } else { divided(i, n) }
@@ -43,7 +44,7 @@ pub fn fetch<T: Number, const V: usize, const VX: usize, const PARTS: usize>(
 /// elements of y, `VX` of x, which has V / VX times as many of them.
 #[kernel(
     block = 256,
-    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
     instances(T = f32, V = 4, VX = 4 | 1; T = f32, V = 1, VX = 1; T = i8, V = 16, VX = 16),
     derived(PARTS = V / VX),
     writes(y = once),
@@ -68,7 +69,7 @@ pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>
 /// y ← value, `V` elements at once.
 #[kernel(
     block = 256,
-    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
     instances(T = f32, V = 4 | 1),
     writes(y = once),
 )]

@@ -88,10 +88,10 @@ pub fn reduce_parts<X: Float, M: Monoid, const V: usize>(
 }
 
 /// parts[b, c, p] ← the reduction of elements p · chunk to (p + 1) · chunk of column c of matrix b. A block has 32 · `V` columns; its warps take turns at the
-/// rows, and are brought together in their order.
+/// rows, and are brought together in their order. Up to 4096 matrices have blocks of their own.
 #[kernel(
     block = (32, 8),
-    grid = (x.dim(2).div_ceil(32 * V) * parts.dim(2), x.dim(0).min(65535)),
+    grid = (x.dim(2).div_ceil(32 * V) * parts.dim(2), x.dim(0).min(4096)),
     instances(X = f32, M = Sum, V = 4 | 1; X = f32, M = ArgMax, V = 4),
     writes(parts = once),
 )]

@@ -40,21 +40,27 @@ fn layout(instance: &Instance, sequences: usize, room: usize) -> ([usize; 2], Op
     ([sequences * pages, PAGE], Some(Input::view(&table, [sequences, pages])))
 }
 
-/// Heads of keys, query heads of each, elements of a head, each sequence's keys, room for keys, splits.
-type Shape<'a> = ([usize; 3], &'a [u32], [usize; 2]);
+/// Heads of keys, query heads of each, elements of a head, each sequence's keys, room for keys, splits; and by how much logits are larger than ordinary ones.
+type Shape<'a> = ([usize; 3], &'a [u32], [usize; 2], f32);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[lanes, wide, each, group, under_way] = numbers(instance).as_slice() else { return Vec::new() };
-    // Of 18 splits with as many keys as a block takes at a time.
-    let keys = 18 * 128 / lanes * under_way;
-    let shapes: [Shape; 6] = [
-        ([1, 1, wide], &[1], [1, 1]),
-        // More splits than a warp has lanes, which most find no keys in; and more of those with keys than are brought together at once.
-        ([1, 1, lanes * each], &[70], [80, 34]),
-        ([1, 1, lanes * each], &[keys as u32 - 3], [keys, 18]),
-        ([2, group + 1, lanes * each], &[37, 0], [40, 2]),
-        ([1, group, lanes * each - wide], &[70, 65, 33], [64, 3]),
-        ([1, 1, lanes * each], &[5], [200, 4]),
+    // Keys that a block takes at a time.
+    let turn = 128 / lanes * under_way;
+    let keys = turn as u32;
+    let shapes: [Shape; 8] = [
+        ([1, 1, wide], &[1], [1, 1], 1.0),
+        // A split is full, and the other has a key, two, or none; logits that leave but one key.
+        ([1, 1, wide], &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
+        // Some turns of one split.
+        ([1, 1, wide], &[2 * keys + 1], [3 * turn, 1], 1.0),
+        // More splits than a warp has lanes, which most find no keys in.
+        ([1, 1, lanes * each], &[70], [80, 34], 1.0),
+        // More splits with keys than a warp has lanes, and more than are brought together at once.
+        ([1, group, wide], &[36 * keys - 3, 36 * keys - 1], [36 * turn, 36], 1.0),
+        ([2, group + 1, lanes * each], &[37, 0], [40, 2], 1.0),
+        ([1, group, lanes * each - wide], &[70, 65, 33], [64, 3], 1.0),
+        ([1, 1, lanes * each], &[5], [200, 4], 1.0),
     ];
     shapes.map(|shape| case(instance, random, shape)).into()
 }
@@ -62,7 +68,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let &[_, _, _, group, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
     let &[stored, cached] = scalars(instance).as_slice() else { return Case::new("", []) };
-    let ([groups, of_group, width], lengths, [room, splits]) = shape;
+    let ([groups, of_group, width], lengths, [room, splits], larger) = shape;
     let (sequences, heads) = (lengths.len(), groups * of_group);
     let ([planes, of_plane], table) = layout(instance, sequences, room);
     let mut inputs = vec![
@@ -81,9 +87,12 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     inputs.push(scratch([sequences, heads, splits, width]));
     inputs.push(scratch([sequences, heads, splits, 2]));
     inputs.push(Input::slice(&vec![0u32; sequences * groups * of_group.div_ceil(group)]));
-    let scale = if cached == Scalar::I8 { 0.002f32 } else { 0.3 };
+    let scale = larger * if cached == Scalar::I8 { 0.002f32 } else { 0.3 };
     inputs.extend([Input::scalar(groups), Input::scalar(splits), Input::scalar(scale)]);
-    Case::new(format!("{lengths:?} of {room} keys, {groups} × {of_group} heads of {width}, {splits} splits"), inputs)
+    Case::new(
+        format!("{lengths:?} of {room} keys, {groups} × {of_group} heads of {width}, {splits} splits, × {scale}"),
+        inputs,
+    )
 }
 
 /// As [`softmax`] says, of logits whose query is rounded with its factor, and whose keys with theirs, 6 roundings in all; where `tiles` are

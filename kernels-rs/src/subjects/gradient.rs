@@ -16,9 +16,10 @@ runtime::register!(attention_gradient<f32, Plain, Dense, Whole, 64, 4, 0, 2, 1>,
 
 runtime::register!(attention_scores<f32, Plain, 4>, scores_cases, scores_reference);
 
-/// Values of so many heads, rows and columns, a batch of one.
-fn heads(random: &mut Random, stored: Scalar, [heads, rows, width]: [usize; 3]) -> Input {
-    drawn(random, stored, heads * rows * width, [1, heads, rows, width], [heads * rows * width, rows * width, width, 1])
+/// Values of so many sequences, heads, rows and columns.
+fn heads(random: &mut Random, stored: Scalar, [batch, heads, rows, width]: [usize; 4]) -> Input {
+    let strides = [heads * rows * width, rows * width, width, 1];
+    drawn(random, stored, batch * strides[0], [batch, heads, rows, width], strides)
 }
 
 fn delta_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -51,19 +52,36 @@ type Shape = ([usize; 6], [usize; 2]);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let wide = numbers(instance).first().copied().unwrap_or(0);
-    let shapes: [Shape; 3] =
-        [([2, 1, 3, 13, 16, 8], [FAR, 0]), ([1, 1, 65, 5, 8, 16], [3, 2]), ([1, 1, 1, 1, wide + 8, 8], [FAR, FAR])];
+    let shapes: [Shape; 8] = [
+        ([2, 1, 3, 13, 16, 8], [FAR, 0]),
+        ([1, 1, 65, 5, 8, 16], [3, 2]),
+        ([1, 1, 1, 1, wide + 8, 8], [FAR, FAR]),
+        // Tiles of which a query sees but one key, and of which a key is seen by but one query.
+        ([1, 1, 100, 100, 8, 8], [1, 1]),
+        // More than a tile of both, and products of more than two slices.
+        ([2, 1, 106, 100, 8, 40], [FAR, 0]),
+        ([1, 1, 70, 110, wide, wide], [FAR, FAR]),
+        // A gradient of what nobody sees, and one of nothing.
+        ([1, 1, 0, 5, 8, 8], [FAR, FAR]),
+        ([1, 1, 5, 0, 8, 8], [FAR, FAR]),
+    ];
     shapes.map(|shape| case(instance, random, shape)).into()
 }
 
 /// The logarithms are those of the queries' logits; one is −∞, as of a query that sees nothing.
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let ([of_q, of_k, queries, keys, width, wide], [left, right]) = shape;
-    let stored = stored(instance);
-    let q = heads(random, stored, [of_q, queries, width]);
-    let k = heads(random, stored, [of_k, keys, width]);
-    let v = heads(random, stored, [of_k, keys, wide]);
-    let d_o = heads(random, stored, [of_q, queries, wide]);
+    let (stored, packed) = (stored(instance), has::<Packed>(instance));
+    // Of few queries two sequences.
+    let batch = if queries < 5 && !packed && !has::<Listed>(instance) { 2 } else { 1 };
+    let mut matrices = |heads_of, rows, columns| heads(random, stored, [batch, heads_of, rows, columns]);
+    let (q, k) = (matrices(of_q, queries, width), matrices(of_k, keys, width));
+    let (v, d_o) = (matrices(of_k, keys, wide), matrices(of_q, queries, wide));
+    let out = match numbers(instance).get(2) {
+        Some(0) => matrices(of_q, queries, width),
+        Some(1) => matrices(of_k, keys, width),
+        _ => matrices(of_k, keys, wide),
+    };
     let scale = 0.25f32;
     let (qs, ks) = (q.values(), k.values());
     let log = |row: usize| {
@@ -73,21 +91,16 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         let all: f64 = (0..keys).map(|j| (product(j) * f64::from(scale)).exp()).sum();
         if row == 2 { f32::NEG_INFINITY } else { all.ln() as f32 }
     };
-    let logs: Vec<f32> = (0..of_q * queries).map(log).collect();
-    let deltas = Input::view(&random.values::<f32>(of_q * queries), [1, of_q, queries]);
-    let out = match numbers(instance).get(2) {
-        Some(0) => [of_q, queries, width],
-        Some(1) => [of_k, keys, width],
-        _ => [of_k, keys, wide],
-    };
+    let logs: Vec<f32> = (0..batch * of_q * queries).map(log).collect();
+    let deltas = Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]);
     let mut inputs = vec![
         q,
         k,
         v,
         d_o,
-        Input::view(&logs, [1, of_q, queries]),
+        Input::view(&logs, [batch, of_q, queries]),
         deltas,
-        heads(random, stored, out),
+        out,
         Input::scalar(scale),
         Input::scalar(left),
         Input::scalar(right),
@@ -109,21 +122,22 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         inputs.extend([Input::view(&starts, [of_q, tiles + 1]), Input::slice(&list), Input::scalar(1usize)]);
         inputs.push(Input::slice(&order));
     }
-    if has::<Packed>(instance) {
+    if packed {
         inputs.extend([Input::slice(&starts(queries)), Input::slice(&starts(keys))]);
     }
-    inputs.extend([Input::scalar(if has::<Packed>(instance) { 3usize } else { 1 }), Input::scalar(rows)]);
+    // A block at least: of a gradient of nothing it has nothing to do.
+    inputs.extend([Input::scalar(if packed { 3 } else { batch }), Input::scalar(rows.max(1))]);
     Case::new(
         format!(
-            "{of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {wide} wide, {left} before, {right} behind"
+            "{batch} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {wide} wide, {left} before, {right} behind"
         ),
         inputs,
     )
 }
 
-/// Of three packed sequences the second is empty.
+/// Of three packed sequences the second is empty, and the last ends with the rows there are, whatever the numbers say.
 fn starts(n: usize) -> [u32; 4] {
-    [0, n / 3, n / 3, n].map(|n| n as u32)
+    [0, n / 3, n / 3, n + 1].map(|n| n as u32)
 }
 
 /// The sequence of packed rows that a row is of, and its end; else all rows are one.
@@ -142,18 +156,18 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let Some(of) = numbers(instance).get(2).copied() else { return Vec::new() };
     let [q, k, v, d_o, lse, delta] = [0, 1, 2, 3, 4, 5].map(|n| inputs[n].values());
     let [scale, left, right] = [7, 8, 9].map(|n| inputs[n].value());
-    let (&[_, of_q, queries, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {
+    let (&[batch, of_q, queries, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {
         return Vec::new();
     };
     let columns = if of == 2 { wide } else { width };
     let size = inputs[6].values().len();
     let (mut sums, mut sizes, mut offs) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
-    for (row, j) in (0..of_q * queries).flat_map(|row| (0..keys).map(move |j| (row, j))) {
+    for (row, j) in (0..batch * of_q * queries).flat_map(|row| (0..keys).map(move |j| (row, j))) {
         let key = row / queries / (of_q / of_k) * keys + j;
         let ([own, query_end], [other, key_end]) =
             (sequence(instance, queries, row % queries), sequence(instance, keys, j));
         let apart = (j + query_end) as f64 - (row % queries + key_end) as f64;
-        let listed = !has::<Listed>(instance) || row / queries != 1;
+        let listed = !has::<Listed>(instance) || row / queries != 1; // a batch of one
         if own != other || !listed || apart < -left || apart > right || lse[row] == f64::NEG_INFINITY {
             continue;
         }

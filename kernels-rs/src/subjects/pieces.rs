@@ -17,6 +17,8 @@ pub(super) fn shapes(v: usize, random: &mut Random) -> Vec<[usize; 4]> {
         [2, 2, 3, v],
         [1, 2, 0, 4 * v],
         [1, 1, 40, 13 * v],
+        // More planes than there are blocks for.
+        [2, 2050, 1, v],
     ]
 }
 

@@ -135,6 +135,8 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, 60, 32 * v, 64],
         [3, 0, 2 * v, 5],
         [1, 33, 70 * v, 32],
+        // More matrices than there are blocks for.
+        [4100, 1, v, 1],
     ];
     let case = |[n, rows, cols, chunk]: [usize; 4]| {
         let (x, _) = batch(random, instance, [n, rows, cols], v);

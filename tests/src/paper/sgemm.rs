@@ -219,6 +219,7 @@ trials!(sgemm<Identity, 128, 128, 8, 2, 2, 1, 1>, |instance| {
         [128, 127, 8],
         [258, 4, 4],
         [1152, 256, 4],
+        [256, 128, 8],
     ];
     let mut all: Vec<Trial> = shapes.into_iter().map(|shape| product(instance, shape, shape[1])).collect();
     if is::<BiasRelu>(instance, 0) {

@@ -7,7 +7,7 @@
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Label, Op, Place, Region, Type, Unary, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// All effects, by name.
 pub type Form = Vec<u32>;
@@ -23,6 +23,8 @@ pub struct Forms {
     made: HashMap<u32, (Op, Type)>,
     /// By name of a truth value: two integers that are equal where it holds, the second a constant.
     equal: HashMap<u32, (u32, u32)>,
+    /// Names of comparisons of integers.
+    of_integers: HashSet<u32>,
     kept: u32,
 }
 
@@ -47,6 +49,7 @@ impl Forms {
         self.constants.retain(|name, _| *name < kept);
         self.made.retain(|name, _| *name < kept);
         self.equal.retain(|name, _| *name < kept);
+        self.of_integers.retain(|name| *name < kept);
     }
 
     fn name(&mut self, what: String) -> u32 {
@@ -235,6 +238,8 @@ fn is_quiet(inst: &Inst) -> bool {
 
 /// Operations deep, at most, that a constant is put in.
 const DEPTH: usize = 64;
+/// The same where it is tried for each choice.
+const NEAR: usize = 6;
 
 impl Forms {
     /// The name of what only computes, of names; of a comparison, whether it is one of integers.
@@ -252,6 +257,8 @@ impl Forms {
             Op::Binary(Binary::Rem, _, b) if is_integer(ty) && constant(b) == Some(1) => {
                 return self.of_constant(ty, 0);
             }
+            // Where the divisor is 0, too, there is no result that counts.
+            Op::Binary(Binary::Div | Binary::Rem, a, _) if is_integer(ty) && constant(a) == Some(0) => return a.0,
             // (a − b)² = (b − a)², as rounding is the same for either sign.
             Op::Binary(Binary::Mul, a, b) | Op::MulAdd(a, b, _) if a == b && !is_integer(ty) => {
                 let difference = self.made.get(&a.0).cloned();
@@ -285,6 +292,7 @@ impl Forms {
                 }
                 let name = self.name(format!("{ty:?} {op:?}"));
                 self.equal.extend(equal.map(|equal| (name, equal)));
+                self.of_integers.extend(integers.then_some(name));
                 self.made.insert(name, (op, ty));
                 return name;
             }
@@ -312,6 +320,12 @@ impl Forms {
                 if yes == no {
                     return yes.0;
                 }
+                if let Some(strict) = self.strict(condition, [yes, no], ty) {
+                    return self.computed(Op::Select { condition: strict, yes, no }, ty, false);
+                }
+                if let Some(divided) = self.divided(condition, [yes, no]) {
+                    return divided;
+                }
                 // Where x is k the other gives the same: then that always does.
                 if let Some((x, k)) = self.equal.get(&condition.0).copied()
                     && self.with(no.0, x, k, DEPTH) == Some(yes.0)
@@ -324,6 +338,41 @@ impl Forms {
         let name = self.name(format!("{ty:?} {op:?}"));
         self.made.insert(name, (op, ty));
         name
+    }
+
+    /// Of a choice by whether one of two is the lesser, or both are equal: without the latter, if where they are the other choice is the same.
+    fn strict(&mut self, condition: Value, [yes, no]: [Value; 2], ty: Type) -> Option<Value> {
+        let (Op::Compare(Comparison::Le, a, b), of) = self.made.get(&condition.0).cloned()? else { return None };
+        let Type::Scalar(scalar) = ty else { return None };
+        let integers = self.of_integers.contains(&condition.0);
+        let same = if integers {
+            [(a, b), (b, a)].into_iter().any(|(of, other)| {
+                let [yes, no] = [yes, no].map(|choice| self.with(choice.0, of.0, other.0, NEAR));
+                yes.is_some() && yes == no
+            })
+        } else {
+            // Floats that are equal have the same bits, but for zeros.
+            let zero = |bits: &u64| *bits << (64 - scalar.bits()) << 1 == 0;
+            let one = |v: &Value| self.constants.get(&v.0).is_some_and(|bits| !zero(bits));
+            ([yes, no] == [a, b] || [yes, no] == [b, a]) && scalar.is_float() && (one(&a) || one(&b))
+        };
+        same.then(|| Value(self.computed(Op::Compare(Comparison::Lt, a, b), of, integers)))
+    }
+
+    /// Of a choice between what is made of a quotient and what that is with 0 for it, by whether the dividend is below the divisor: the former.
+    fn divided(&mut self, condition: Value, [yes, no]: [Value; 2]) -> Option<u32> {
+        let (op, _) = self.made.get(&condition.0)?;
+        let (a, b, [large, small]) = match op {
+            Op::Compare(Comparison::Lt, a, b) => (*a, *b, [no, yes]),
+            Op::Compare(Comparison::Le, b, a) => (*a, *b, [yes, no]),
+            _ => return None,
+        };
+        let (ty, quotient) = [Scalar::Usize, Scalar::U32, Scalar::U64].into_iter().find_map(|ty| {
+            let ty = Type::Scalar(ty);
+            Some((ty, *self.known.get(&format!("{ty:?} {:?}", Op::Binary(Binary::Div, a, b)))?))
+        })?;
+        let zero = self.of_constant(ty, 0);
+        (self.with(large.0, quotient, zero, DEPTH) == Some(small.0)).then_some(large.0)
     }
 
     /// The name of the same with `k` for `x`.

@@ -18,6 +18,8 @@
 
 mod equivalent;
 mod form;
+mod idle;
+mod multiples;
 mod mutate;
 mod needed;
 mod normal;
@@ -141,6 +143,7 @@ impl std::fmt::Display for Name {
 const INSTANCES: &[(&str, usize)] = &[
     ("affine_fit", 1),
     ("attention", 2),
+    ("attention_gradient", 4),
     ("cache_append", 1),
     ("conv3d", 1),
     ("count_shared", 1),
@@ -159,8 +162,10 @@ const INSTANCES: &[(&str, usize)] = &[
 /// Kernels that take too long for a sample: they are tried where all are asked for, or they by name.
 const LONG: &[&str] = &[
     "attention",
+    "attention_gradient",
     "attention_scores",
     "decode",
+    "flash_decode",
     "gemm",
     "igemm",
     "q8_gemm",
@@ -171,7 +176,7 @@ const LONG: &[&str] = &[
 ];
 
 /// Kernels whose survivors nobody has gone through yet: they are tried by name only.
-const UNREAD: &[&str] = &["attention_gradient", "flash_attention", "flash_decode"];
+const UNREAD: &[&str] = &["flash_attention"];
 
 /// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
 fn tasks() -> Vec<(&'static Subject, &'static Artifact, Instance)> {

@@ -28,6 +28,8 @@ macro_rules! different {
     };
 }
 
+mod idle;
+
 #[kernel(block = 64, grid = 1)]
 fn masked(x: &[f32], y: &mut [f32]) {
     let i = thread::x();

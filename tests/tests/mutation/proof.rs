@@ -5,6 +5,8 @@
 //! where they are compared ([`Bounds`]). What is left is held against the kernel's own by what it does and of what ([`Forms`]).
 
 use super::form::{Form, Forms};
+use super::idle::idle;
+use super::multiples::multiples;
 use super::needed::needed;
 use super::normal::{Depth, Names, normal};
 use super::turns::turns;
@@ -35,11 +37,13 @@ pub enum Proof {
     Threads,
     /// And zeros added to sums, and turns left out that do nothing.
     Turns,
+    /// And barriers, additions and questions left out that come to nothing.
+    Idle,
 }
 
 impl Proof {
     /// All of them, those that take the least first.
-    pub const ALL: [Proof; 8] = [
+    pub const ALL: [Proof; 9] = [
         Proof::Ptx,
         Proof::Launch,
         Proof::Numbers,
@@ -48,6 +52,7 @@ impl Proof {
         Proof::Bounds,
         Proof::Threads,
         Proof::Turns,
+        Proof::Idle,
     ];
 }
 
@@ -64,6 +69,9 @@ impl fmt::Display for Proof {
             Proof::Bounds => "and comparisons of which where they stand, and the launch, leave one outcome have that",
             Proof::Threads => "and a value is looked at for the threads alone that ask for it",
             Proof::Turns => "and zeros are added to a sum wherever there are some, and turns of a loop left out that do nothing",
+            Proof::Idle => {
+                "and barriers left out between which nobody meets, additions of zero, and questions that are asked again"
+            }
         })
     }
 }
@@ -85,7 +93,7 @@ impl Prover {
         let bounds = Bounds::of(program, &promised);
         let mut prover = Prover { promised, bounds, names, forms, ptx: ptx(kernel), own: Vec::new() };
         let plain = prover.plain(kernel);
-        let of = |proof: Proof| (proof, plain.as_ref().and_then(|plain| prover.form(plain, proof)));
+        let of = |proof: Proof| (proof, plain.as_ref().and_then(|plain| prover.form(kernel, plain, proof)));
         prover.own = Proof::ALL[1..].iter().map(|proof| of(*proof)).collect();
         prover.forms.borrow_mut().keep();
         prover
@@ -97,7 +105,7 @@ impl Prover {
             return Some(Proof::Ptx);
         }
         let plain = self.plain(mutant)?;
-        let same = |(proof, own): &&(Proof, Option<Form>)| own.is_some() && *own == self.form(&plain, *proof);
+        let same = |(proof, own): &&(Proof, Option<Form>)| own.is_some() && *own == self.form(mutant, &plain, *proof);
         let proof = self.own.iter().find(same).map(|(proof, _)| *proof);
         self.forms.borrow_mut().forget();
         proof
@@ -111,7 +119,8 @@ impl Prover {
         passes::with_places(kernel).ok()
     }
 
-    fn form(&self, plain: &Kernel, proof: Proof) -> Option<Form> {
+    /// The form of a kernel, of which `plain` is the plain one.
+    fn form(&self, kernel: &Kernel, plain: &Kernel, proof: Proof) -> Option<Form> {
         let normal = |kernel: &Kernel, depth| {
             let normal = normal(kernel, &mut self.names.borrow_mut(), depth);
             passes::with_places(normal).ok()
@@ -123,9 +132,13 @@ impl Prover {
             Proof::Numbers => form(&normal(plain, Depth::Numbers)?),
             Proof::Stores => form(&normal(plain, Depth::Stores)?),
             Proof::Needed => form(&asked(normal(&asked(plain.clone())?, Depth::Stores)?)?),
-            Proof::Bounds | Proof::Threads | Proof::Turns => {
+            Proof::Bounds | Proof::Threads | Proof::Turns | Proof::Idle => {
                 let depth = if proof == Proof::Bounds { Depth::Stores } else { Depth::Threads };
-                let plain = if proof == Proof::Turns { turned(plain.clone())? } else { plain.clone() };
+                let plain = match proof {
+                    Proof::Idle => turned(rewritten(self.plain(&asked_once(kernel)?)?, idle)?)?,
+                    Proof::Turns => turned(plain.clone())?,
+                    _ => plain.clone(),
+                };
                 let decided = asked(self.decided(plain)?)?;
                 form(&asked(normal(&asked(self.decided(decided)?)?, depth)?)?)
             }
@@ -134,7 +147,10 @@ impl Prover {
 
     /// With the outcome of comparisons that are decided.
     fn decided(&self, kernel: Kernel) -> Option<Kernel> {
-        rewritten(kernel, |kernel| self.bounds.apply(kernel, &self.promised))
+        rewritten(kernel, |kernel| {
+            let fewer = multiples(kernel, &self.bounds, &self.promised);
+            self.bounds.apply(kernel, &self.promised) || fewer
+        })
     }
 }
 
@@ -177,6 +193,18 @@ fn asked(kernel: Kernel) -> Option<Kernel> {
 /// With zeros added to sums, and without turns that do nothing.
 fn turned(kernel: Kernel) -> Option<Kernel> {
     rewritten(kernel, turns)
+}
+
+/// Without questions that are asked again, before a pass leaves out those that come second.
+fn asked_once(kernel: &Kernel) -> Option<Kernel> {
+    let mut kernel = kernel.clone();
+    for pass in passes::PIPELINE.iter().take_while(|pass| pass.name != "implied") {
+        (pass.run)(&mut kernel).ok()?;
+    }
+    passes::dce::dce(&mut kernel).ok()?;
+    passes::cse::cse(&mut kernel).ok()?;
+    idle(&mut kernel);
+    Some(kernel)
 }
 
 /// Rewritten until that changes nothing.

@@ -1,6 +1,6 @@
 //! Sums to which zeros are added, and turns of loops in which nothing happens.
 //!
-//! `x + 0` is x, but for x = −0. A sum that begins with 0 never is −0: rounded to the nearest, two numbers add up to −0 only if both are. So `if c { sum + v } else { sum }` is
+//! `if c { v } else { 0 }` is v where that is 0 wherever c does not hold. `x + 0` is x, but for x = −0. A sum that begins with 0 never is −0: rounded to the nearest, two numbers add up to −0 only if both are. So `if c { sum + v } else { sum }` is
 //! `sum + v` where v is 0 wherever c does not hold.
 //!
 //! A turn of a loop whose index is not below `end` does nothing where it stores only under conditions that say that the index, or it and more, is below `end`, and hands on
@@ -11,8 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Has a sum with its zeros for a choice between it and the sum without, and the end for one behind which turns do nothing; whether there was something.
 pub fn turns(kernel: &mut Kernel) -> bool {
-    let mut known = Known { kernel, made: HashMap::new(), carried: HashMap::new() };
-    known.define(&kernel.body);
+    let known = Known::of(kernel);
     let mut found = Found::default();
     known.region(&kernel.body, &mut found);
     let changed = !found.stands.is_empty() || !found.ends.is_empty();
@@ -47,18 +46,31 @@ fn rewrite(region: &mut Region, found: &Found) {
     }
 }
 
-struct Known<'k> {
+/// What values are made of.
+pub struct Known<'k> {
     kernel: &'k Kernel,
     /// What computes or loads each value, and which of its results it is.
     made: HashMap<Value, (&'k Op, usize)>,
     /// What a counted loop carries on, which neither `break` nor `continue` leaves: what it begins with, and what a turn hands on.
     carried: HashMap<Value, [Value; 2]>,
+    /// By the index of a loop: its end.
+    ends: HashMap<Value, Value>,
 }
 
 impl<'k> Known<'k> {
+    /// Of all values of `kernel`.
+    pub fn of(kernel: &'k Kernel) -> Known<'k> {
+        let mut known = Known { kernel, made: HashMap::new(), carried: HashMap::new(), ends: HashMap::new() };
+        known.define(&kernel.body);
+        known
+    }
+
     fn define(&mut self, region: &'k Region) {
         for inst in &region.insts {
             self.made.extend(inst.results.iter().enumerate().map(|(i, result)| (*result, (&inst.op, i))));
+            if let Op::For(l) = &inst.op {
+                self.ends.insert(l.body.parameters[0], l.end);
+            }
             if let Op::For(l) = &inst.op
                 && let Some(ends) = ends(l)
             {
@@ -71,8 +83,14 @@ impl<'k> Known<'k> {
         }
     }
 
-    fn op(&self, value: Value) -> Option<&'k Op> {
+    /// What computes or loads it.
+    pub fn op(&self, value: Value) -> Option<&'k Op> {
         self.made.get(&value).map(|(op, _)| *op)
+    }
+
+    /// Where the loop ends whose index it is.
+    pub fn end_of(&self, index: Value) -> Option<Value> {
+        self.ends.get(&index).copied()
     }
 
     fn is_float(&self, value: Value) -> bool {
@@ -82,7 +100,9 @@ impl<'k> Known<'k> {
     fn region(&self, region: &Region, found: &mut Found) {
         for inst in &region.insts {
             match &inst.op {
-                Op::Select { condition, yes, no } if self.only_adds_zero(*condition, *yes, *no) => {
+                Op::Select { condition, yes, no }
+                    if self.only_adds_zero(*condition, *yes, *no) || self.is_zero_else(*condition, *yes, *no) =>
+                {
                     found.stands.insert(inst.results[0], *yes);
                 }
                 Op::For(l) => {
@@ -109,6 +129,12 @@ impl<'k> Known<'k> {
             && self.zero_unless(added).into_iter().any(|unless| self.follows(unless, condition))
     }
 
+    /// Whether a choice is between something and 0, which that is wherever the condition does not hold.
+    fn is_zero_else(&self, condition: Value, of: Value, zero: Value) -> bool {
+        matches!(self.op(zero), Some(Op::Constant(0)))
+            && self.zero_unless(of).into_iter().any(|unless| self.follows(unless, condition))
+    }
+
     /// Conditions each of which holds wherever this is not +0.
     fn zero_unless(&self, value: Value) -> Vec<Value> {
         let zero = |v: &Value| matches!(self.op(*v), Some(Op::Constant(0)));
@@ -126,9 +152,15 @@ impl<'k> Known<'k> {
     }
 
     /// Whether a condition holds wherever the other does: the same, or an index that is as large at most is below the same end.
-    fn follows(&self, from: Value, condition: Value) -> bool {
+    pub fn follows(&self, from: Value, condition: Value) -> bool {
         if from == condition {
             return true;
+        }
+        if let Some(Op::Binary(Binary::And, a, b)) = self.op(condition) {
+            return self.follows(from, *a) && self.follows(from, *b);
+        }
+        if let Some(Op::Binary(Binary::And, a, b)) = self.op(from) {
+            return self.follows(*a, condition) || self.follows(*b, condition);
         }
         let (Some((_, larger, end)), Some((_, index, of))) = (self.below(from, true), self.below(condition, false))
         else {
@@ -169,7 +201,20 @@ impl<'k> Known<'k> {
     /// Whether `larger` is `index` and something that is not less than what `index` has added.
     fn reaches(&self, larger: Value, index: Value) -> bool {
         let ((a, more), (b, less)) = (self.apart(larger), self.apart(index));
-        a == b && more >= less || less == 0 && self.contains(larger, index)
+        a == b && more >= less || less == 0 && self.contains(larger, index) || self.reaches_by_parts(larger, index)
+    }
+
+    /// Whether both are sums, or products, of which each part of the one reaches that of the other.
+    fn reaches_by_parts(&self, larger: Value, index: Value) -> bool {
+        match [self.op(larger), self.op(index)] {
+            [Some(Op::Constant(larger)), Some(Op::Constant(index))] => larger >= index,
+            [Some(Op::Binary(Binary::Add, a, b)), Some(Op::Binary(Binary::Add, c, d))]
+            | [Some(Op::Binary(Binary::Mul, a, b)), Some(Op::Binary(Binary::Mul, c, d))] => {
+                let less = |v: &Value| matches!(self.op(*v), Some(Op::Constant(bits)) if *bits >= 1 << 31);
+                ![a, b, c, d].into_iter().any(less) && self.reaches(*a, *c) && self.reaches(*b, *d)
+            }
+            _ => false,
+        }
     }
 
     /// Whether it adds up of this and others, none of which stands for less than nothing.

@@ -1,0 +1,103 @@
+//! Quotients of multiples.
+//!
+//! Of an n-fold x, and c below n, (x + c) / n is x / n: nothing is left that c could add to. The sum cannot wrap, for an n-fold of which
+//! it would is not below 2³² − c. That x is an n-fold is what `#[requires]` says, and shown as comparisons are ([`Bounds`]): it is compared with n times its quotient.
+
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::analyses::bounds::{Bounds, Promised};
+use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Op, Region, Type, Value, Values};
+use std::collections::HashMap;
+
+/// Leaves out what is added to an n-fold before it is divided by n; whether there was something.
+pub fn multiples(kernel: &mut Kernel, bounds: &Bounds, promised: &Promised) -> bool {
+    let mut found = Vec::new();
+    candidates(&kernel.body, &mut HashMap::new(), kernel, &mut found);
+    if found.is_empty() {
+        return false;
+    }
+    let mut asked = kernel.clone();
+    let mut probes = HashMap::new();
+    let mut body = std::mem::take(&mut asked.body);
+    ask(&mut body, &mut asked, &found, &mut probes);
+    asked.body = body;
+    bounds.apply(&mut asked, promised);
+    let mut shown = Vec::new();
+    answers(&asked.body, &probes, &mut shown);
+    replace(&mut kernel.body, &found, &shown);
+    !shown.is_empty()
+}
+
+/// A quotient of x + c by n.
+struct Quotient {
+    result: Value,
+    x: Value,
+    /// The operator, and what says n.
+    by: (Binary, Value),
+    n: u64,
+}
+
+impl Quotient {
+    fn op(&self) -> Op {
+        Op::Binary(self.by.0, self.x, self.by.1)
+    }
+}
+
+fn candidates(region: &Region, made: &mut HashMap<Value, Op>, kernel: &Kernel, found: &mut Vec<Quotient>) {
+    for inst in &region.insts {
+        if let ([result], Op::Binary(operator @ (Binary::Div | Binary::Shr), sum, by)) = (&inst.results[..], &inst.op)
+            && kernel.ty(*result) == Type::Scalar(Scalar::Usize)
+            && let Some(Op::Constant(bits)) = made.get(by)
+            && let Some(Op::Binary(Binary::Add | Binary::WrappingAdd, x, c)) = made.get(sum)
+            && let Some(Op::Constant(c)) = made.get(c)
+        {
+            let n = if *operator == Binary::Div { *bits } else { 1 << bits.min(&31) };
+            if *c < n {
+                found.push(Quotient { result: *result, x: *x, by: (*operator, *by), n });
+            }
+        }
+        if let ([result], true) = (&inst.results[..], inst.op.is_pure()) {
+            made.insert(*result, inst.op.clone());
+        }
+        inst.op.regions().into_iter().for_each(|inner| candidates(inner, made, kernel, found));
+    }
+}
+
+/// Compares each x with n · (x / n), behind the quotient.
+fn ask(region: &mut Region, kernel: &mut Kernel, found: &[Quotient], probes: &mut HashMap<Value, Value>) {
+    for mut inst in std::mem::take(&mut region.insts) {
+        inst.op.regions_mut().into_iter().for_each(|inner| ask(inner, kernel, found, probes));
+        let (results, location) = (inst.results.clone(), inst.location);
+        region.insts.push(inst);
+        let Some(quotient) = found.iter().find(|quotient| results.contains(&quotient.result)) else { continue };
+        let mut add = |op: Op, ty: Scalar| {
+            let value = kernel.value(Type::Scalar(ty));
+            region.insts.push(Inst { op, results: Values::from_slice(&[value]), location });
+            value
+        };
+        let whole = add(quotient.op(), Scalar::Usize);
+        let n = add(Op::Constant(quotient.n), Scalar::Usize);
+        let product = add(Op::Binary(Binary::Mul, whole, n), Scalar::Usize);
+        let probe = add(Op::Compare(Comparison::Eq, quotient.x, product), Scalar::Bool);
+        probes.insert(probe, quotient.result);
+    }
+}
+
+fn answers(region: &Region, probes: &HashMap<Value, Value>, shown: &mut Vec<Value>) {
+    for inst in &region.insts {
+        if let ([result], Op::Constant(1)) = (&inst.results[..], &inst.op) {
+            shown.extend(probes.get(result));
+        }
+        inst.op.regions().into_iter().for_each(|inner| answers(inner, probes, shown));
+    }
+}
+
+fn replace(region: &mut Region, found: &[Quotient], shown: &[Value]) {
+    for inst in &mut region.insts {
+        if let Some(quotient) = found.iter().find(|quotient| inst.results.contains(&quotient.result))
+            && shown.contains(&quotient.result)
+        {
+            inst.op = quotient.op();
+        }
+        inst.op.regions_mut().into_iter().for_each(|inner| replace(inner, found, shown));
+    }
+}
