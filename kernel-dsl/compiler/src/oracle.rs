@@ -97,9 +97,10 @@ pub enum Check {
     /// `as` gives an integer that does not hold its operand: a narrower one that loses bits, with whichever sign they are read; or
     /// what a NaN, or a float beyond the integer's range, is taken for: 0, or the nearest there is. Only where the launch asks for notes.
     LossyCast,
-    /// A sum or difference of `f32`s loses its leading digits, and what comes of it is stored to a buffer: that is further from what
-    /// the same operations give in `f64` than the launch asks to be told of, `Options::cancellation`, and the relative error has grown
-    /// eightfold or more in the one operation. What is loaded, converted, or given by `math::` and `fast::` counts as exact.
+    /// A sum or difference of `f32`s, `f16`s or `f64`s loses its leading digits, and what comes of it is stored to a buffer: that is
+    /// further from what the same operations give in `f64` (of `f64`s, in twice their digits) than the launch asks to be told of,
+    /// `Options::cancellation`, and the relative error has grown eightfold or more in the one operation. What is loaded, converted from
+    /// integers, or given by `math::` and `fast::` counts as exact; so do `bf16` and floats of one's own layout.
     /// Only where the launch asks for it: it runs once more for that.
     Cancellation,
     /// Inline PTX reads what the machine gives and not the launch: a clock, a multiprocessor's number, which lanes are active.

@@ -27,7 +27,7 @@
 //!                       record ─────┘                      what the checked form reports of itself
 //!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
 //!                          └──▶ provenance ─▶ operation    where a NaN or an infinity that was stored comes from: a second run
-//!                          └──▶ precision         what additions lose: another run
+//!                          └──▶ precision, twice  what additions lose: another run
 //!                          └──▶ poison            where undefined values go: another run
 //! outputs                              what of its buffers a launch reads and writes
 //! ```
@@ -73,6 +73,7 @@ mod render;
 mod row;
 mod schedule;
 mod shadow;
+mod twice;
 mod uniform;
 mod variables;
 mod warp;
