@@ -41,8 +41,7 @@ pub enum Check {
     /// Two lanes of one warp access one element of shared memory or of a buffer in different instructions, at least one of
     /// them to store or in an atomic operation and not both in such, with no `warp::sync()` or `block::sync()` between.
     /// Before sm_70 lanes run in lockstep, and the program's order is theirs: there it is a warning. From sm_70 on
-    /// nothing orders them, shuffles and votes neither: an error. Of one instruction that a loop comes to again, only loads
-    /// against stores are held.
+    /// nothing orders them, shuffles and votes neither: an error.
     WarpRace,
     /// Two threads access one element of a buffer, at least one of them to store or in an atomic operation and not both
     /// in such, and nothing orders them: they are of

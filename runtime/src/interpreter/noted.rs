@@ -243,6 +243,9 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
             }
             seen.conflict(clock, now, 0, cell.store_would(clock, now));
         }
+        for with in shadow.further_loads(part.offset[lane], access.element.bytes(), clock, now) {
+            seen.found(clock, now, 0, with);
+        }
         if !shadow.lives(part.offset[lane], access.element.bytes(), life) {
             seen.uninitialised |= 1 << lane;
         }
@@ -262,6 +265,7 @@ fn touch_all<const STORE: bool>(
 ) -> Seen {
     let mut seen = Seen::default();
     let size = access.element.bytes();
+    let among_fences = shadow.is_among_fences();
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
         if STORE {
@@ -271,19 +275,31 @@ fn touch_all<const STORE: bool>(
         }
         for i in 0..access.count {
             let offset = part.offset[lane] + u64::from(i * size);
+            let mut first = None;
             for cell in shadow.cells(offset, size) {
                 if !STORE && !cell.initialised(clock) {
                     seen.uninitialised |= 1 << lane;
                 }
-                let conflict = if STORE { cell.store(clock, now) } else { cell.load(clock, now) };
+                let conflict = match STORE {
+                    true => cell.store(clock, now),
+                    false if among_fences => cell.load_would(clock, now),
+                    false => cell.load(clock, now),
+                };
                 seen.conflict(clock, now, i, conflict);
                 if let (true, Some(found)) = (STORE, conflict) {
-                    // What another kind of race says beside this one is mended with it.
-                    let alike =
-                        |with: &Conflict| clock.within_warp(with.stamp, now) == clock.within_warp(found.stamp, now);
-                    let further = cell.further_loads(clock, now, found).filter(alike);
+                    let further = cell.further_loads(clock, now, found).filter(|with| clock.alike(*with, found, now));
                     further.for_each(|with| seen.found(clock, now, i, with));
+                    first = first.or(conflict);
                 }
+            }
+            if among_fences && STORE {
+                for with in shadow.further_loads(offset, size, clock, now) {
+                    if clock.alike(with, *first.get_or_insert(with), now) {
+                        seen.found(clock, now, i, with);
+                    }
+                }
+            } else if among_fences {
+                shadow.note_load_among_fences(offset, size, clock, now);
             }
             let conflict = shadow.atomic(offset, size, clock, now);
             seen.conflict(clock, now, i, conflict);
