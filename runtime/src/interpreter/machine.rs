@@ -329,6 +329,9 @@ impl<'p, 'm> Machine<'p, 'm> {
                 continue;
             }
             if warps.iter().all(|w| w.ended) {
+                if TIER >= ALL && self.shared_shadow.has_lives() {
+                    self.end_copies(warps);
+                }
                 return;
             }
             barriers += 1;

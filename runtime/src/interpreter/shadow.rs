@@ -372,6 +372,11 @@ impl Shadow {
         own + self.atomics.as_ref().map_or(0, |atomics| atomics.bytes())
     }
 
+    /// Whether bytes have several lifetimes.
+    pub fn has_lives(&self) -> bool {
+        self.lives.is_some()
+    }
+
     /// Notes that `size` bytes at `offset` are stored in a lifetime.
     pub fn live(&mut self, offset: u64, size: u32, life: Life) {
         if let Some(lives) = &mut self.lives {
@@ -385,6 +390,24 @@ impl Shadow {
         let Some(lives) = &self.lives else { return true };
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
         lives[first as usize..=last as usize].iter().all(|l| *l == life)
+    }
+
+    /// What began a copy to these bytes, in this block, that has not landed.
+    pub fn under_way(&self, offset: u64, size: u32, clock: Clock<'_>) -> Option<Stamp> {
+        let lives = self.lives.as_ref()?;
+        let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
+        let cell = (first..=last).find(|cell| lives[*cell as usize] == Life::POISON)?;
+        self.last_store(cell << self.granule).filter(|stamp| stamp.epoch() >= clock.block)
+    }
+
+    /// All that has begun a copy in this block that has not landed, and where that goes, a cell at a time.
+    pub fn all_under_way(&self, clock: Clock<'_>) -> Vec<(Stamp, u64)> {
+        let lives = self.lives.iter().flatten().enumerate();
+        let of = |(cell, _): (usize, _)| {
+            Some((self.last_store((cell << self.granule) as u64)?, (cell << self.granule) as u64))
+        };
+        let begun = lives.filter(|(_, life)| **life == Life::POISON).filter_map(of);
+        begun.filter(|(stamp, _)| stamp.epoch() >= clock.block).collect()
     }
 
     /// Notes an atomic operation on `size` bytes at `offset`.
