@@ -34,8 +34,10 @@
 //!
 //! A fence both releases and acquires, as [`std::sync::atomic::fence`] does with `AcqRel`: where a thread reads by an atomic
 //! operation what another has written by one, all that the other did before the fence that it made before is seen by all that
-//! this one does after the fence that it makes after. It is not sequentially consistent. It waits for nobody, and any lane
-//! may make one alone. Loads and stores are never moved across it, but for loads from `&[T]` and `View`, which nobody writes.
+//! this one does after the fence that it makes after. What other threads have done counts with it, and others may go on from it, where
+//! a [`block::sync`](crate::block::sync), or within a warp a [`warp::sync`](crate::warp::sync), lies between them and the fence. It
+//! is not sequentially consistent. It waits for nobody, and any lane may make one alone. Loads and stores are never moved across
+//! it, but for loads from `&[T]` and `View`, which nobody writes.
 
 use crate::host::context::context;
 use std::sync::atomic::Ordering;

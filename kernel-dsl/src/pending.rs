@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// [`Shared::copy_async`](crate::Shared::copy_async) makes it. It moves like any value: a loop begins the next tile's copy, and
 /// waits for it in its next iteration. All threads of the block must wait for it together, once, and within the braces of the
-/// array that is copied to; what a token is dropped with is never stored.
+/// array that is copied to; what a token is dropped with is never stored, which the oracle tells (`unfinished-copy`).
 ///
 /// Before sm_80 the loads are issued where the copy begins, and their values stay in registers until the wait stores them: a
 /// tile that is copied ahead costs each thread as many registers as the elements that it copies. From sm_80 on the machine

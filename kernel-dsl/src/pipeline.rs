@@ -31,8 +31,9 @@
 //! ```
 //!
 //! A destination is undefined until the thread that began the copy has waited for its group, and for other threads until a
-//! [`block::sync`](crate::block::sync) after that. Tokens count too: where `copy_async` goes past the registers, each of
-//! its copies is a group of its own.
+//! [`block::sync`](crate::block::sync) after that. The oracle tells who loads from there before (`uninitialised-shared`), who stores there, and
+//! who ends without having waited for what is more than zeros (`unfinished-copy`). Tokens count too: where `copy_async` goes past
+//! the registers, each of its copies is a group of its own.
 
 use crate::host::context::context;
 use std::cell::RefCell;

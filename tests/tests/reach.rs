@@ -266,3 +266,59 @@ fn ranges_are_those_of_plain_rust() {
         assert!(same, "{n}");
     }
 }
+
+/// Loops without a count, that threads leave together and not.
+#[kernel(block = 64, grid = 1)]
+#[requires(x.len() == 64, y.len() == 64)]
+pub fn turns(x: &[u32], y: &mut [u32]) {
+    let t = thread::x();
+    let mut turns = 0;
+    let mut of_all = x.len();
+    while of_all > 0 {
+        of_all /= 2;
+        turns += 1;
+    }
+    let mut own = x[t];
+    while own > 0 {
+        own /= 2;
+        turns += 1;
+    }
+    let mut of_warp = warp::index() + 1;
+    loop {
+        turns += 1;
+        if of_warp == 0 {
+            break;
+        }
+        of_warp -= 1;
+    }
+    y[t] = turns;
+}
+
+#[test]
+fn loops_without_a_count_have_a_row_each() {
+    let proved = Proved::of(turns::ARTIFACT, &Instance::default());
+    let x: Vec<u32> = (0..64).collect();
+    let profile = proved.profile(&Case::new("64", vec![Input::slice(&x), Input::slice(&[0u32; 64])])).unwrap();
+    let loops = uniformity::branches(&proved.kernel).into_iter().filter(|branch| branch.looped);
+    let told: Vec<_> = loops
+        .map(|branch| {
+            let here = profile.branches.iter().filter(|b| b.looped && b.location == branch.location);
+            (branch.scope, here.map(|b| b.ways).reduce(Ways::and).unwrap())
+        })
+        .collect();
+    // A warp looks once a turn, and once more to leave. It parts where some of its lanes leave and others go on: a number of
+    // n bits is halved n times.
+    let halvings = |x: u32| u32::BITS - x.leading_zeros();
+    let warp = |w: usize| x[32 * w..][..32].iter().map(|x| halvings(*x)).collect::<std::collections::BTreeSet<_>>();
+    let decided = |w: usize| u64::from(warp(w).last().unwrap() + 1);
+    let parted = |w: usize| warp(w).len() as u64 - 1;
+    let ways = |decided, parted| Ways { decided, parted };
+    assert_eq!(
+        told,
+        [
+            (Scope::Grid, ways(2 * u64::from(halvings(64) + 1), 0)),
+            (Scope::Lane, ways(decided(0) + decided(1), parted(0) + parted(1))),
+            (Scope::Warp, ways(2 + 3, 0)),
+        ]
+    );
+}

@@ -23,6 +23,10 @@ pub enum Check {
     ReadOnlyWrite,
     /// A load from shared memory that no thread of the block has stored to since the block began.
     UninitialisedShared,
+    /// A copy ahead (`copy_async`, `cp_async`) has begun, and before the thread has waited for it, something else is stored to its
+    /// destination, or another copy begins there, though a barrier lies between; or the thread ends. (What is loaded from there is `uninitialised-shared`.) Of a
+    /// copy by `cp_async`, only those count at the end that bring something.
+    UnfinishedCopy,
     /// A read of a variable or register array element that the thread has not written.
     UninitialisedLocal,
     /// A load from, or an atomic operation on, an element of a buffer that held nothing when the launch began, and that no
@@ -41,8 +45,7 @@ pub enum Check {
     /// Two lanes of one warp access one element of shared memory or of a buffer in different instructions, at least one of
     /// them to store or in an atomic operation and not both in such, with no `warp::sync()` or `block::sync()` between.
     /// Before sm_70 lanes run in lockstep, and the program's order is theirs: there it is a warning. From sm_70 on
-    /// nothing orders them, shuffles and votes neither: an error. Of one instruction that a loop comes to again, only loads
-    /// against stores are held.
+    /// nothing orders them, shuffles and votes neither: an error.
     WarpRace,
     /// Two threads access one element of a buffer, at least one of them to store or in an atomic operation and not both
     /// in such, and nothing orders them: they are of
@@ -97,9 +100,10 @@ pub enum Check {
     /// `as` gives an integer that does not hold its operand: a narrower one that loses bits, with whichever sign they are read; or
     /// what a NaN, or a float beyond the integer's range, is taken for: 0, or the nearest there is. Only where the launch asks for notes.
     LossyCast,
-    /// A sum or difference of `f32`s loses its leading digits, and what comes of it is stored to a buffer: that is further from what
-    /// the same operations give in `f64` than the launch asks to be told of, `Options::cancellation`, and the relative error has grown
-    /// eightfold or more in the one operation. What is loaded, converted, or given by `math::` and `fast::` counts as exact.
+    /// A sum or difference of `f32`s, `f16`s or `f64`s loses its leading digits, and what comes of it is stored to a buffer: that is
+    /// further from what the same operations give in `f64` (of `f64`s, in twice their digits) than the launch asks to be told of,
+    /// `Options::cancellation`, and the relative error has grown eightfold or more in the one operation. What is loaded, converted from
+    /// integers, or given by `math::` and `fast::` counts as exact; so do `bf16` and floats of one's own layout.
     /// Only where the launch asks for it: it runs once more for that.
     Cancellation,
     /// Inline PTX reads what the machine gives and not the launch: a clock, a multiprocessor's number, which lanes are active.
@@ -128,11 +132,12 @@ pub enum Severity {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 32] = [
+    pub const ALL: [Check; 33] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::ReadOnlyWrite,
         Check::UninitialisedShared,
+        Check::UnfinishedCopy,
         Check::UninitialisedLocal,
         Check::UninitialisedBuffer,
         Check::UnwrittenOutput,
@@ -173,6 +178,7 @@ impl Check {
             Check::Misaligned => "misaligned",
             Check::ReadOnlyWrite => "read-only-write",
             Check::UninitialisedShared => "uninitialised-shared",
+            Check::UnfinishedCopy => "unfinished-copy",
             Check::UninitialisedLocal => "uninitialised-local",
             Check::UninitialisedBuffer => "uninitialised-buffer",
             Check::UnwrittenOutput => "unwritten-output",
@@ -236,6 +242,9 @@ impl Check {
             Check::Misaligned => "declare the alignment with `requires(x.aligned(n))`, or load single elements",
             Check::ReadOnlyWrite => "take the argument as `&mut [T]` or `ViewMut`",
             Check::UninitialisedShared => "store to the element, and `block::sync()`, before loading it",
+            Check::UnfinishedCopy => {
+                "wait for the copy on every path, `token.wait()` or `pipeline::wait`, before the array is used for another, and before the end"
+            }
             Check::UninitialisedLocal => "give the variable a value on every path that leads here",
             Check::UninitialisedBuffer => "store to the element before loading it, or let the host fill the buffer",
             Check::UnwrittenOutput => "let the grid cover the output, and each thread write its part on every path",
@@ -339,7 +348,7 @@ pub struct Declared {
 
 /// Some checks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct CheckSet(u32);
+pub struct CheckSet(u64);
 
 impl CheckSet {
     /// Whether it is among them.
@@ -365,7 +374,7 @@ impl CheckSet {
 
 impl FromIterator<Check> for CheckSet {
     fn from_iter<I: IntoIterator<Item = Check>>(checks: I) -> CheckSet {
-        CheckSet(checks.into_iter().fold(0, |set, check| set | 1 << check as u32))
+        CheckSet(checks.into_iter().fold(0, |set, check| set | 1 << check as u64))
     }
 }
 

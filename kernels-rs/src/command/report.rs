@@ -192,7 +192,7 @@ struct Measured {
     touched: Option<Touched>,
 }
 
-/// A branch or a counting loop.
+/// A branch or a loop.
 #[derive(Serialize)]
 struct Branch {
     #[serde(skip)]

@@ -28,14 +28,38 @@ pub struct Copies {
 struct Flying {
     /// Index into the code's copies.
     copy: u32,
+    /// The instruction that began it.
+    site: Pc,
     /// Lanes whose part has not landed.
     lanes: u32,
+    /// Lanes for which it brings more than zeros.
+    brings: u32,
     /// The number of its group, by lane.
     group: [u32; LANES],
     /// Where it goes in shared memory, by lane.
     offset: [u64; LANES],
     /// What it brings, by lane.
     data: [[u8; MOST]; LANES],
+}
+
+impl Copies {
+    /// What has not landed and brings something: the instruction that began it, lanes, and where it goes.
+    pub fn left(&self) -> impl Iterator<Item = (Pc, u32, [u64; LANES])> {
+        let left = self.flying.iter().map(|one| (one.site, one.lanes & one.brings, one.offset));
+        left.filter(|(_, lanes, _)| *lanes != 0)
+    }
+
+    /// Has nothing but what the lanes of `own` have begun.
+    pub fn keep(&mut self, own: u32) {
+        self.flying.iter_mut().for_each(|one| one.lanes &= own);
+        self.flying.retain(|one| one.lanes != 0);
+    }
+
+    /// Takes what the lanes of `own` have begun from those of another part of the warp.
+    pub fn take(&mut self, other: Copies, own: u32) {
+        lanes_of(own).for_each(|lane| self.closed[lane] = other.closed[lane]);
+        self.flying.extend(other.flying);
+    }
 }
 
 impl Machine<'_, '_> {
@@ -53,12 +77,12 @@ impl Machine<'_, '_> {
             self.note(Action::Poison, site, warp, &copy.to, &mut to);
         }
         let mut data = [[0; MOST]; LANES];
-        self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);
+        let brings = self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);
         let (group, offset) = (warp.copies.closed, to.offset);
-        warp.copies.flying.push(Flying { copy: index, lanes: to.lanes, group, offset, data });
+        warp.copies.flying.push(Flying { copy: index, site, lanes: to.lanes, brings, group, offset, data });
     }
 
-    /// Reads the sources of a copy, of each lane as many scalars as it says.
+    /// Reads the sources of a copy, of each lane as many scalars as it says; lanes that read any.
     fn fetch<const TIER: u8>(
         &mut self,
         site: Pc,
@@ -66,13 +90,14 @@ impl Machine<'_, '_> {
         mut lanes: u32,
         copy: &Copy,
         data: &mut [[u8; MOST]; LANES],
-    ) {
+    ) -> u32 {
         let size = copy.from.element.bytes();
         let counts: [u32; LANES] = match copy.bytes {
             Some(row) => u32::lanes(&warp.rows, row as usize).map(|bytes| (bytes / size).min(copy.from.count)),
             None => [copy.from.count; LANES],
         };
         lanes &= mask(|l| counts[l] > 0);
+        let brings = lanes;
         while lanes != 0 {
             // Those that read as many.
             let count = counts[lanes.trailing_zeros() as usize];
@@ -102,6 +127,7 @@ impl Machine<'_, '_> {
                 }
             }
         }
+        brings
     }
 
     /// Closes the groups of these lanes.

@@ -29,7 +29,8 @@ impl Machine<'_, '_> {
                 self.note(Action::Atomic, site, warp, access, &mut part);
                 if self.order.is_active() {
                     let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
-                    lanes_of(part.lanes).for_each(|lane| self.order.atomic(warp.index, (buffer, part.offset[lane])));
+                    lanes_of(part.lanes)
+                        .for_each(|lane| self.order.atomic(warp.index, lane as u32, (buffer, part.offset[lane])));
                 }
             }
             let memory: &mut [u8] = match part.target {

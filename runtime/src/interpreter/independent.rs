@@ -22,6 +22,7 @@ impl Warp {
         self.own = own;
         self.mask &= own;
         self.live &= own;
+        self.copies.keep(own);
         for slot in &mut self.slots {
             slot.pending &= own;
             slot.done &= own;
@@ -41,6 +42,7 @@ impl Warp {
             to.pending |= from.pending;
             to.done |= from.done;
         }
+        self.copies.take(other.copies, other.own);
         self.own |= other.own;
         self.mask |= other.mask;
         self.live |= other.live;
@@ -97,6 +99,7 @@ impl Machine<'_, '_> {
                 warps.swap(ended, last);
                 let gone = warps.remove(last);
                 let stays = parts.iter().copied().find(|i| *i != last).unwrap_or(first);
+                warps[stays].copies.take(gone.copies, gone.own);
                 warps[stays].own |= gone.own;
             }
             let all = parts(warps);

@@ -157,20 +157,25 @@ impl<'p, 'm> Machine<'p, 'm> {
     pub fn new(
         program: &'p Program,
         setting: &'m Setting,
-        buffers: Vec<Buffer<'m>>,
+        mut buffers: Vec<Buffer<'m>>,
         options: &Options,
         watch: Watch<'p>,
     ) -> Self {
         let code = &program.code;
         let poisons = |inst: &Inst| matches!(inst, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. });
         let shadow = if code.insts.iter().any(poisons) { Shadow::with_lives } else { Shadow::new };
+        let mut shared_shadow = shadow(setting.shared_bytes as usize, setting.shared_granule, setting.budget.clone());
+        if code.insts.iter().any(|inst| matches!(inst, Inst::Fence(_))) {
+            let mutable = buffers.iter_mut().filter(|buffer| buffer.mutable).map(|buffer| &mut buffer.shadow);
+            mutable.chain([&mut shared_shadow]).for_each(Shadow::set_among_fences);
+        }
         Machine {
             program,
             setting,
             simd: Simd::detect(),
             buffers,
             shared: shared_memory(options.fill),
-            shared_shadow: shadow(setting.shared_bytes as usize, setting.shared_granule, setting.budget.clone()),
+            shared_shadow,
             block: [0; 3],
             epoch: 0,
             block_epoch: 0,
@@ -324,6 +329,9 @@ impl<'p, 'm> Machine<'p, 'm> {
                 continue;
             }
             if warps.iter().all(|w| w.ended) {
+                if TIER >= ALL && self.shared_shadow.has_lives() {
+                    self.end_copies(warps);
+                }
                 return;
             }
             barriers += 1;
@@ -346,6 +354,10 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     fn go_on_with<const TIER: u8>(&mut self, warp: &mut Warp) {
         if warp.runs() {
+            if TIER >= ALL && warp.parted {
+                // What another part of the warp has done here, it has not done at once with this one.
+                self.tick();
+            }
             self.warp::<TIER>(warp);
         }
     }
@@ -371,19 +383,25 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     /// The next epoch.
+    #[inline(always)]
     pub fn tick(&mut self) {
         if self.epoch == u32::MAX {
-            // Time starts anew: what is noted of earlier times is forgotten.
-            self.shared_shadow.clear();
-            for buffer in &mut self.buffers {
-                buffer.shadow.clear();
-            }
-            self.order.clear(1);
-            self.history.clear();
-            self.history.push((1, self.block));
-            (self.epoch, self.block_epoch, self.met) = (0, 1, 1);
+            self.forget();
         }
         self.epoch += 1;
+    }
+
+    /// Time starts anew: what is noted of earlier times is forgotten.
+    #[cold]
+    fn forget(&mut self) {
+        self.shared_shadow.clear();
+        for buffer in &mut self.buffers {
+            buffer.shadow.clear();
+        }
+        self.order.clear(1);
+        self.history.clear();
+        self.history.push((1, self.block));
+        (self.epoch, self.block_epoch, self.met) = (0, 1, 1);
     }
 
     /// What races of `warp` in shared memory are held against, but for what fences order.

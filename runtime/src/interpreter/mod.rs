@@ -21,13 +21,13 @@
 //! decode ─▶ code ─▶ parallel ─▶ machine ─▶ warp ─▶ lanes, cast         values
 //!   origin, uniform, fuse         ├──▶ fused                      runs of instructions that go as one
 //!                                 └──▶ words, row, access, address ─▶ memory    loads and stores
-//!                                        └─▶ noted, shadow        who touched what
+//!                                        └─▶ noted, shadow, further    who touched what
 //!                                livelock, independent  loops that cannot end, and lanes that need not wait for those
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
 //!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
 //!                          └──▶ provenance ─▶ operation    where a NaN or an infinity that was stored comes from: a second run
-//!                          └──▶ precision         what additions lose: another run
+//!                          └──▶ precision, twice  what additions lose: another run
 //!                          └──▶ poison            where undefined values go: another run
 //! outputs                              what of its buffers a launch reads and writes
 //! ```
@@ -49,6 +49,7 @@ mod decode;
 mod describe;
 mod findings;
 mod frame;
+mod further;
 mod fuse;
 mod fused;
 mod independent;
@@ -73,6 +74,7 @@ mod render;
 mod row;
 mod schedule;
 mod shadow;
+mod twice;
 mod uniform;
 mod variables;
 mod warp;
@@ -186,8 +188,9 @@ pub struct Options {
     pub uninitialised: Vec<usize>,
     /// The same of these bytes of arguments, counted from the first.
     pub vacant: Vec<(usize, Ranges)>,
-    /// Bytes of shadow memory that [`Checks::All`] may take: 24 for each element that the launch touches of what it may write, and as
-    /// many again where it makes atomic operations. A launch that takes more is refused, [`Refused::TooLarge`].
+    /// Bytes of shadow memory that [`Checks::All`] may take: 24 for each element that the launch touches of what it may write, as
+    /// many again where it makes atomic operations, and, of a kernel with fences, for each warp beyond the second that loads the
+    /// element. A launch that takes more is refused, [`Refused::TooLarge`].
     pub shadow: usize,
     /// The relative error from which on [`Check::Cancellation`] tells of digits that have cancelled, where a launch is to be run once
     /// more for that: `Some(1e-3)`.

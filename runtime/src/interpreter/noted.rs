@@ -3,7 +3,7 @@
 use super::access::Action;
 use super::address::Part;
 use super::check::Check;
-use super::code::{Access, Pc, Place};
+use super::code::{Access, Inst, Pc, Place};
 use super::describe::Target;
 use super::findings::Description;
 use super::frame::{LANES, lanes_of};
@@ -39,6 +39,7 @@ impl Machine<'_, '_> {
             _ => Life::default(),
         };
         let certain = shadow.tells_values(access.element.bytes());
+        let begun = copies_under_way(&self.program.code.insts, shadow, clock, stamp, access, part, action);
         let seen = match action {
             Action::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
             Action::Store | Action::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
@@ -50,12 +51,21 @@ impl Machine<'_, '_> {
                 self.race(action, check, site, warp, access, part, &race, certain);
             }
         }
+        if let Some((lanes, other)) = begun {
+            self.over_a_copy(action, site, warp, access, part, lanes, other);
+        }
         if in_shared && matches!(action, Action::Load | Action::Atomic) && seen.uninitialised != 0 {
+            let (target, clock) = (part.target, self.clock(warp));
+            let coming = |lane| self.shared_shadow.under_way(part.offset[lane], access.bytes(), clock).is_some();
+            let coming = lanes_of(seen.uninitialised).next().is_some_and(coming);
             self.report(Check::UninitialisedShared, site, warp.index, seen.uninitialised, |machine, lane| {
-                let object = machine.object(part.target, part.offset[lane], access);
+                let object = machine.object(target, part.offset[lane], access);
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
-                let message =
-                    format!("element {element} of `{name}` is loaded, and no thread of the block has stored it");
+                let why = match coming {
+                    true => "the copy to it that has begun was not waited for",
+                    false => "no thread of the block has stored it",
+                };
+                let message = format!("element {element} of `{name}` is loaded, and {why}");
                 Description::new(message).about(object).with(machine.filled(action, access))
             });
             // Such a load gives `Options::fill`, not what an earlier block left there.
@@ -123,6 +133,76 @@ impl Machine<'_, '_> {
         });
     }
 
+    /// Reports lanes that store where a copy is under way.
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn over_a_copy(
+        &mut self,
+        action: Action,
+        site: Pc,
+        warp: &Warp,
+        access: &Access,
+        part: &Part,
+        lanes: u32,
+        other: Stamp,
+    ) {
+        let hits = Hits { count: lanes.count_ones(), warp: warp.index, first: lanes };
+        self.report_against(Check::UnfinishedCopy, site, Some(other.site()), hits, |machine, lane| {
+            let object = machine.object(part.target, part.offset[lane], access);
+            let thread = machine.thread_at(other.epoch(), other.thread());
+            let (name, element) = (&object.name, object.element.unwrap_or(0));
+            let what = match action {
+                Action::Poison => "another copy begins to",
+                Action::Load | Action::Store | Action::Atomic => "this stores",
+            };
+            let message =
+                format!("{what} element {element} of `{name}`, and the copy to it that has begun was not waited for");
+            Description::new(message).about(object).against(Some(other.site()), thread, "begins the copy")
+        });
+    }
+
+    /// Reports what the running block's threads have begun to copy and not waited for, at its end.
+    #[cold]
+    pub fn end_copies(&mut self, warps: &[Warp]) {
+        let code = &self.program.code;
+        let mut begun: Vec<(Pc, u32, u32, [u64; LANES])> = Vec::new();
+        for warp in warps {
+            begun.extend(warp.copies.left().map(|(site, lanes, offset)| (site, warp.index, lanes, offset)));
+        }
+        let Some(first) = warps.first() else { return };
+        for (stamp, offset) in self.shared_shadow.all_under_way(self.clock(first)) {
+            let (site, lane) = (stamp.site(), stamp.thread() as usize % LANES);
+            // Those past the registers are known to the warp.
+            if !matches!(code.insts.get(site as usize), Some(Inst::Poison(_))) {
+                continue;
+            }
+            let same = |b: &&mut (Pc, u32, u32, _)| (b.0, b.1) == (site, stamp.warp());
+            match begun.iter_mut().find(same) {
+                Some((_, _, lanes, offsets)) if *lanes >> lane & 1 == 0 => {
+                    *lanes |= 1 << lane;
+                    offsets[lane] = offset;
+                }
+                Some(_) => {}
+                None => begun.push((site, stamp.warp(), 1 << lane, [offset; LANES])),
+            }
+        }
+        for (site, warp, lanes, offsets) in begun {
+            let access = match code.insts.get(site as usize) {
+                Some(Inst::Poison(i)) => &code.accesses[*i as usize],
+                Some(Inst::CopyAsync(i)) => &code.copies[*i as usize].to,
+                _ => continue,
+            };
+            self.report(Check::UnfinishedCopy, site, warp, lanes, |machine, lane| {
+                let object = machine.object(Target::Shared, offsets[lane], access);
+                let (name, element) = (&object.name, object.element.unwrap_or(0));
+                let message = format!(
+                    "a copy to element {element} of `{name}` begins here, and the thread ends without having waited for it"
+                );
+                Description::new(message).about(object)
+            });
+        }
+    }
+
     /// What an access finds where nothing was stored.
     pub fn filled(&self, action: Action, access: &Access) -> Values {
         let filled = Some(short(access.element, self.options.filled(access.element)));
@@ -181,6 +261,35 @@ impl Machine<'_, '_> {
             self.report(Check::StoreConflict, site, warp.index, bad, description);
         }
     }
+}
+
+/// The lanes of `part` that store where a copy is under way which is ordered before them, and what has begun it. A copy by way of registers lands where its own
+/// thread stores: what that thread stores is taken for it.
+fn copies_under_way(
+    insts: &[Inst],
+    shadow: &Shadow,
+    clock: Clock<'_>,
+    stamp: Stamp,
+    access: &Access,
+    part: &Part,
+    action: Action,
+) -> Option<(u32, Stamp)> {
+    let inst = |site: Pc| insts.get(site as usize);
+    let lands = matches!(inst(stamp.site()), Some(Inst::CopyWait(_)));
+    if action == Action::Load || lands || !shadow.has_lives() {
+        return None;
+    }
+    let (mut lanes, mut first) = (0, None);
+    for lane in lanes_of(part.lanes) {
+        let now = stamp.thread_plus(lane as u32);
+        let Some(begun) = shadow.under_way(part.offset[lane], access.bytes(), clock) else { continue };
+        let own = begun.thread() == now.thread() && matches!(inst(begun.site()), Some(Inst::Poison(_)));
+        if !own && !clock.unordered(begun, now) {
+            lanes |= 1 << lane;
+            first = first.or(Some(begun));
+        }
+    }
+    first.map(|begun| (lanes, begun))
 }
 
 /// What shadow memory says of an access.
@@ -243,6 +352,9 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
             }
             seen.conflict(clock, now, 0, cell.store_would(clock, now));
         }
+        for with in shadow.further_loads(part.offset[lane], access.element.bytes(), clock, now) {
+            seen.found(clock, now, 0, with);
+        }
         if !shadow.lives(part.offset[lane], access.element.bytes(), life) {
             seen.uninitialised |= 1 << lane;
         }
@@ -262,6 +374,7 @@ fn touch_all<const STORE: bool>(
 ) -> Seen {
     let mut seen = Seen::default();
     let size = access.element.bytes();
+    let among_fences = shadow.is_among_fences();
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
         if STORE {
@@ -271,19 +384,31 @@ fn touch_all<const STORE: bool>(
         }
         for i in 0..access.count {
             let offset = part.offset[lane] + u64::from(i * size);
+            let mut first = None;
             for cell in shadow.cells(offset, size) {
                 if !STORE && !cell.initialised(clock) {
                     seen.uninitialised |= 1 << lane;
                 }
-                let conflict = if STORE { cell.store(clock, now) } else { cell.load(clock, now) };
+                let conflict = match STORE {
+                    true => cell.store(clock, now),
+                    false if among_fences => cell.load_would(clock, now),
+                    false => cell.load(clock, now),
+                };
                 seen.conflict(clock, now, i, conflict);
                 if let (true, Some(found)) = (STORE, conflict) {
-                    // What another kind of race says beside this one is mended with it.
-                    let alike =
-                        |with: &Conflict| clock.within_warp(with.stamp, now) == clock.within_warp(found.stamp, now);
-                    let further = cell.further_loads(clock, now, found).filter(alike);
+                    let further = cell.further_loads(clock, now, found).filter(|with| clock.alike(*with, found, now));
                     further.for_each(|with| seen.found(clock, now, i, with));
+                    first = first.or(conflict);
                 }
+            }
+            if among_fences && STORE {
+                for with in shadow.further_loads(offset, size, clock, now) {
+                    if clock.alike(with, *first.get_or_insert(with), now) {
+                        seen.found(clock, now, i, with);
+                    }
+                }
+            } else if among_fences {
+                shadow.note_load_among_fences(offset, size, clock, now);
             }
             let conflict = shadow.atomic(offset, size, clock, now);
             seen.conflict(clock, now, i, conflict);

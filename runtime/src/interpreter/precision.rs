@@ -1,7 +1,8 @@
-//! What additions lose: each `f32` beside what the same operations give in `f64`, its *twin*.
+//! What additions lose: each `f32`, `f16` and `f64` beside what the same operations give in twice the digits of an `f64`, its *twin*.
 //!
 //! A launch that asks for it ([`Options::cancellation`]) runs a second time, from a copy of its initial contents. What is loaded
-//! from outside, converted from another type, or given by a function of `math::` or `fast::` is taken to be exact: its twin is itself.
+//! from outside, converted from an integer, or given by a function of `math::` or `fast::` is taken to be exact: its twin is itself. So is what comes of
+//! bits, as a `bf16` does and a float of one's own layout. Arithmetic of `f16` is that of `f32`, rounded: a conversion between floats keeps the twin.
 //! Twins go with values through moves, selections, shuffles and memory. Where the sum or difference of operands that are good comes
 //! out bad, digits have cancelled; what is computed from that carries it on, until it is lost in something larger or stored to a buffer, where it
 //! is told.
@@ -16,35 +17,76 @@ use super::findings::{Description, Findings};
 use super::frame::{LANES, Register, Word, lanes_of};
 use super::machine::{Machine, Setting, Warp};
 use super::report::{Produced, Report, Thread};
+use super::twice::Twice;
 use super::{Options, Program};
 use crate::number::value;
-use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Unary};
+use kernel_dsl::compiler::{Scalar, half};
 use std::collections::HashMap;
 
 /// By how much the relative error must grow in one operation for digits to have cancelled there: by three of them.
 const GROWTH: f64 = 8.0;
 
-/// An `f32` in `f64`.
+/// A float in more digits.
 #[derive(Clone, Copy, Debug)]
 struct Twin {
+    ty: Scalar,
     /// The bits that it belongs to.
-    of: u32,
-    exact: f64,
+    of: u64,
+    exact: Twice,
     /// Where its digits have cancelled, from 1; 0 is nowhere.
     event: u32,
 }
 
+/// The value of a float of a type that is looked at.
+fn float(ty: Scalar, bits: u64) -> f64 {
+    match ty {
+        Scalar::F64 => f64::from_bits(bits),
+        Scalar::F16 => half::f16_to_f32(bits as u16).into(),
+        _ => f32::from_bits(bits as u32).into(),
+    }
+}
+
+/// The least of a type that has all its digits; of an `f64`, for its twin to have them.
+fn least(ty: Scalar) -> f64 {
+    match ty {
+        Scalar::F64 => f64::MIN_POSITIVE * 2f64.powi(108),
+        Scalar::F16 => 2f64.powi(-14),
+        _ => f32::MIN_POSITIVE.into(),
+    }
+}
+
 impl Twin {
     /// Of a value that is exact.
-    fn itself(of: u32) -> Twin {
-        Twin { of, exact: f32::from_bits(of).into(), event: 0 }
+    fn itself(ty: Scalar, of: u64) -> Twin {
+        Twin { ty, of, exact: float(ty, of).into(), event: 0 }
+    }
+
+    /// Of a value that was computed. What leaves the range of its type is another matter: that counts as exact.
+    fn new(ty: Scalar, of: u64, exact: Twice) -> Twin {
+        let near = exact.first == 0.0 || exact.first.abs() >= least(ty);
+        match float(ty, of).is_finite() && exact.first.is_finite() && near {
+            true => Twin { ty, of, exact, event: 0 },
+            false => Twin::itself(ty, of),
+        }
     }
 
     /// How far the value is from it, relatively.
     fn error(self) -> f64 {
-        let value = f64::from(f32::from_bits(self.of));
-        if value == self.exact { 0.0 } else { ((value - self.exact) / self.exact).abs() }
+        self.exact.error_of(float(self.ty, self.of))
+    }
+
+    /// As Rust writes the value.
+    fn value(self) -> String {
+        value(self.ty, self.of)
+    }
+
+    /// As Rust writes the nearest of its type to what it would have been.
+    fn would_be(self) -> String {
+        match self.ty {
+            Scalar::F64 => value(Scalar::F64, self.exact.first.to_bits()),
+            _ => value(Scalar::F32, (self.exact.first as f32).to_bits().into()),
+        }
     }
 }
 
@@ -64,7 +106,7 @@ pub struct Precision<'p> {
     /// The relative error from which on a value is bad.
     bound: f64,
     /// By warp, by row, by lane.
-    frames: Vec<Vec<[Twin; LANES]>>,
+    frames: Vec<Vec<[Option<Twin>; LANES]>>,
     /// By the first byte of what is in memory; `None` is the block's shared memory.
     memory: HashMap<(Option<usize>, u64), Twin>,
     events: Vec<Event>,
@@ -75,7 +117,7 @@ pub struct Precision<'p> {
 impl<'p> Precision<'p> {
     /// Of a launch that is about to run.
     pub fn new(program: &'p Program, setting: &Setting, options: &Options, bound: f64) -> Precision<'p> {
-        let rows = vec![[Twin::itself(0); LANES]; program.code.rows as usize];
+        let rows = vec![[None; LANES]; program.code.rows as usize];
         Precision {
             findings: Findings::new(program, options),
             bound,
@@ -96,15 +138,21 @@ impl<'p> Precision<'p> {
         self.findings.report()
     }
 
-    /// The twin of a lane of a register.
-    fn twin(&self, warp: &Warp, row: u32, lane: usize) -> Twin {
-        let bits = u32::lanes(&warp.rows, row as usize)[lane];
-        let twin = self.frames[warp.index as usize][row as usize][lane];
-        if twin.of == bits { twin } else { Twin::itself(bits) }
+    /// The twin of a lane of a register, if that is not exact.
+    fn kept(&self, warp: &Warp, of: Register, lane: usize) -> Option<Twin> {
+        let bits = of.get(&warp.rows, lane);
+        self.frames[warp.index as usize][of.row as usize][lane].filter(|twin| twin.of == bits)
+    }
+
+    /// The twin of a lane of a register that holds a float.
+    fn twin(&self, warp: &Warp, ty: Scalar, row: u32, lane: usize) -> Twin {
+        let register = Register { row, wide: ty.bits() == 64 };
+        let kept = self.kept(warp, register, lane).filter(|twin| twin.ty == ty);
+        kept.unwrap_or_else(|| Twin::itself(ty, register.get(&warp.rows, lane)))
     }
 
     /// Register `to` has the twins that `of` gives for its lanes.
-    fn set(&mut self, warp: &Warp, mask: u32, to: u32, of: impl Fn(&Self, usize) -> Twin) {
+    fn set(&mut self, warp: &Warp, mask: u32, to: u32, of: impl Fn(&Self, usize) -> Option<Twin>) {
         let mut twins = self.frames[warp.index as usize][to as usize];
         lanes_of(mask).for_each(|lane| twins[lane] = of(self, lane));
         self.frames[warp.index as usize][to as usize] = twins;
@@ -112,9 +160,17 @@ impl<'p> Precision<'p> {
 
     /// The lanes of `mask` hold what another register held.
     fn copied(&mut self, warp: &Warp, mask: u32, to: Register, from: Register) {
-        if !to.wide {
-            self.set(warp, mask, to.row, |p, lane| p.twin(warp, from.row, lane));
-        }
+        self.set(warp, mask, to.row, |p, lane| p.kept(warp, from, lane));
+    }
+
+    /// Register `to` is the float nearest to what another holds.
+    fn converted(&mut self, warp: &Warp, mask: u32, [from, into]: [Scalar; 2], to: u32, a: u32) {
+        let wide = into.bits() == 64;
+        self.set(warp, mask, to, |p, lane| {
+            let twin = p.twin(warp, from, a, lane);
+            let made = Twin::new(into, Register { row: to, wide }.get(&warp.rows, lane), twin.exact);
+            Some(Twin { event: if made.error() > p.bound { twin.event } else { 0 }, ..made })
+        });
     }
 
     /// Register `to` was computed from `operands`.
@@ -123,21 +179,16 @@ impl<'p> Precision<'p> {
         machine: &Machine<'_, '_>,
         at: (Pc, u32),
         warp: &Warp,
-        (to, inst): (u32, &Inst),
+        (ty, to, inst): (Scalar, u32, &Inst),
         operands: &[u32],
-        exact: impl Fn(&[f64]) -> f64,
+        exact: impl Fn(&[Twice]) -> Twice,
     ) {
         let (site, mask) = at;
         for lane in lanes_of(mask) {
-            let bits = u32::lanes(&warp.rows, to as usize)[lane];
-            let twins: Vec<Twin> = operands.iter().map(|row| self.twin(warp, *row, lane)).collect();
-            let exacts: Vec<f64> = twins.iter().map(|twin| twin.exact).collect();
-            let mut twin = Twin { of: bits, exact: exact(&exacts), event: 0 };
-            let (value, least) = (f32::from_bits(bits), f64::from(f32::MIN_POSITIVE));
-            // What leaves the range of `f32` is another matter.
-            if !value.is_finite() || !twin.exact.is_finite() || twin.exact != 0.0 && twin.exact.abs() < least {
-                twin = Twin::itself(bits);
-            }
+            let bits = Register { row: to, wide: ty.bits() == 64 }.get(&warp.rows, lane);
+            let twins: Vec<Twin> = operands.iter().map(|row| self.twin(warp, ty, *row, lane)).collect();
+            let exacts: Vec<Twice> = twins.iter().map(|twin| twin.exact).collect();
+            let mut twin = Twin::new(ty, bits, exact(&exacts));
             let error = twin.error();
             if error > self.bound {
                 let worst = twins.iter().map(|twin| twin.error()).fold(0.0, f64::max);
@@ -146,13 +197,13 @@ impl<'p> Precision<'p> {
                 twin.event = match before {
                     Some(event) => event,
                     None if sums && error >= GROWTH * worst => {
-                        let inputs = twins.iter().map(|twin| value_of(twin.of)).collect();
+                        let inputs = twins.iter().map(|twin| twin.value()).collect();
                         self.event(site, machine.thread(warp.index, lane), inst, inputs, twin)
                     }
                     None => 0,
                 };
             }
-            self.frames[warp.index as usize][to as usize][lane] = twin;
+            self.frames[warp.index as usize][to as usize][lane] = Some(twin);
         }
     }
 
@@ -187,12 +238,13 @@ impl<'p> Precision<'p> {
         }
         let object = machine.object(part.target, part.offset[lane], access);
         let (name, element) = (&object.name, object.element.unwrap_or(0));
-        let result = value_of(event.twin.of);
+        let result = event.twin.value();
+        let more = if event.twin.ty == Scalar::F64 { "with twice its digits" } else { "in `f64`" };
         let message = format!(
-            "digits cancel: `{}` is {result}, and would be {} if all had been computed in `f64`; what is stored to element {element} of \
+            "digits cancel: `{}` is {result}, and would be {} if all had been computed {more}; what is stored to element {element} of \
              `{name}` is off by {}",
             event.operation,
-            value_of((event.twin.exact as f32).to_bits()),
+            event.twin.would_be(),
             share(twin.error()),
         );
         let produced = Produced { operation: format!("`{}`", event.operation), inputs: event.inputs.clone(), result };
@@ -202,11 +254,6 @@ impl<'p> Precision<'p> {
             .produced(produced);
         self.findings.add(check, site, 1, thread, description);
     }
-}
-
-/// A number as Rust writes it.
-fn value_of(bits: u32) -> String {
-    value(Scalar::F32, bits.into())
 }
 
 /// A relative error, in words.
@@ -224,43 +271,46 @@ impl<'p> Machine<'p, '_> {
         let program = self.program;
         let code = &program.code;
         match *inst {
-            Inst::Unary { ty: Scalar::F32, .. }
-            | Inst::Binary { ty: Scalar::F32, .. }
-            | Inst::MulAdd { ty: Scalar::F32, .. }
-                if program.is_math(site) => {}
-            Inst::Unary { op, ty: Scalar::F32, to, a } => {
-                let of: fn(f64) -> f64 = match op {
-                    Unary::Neg => |x| -x,
-                    Unary::Abs => f64::abs,
-                    Unary::Sqrt => f64::sqrt,
+            Inst::Unary { ty, .. } | Inst::Binary { ty, .. } | Inst::MulAdd { ty, .. }
+                if !ty.is_float() || program.is_math(site) => {}
+            Inst::Unary { op, ty, to, a } => {
+                let of: fn(Twice) -> Twice = match op {
+                    Unary::Neg => Twice::neg,
+                    Unary::Abs => Twice::abs,
+                    Unary::Sqrt => Twice::sqrt,
                     _ => return,
                 };
-                p.computed(self, (site, mask), warp, (to, inst), &[a], |x| of(x[0]));
+                p.computed(self, (site, mask), warp, (ty, to, inst), &[a], |x| of(x[0]));
             }
-            Inst::Binary { op, ty: Scalar::F32, to, a, b } => {
-                let of: fn(f64, f64) -> f64 = match op {
-                    Binary::Add => |x, y| x + y,
-                    Binary::Sub => |x, y| x - y,
-                    Binary::Mul => |x, y| x * y,
-                    Binary::Div => |x, y| x / y,
+            Inst::Binary { op, ty, to, a, b } => {
+                let of: fn(Twice, Twice) -> Twice = match op {
+                    Binary::Add => Twice::add,
+                    Binary::Sub => Twice::sub,
+                    Binary::Mul => Twice::mul,
+                    Binary::Div => Twice::div,
                     // Of two that are close the one that was taken.
                     Binary::Min | Binary::Max => {
+                        let wide = ty.bits() == 64;
                         return p.set(warp, mask, to, |p, lane| {
-                            let bits = u32::lanes(&warp.rows, to as usize)[lane];
-                            let twins = [a, b].map(|row| p.twin(warp, row, lane));
-                            twins.into_iter().find(|twin| twin.of == bits).unwrap_or(Twin::itself(bits))
+                            let bits = Register { row: to, wide }.get(&warp.rows, lane);
+                            [a, b].map(|row| p.twin(warp, ty, row, lane)).into_iter().find(|twin| twin.of == bits)
                         });
                     }
                     _ => return,
                 };
-                p.computed(self, (site, mask), warp, (to, inst), &[a, b], |x| of(x[0], x[1]));
+                p.computed(self, (site, mask), warp, (ty, to, inst), &[a, b], |x| of(x[0], x[1]));
             }
-            Inst::MulAdd { ty: Scalar::F32, to, a, b, c } => {
-                p.computed(self, (site, mask), warp, (to, inst), &[a, b, c], |x| x[0].mul_add(x[1], x[2]));
+            Inst::MulAdd { ty, to, a, b, c } => {
+                let of = |x: &[Twice]| x[0].mul(x[1]).add(x[2]);
+                p.computed(self, (site, mask), warp, (ty, to, inst), &[a, b, c], of);
             }
-            Inst::Select { wide: false, to, condition, yes, no } => {
+            Inst::Cast { from, into, to, a, .. } if is_followed(from) && is_followed(into) => {
+                p.converted(warp, mask, [from, into], to, a);
+            }
+            Inst::Select { wide, to, condition, yes, no } => {
                 let holds = self.simd.truth(&warp.rows, condition);
-                p.set(warp, mask, to, |p, lane| p.twin(warp, if holds >> lane & 1 == 1 { yes } else { no }, lane));
+                let of = |lane: usize| Register { row: if holds >> lane & 1 == 1 { yes } else { no }, wide };
+                p.set(warp, mask, to, |p, lane| p.kept(warp, of(lane), lane));
             }
             Inst::Copy { to, from } | Inst::Move { to, from } => p.copied(warp, mask, to, from),
             Inst::ReadLocal { local, to } => p.copied(warp, mask, to, code.locals[local as usize].first),
@@ -277,29 +327,29 @@ impl<'p> Machine<'p, '_> {
                     p.copied(warp, 1 << lane, local.at(index[lane]), from);
                 }
             }
-            Inst::Shuffle { mode, width, to, from, selector } if !to.wide => {
+            Inst::Shuffle { mode, width, to, from, selector } => {
                 let selectors = u32::lanes(&warp.rows, selector as usize);
                 let sources = super::warp::sources(mode, width.into(), selectors);
-                p.set(warp, mask, to.row, |p, lane| p.twin(warp, from.row, sources[lane]));
+                p.set(warp, mask, to.row, |p, lane| p.kept(warp, from, sources[lane]));
             }
-            Inst::Load(i) if code.accesses[i as usize].element == Scalar::F32 => {
+            Inst::Load(i) if is_followed(code.accesses[i as usize].element) => {
                 let access = &code.accesses[i as usize];
                 self.each_part(site, warp, mask, access, |_, part| {
                     for (i, to) in access.values.iter().enumerate() {
                         for lane in lanes_of(part.lanes) {
-                            if let Some(twin) = p.memory.get(&place(part, i, lane)).copied() {
-                                p.set(warp, 1 << lane, to.row, |_, _| twin);
-                            }
+                            let twin = p.memory.get(&place(part, access, i, lane)).copied();
+                            p.set(warp, 1 << lane, to.row, |_, _| twin);
                         }
                     }
                 });
             }
-            Inst::Store(i) if code.accesses[i as usize].element == Scalar::F32 => {
+            Inst::Store(i) if is_followed(code.accesses[i as usize].element) => {
                 let access = &code.accesses[i as usize];
                 self.each_part(site, warp, mask, access, |machine, part| {
                     for (i, from) in access.values.iter().enumerate() {
                         for lane in lanes_of(part.lanes) {
-                            let (twin, place) = (p.twin(warp, from.row, lane), place(part, i, lane));
+                            let twin = p.twin(warp, access.element, from.row, lane);
+                            let place = place(part, access, i, lane);
                             p.memory.insert(place, twin);
                             if place.0.is_some() && twin.event != 0 && twin.error() > p.bound {
                                 p.tell(machine, (site, warp), access, part, lane, twin);
@@ -313,8 +363,13 @@ impl<'p> Machine<'p, '_> {
     }
 }
 
+/// Whether floats of that type have twins.
+fn is_followed(ty: Scalar) -> bool {
+    ty.is_float() || ty == Scalar::F16
+}
+
 /// The place of scalar `i` of an access.
-fn place(part: &Part, i: usize, lane: usize) -> (Option<usize>, u64) {
+fn place(part: &Part, access: &Access, i: usize, lane: usize) -> (Option<usize>, u64) {
     let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
-    (buffer, part.offset[lane] + 4 * i as u64)
+    (buffer, part.offset[lane] + u64::from(access.element.bytes()) * i as u64)
 }

@@ -4,7 +4,7 @@
 //! runs (`compiler::analyses::memory`). Here nothing is understood: addresses are counted.
 
 use super::access::Action;
-use super::code::{Access, Inst, Pc, Place};
+use super::code::{Access, Inst, Pc, Place, Slot};
 use super::describe::Target;
 use super::frame::{LANES, Register, lanes_of};
 use super::machine::{Machine, VALUES, Warp};
@@ -247,6 +247,8 @@ impl Counts {
 pub(super) struct Counters {
     accesses: BTreeMap<(Pc, Kind), Counter>,
     branches: BTreeMap<Pc, Ways>,
+    /// By the end of a loop without a count, and by warp: lanes that had left it when it last came there, and goes on.
+    left: BTreeMap<(Pc, u32), u32>,
     /// By instruction, how often a warp ran it, and with how many lanes in all.
     run: Vec<(u64, u64)>,
 }
@@ -296,6 +298,21 @@ impl Counters {
         *lanes += u64::from(mask.count_ones());
     }
 
+    /// Counts the turn of a loop that ends at `site`, where lanes part if some left it in this turn and others go on.
+    fn turn(&mut self, site: Pc, warp: &Warp, slot: Slot, mask: u32) {
+        let on = mask | slot.pending;
+        let before = self.left.remove(&(site, warp.index)).unwrap_or(0);
+        // Those that have left stay away while others go on: a loop that some of them are in again has begun anew.
+        let left = if before & !slot.done == 0 { slot.done & !before } else { slot.done };
+        if on != 0 {
+            self.left.insert((site, warp.index), slot.done);
+        }
+        if on | left != 0 {
+            let ways = self.branches.entry(site).or_default();
+            *ways = ways.and(Ways { decided: 1, parted: (on != 0 && left != 0).into() });
+        }
+    }
+
     /// Counts the instruction at `site`, if lanes may part there.
     fn branch(&mut self, machine: &Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         let (active, on) = match machine.program.code.insts[site as usize] {
@@ -309,6 +326,7 @@ impl Counters {
                 let active = mask | warp.slots[slot as usize].pending;
                 (active, going_on(warp, Scalar::U32, [index, limit], Some(step)))
             }
+            Inst::Again { slot, .. } => return self.turn(site, warp, warp.slots[slot as usize], mask),
             _ => return,
         };
         if active != 0 {

@@ -64,7 +64,7 @@ impl fmt::Display for TooLarge {
         }
         f.write_str(
             "; check it on a smaller shape, give `Options::shadow` more (24 bytes for each element that is touched, twice that with \
-             atomic operations), or leave races out with `Checks::Accesses`",
+             atomic operations, more with fences), or leave races out with `Checks::Accesses`",
         )
     }
 }

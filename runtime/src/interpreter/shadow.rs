@@ -2,8 +2,8 @@
 //!
 //! A [`Cell`] keeps constant state an element: the last store and two loads. That is enough to find every race, if not
 //! every pair: of the loads, the second is kept such that it is unordered with the first, so that whatever store
-//! comes is unordered with one of them if it is with any load at all. Only where fences, and not barriers, order both that are kept with the store may
-//! a third have been passed over that they do not order: another order of blocks and warps keeps another two.
+//! comes is unordered with one of them if it is with any load at all. Fences may order a store with both and not with a third:
+//! a kernel that has some keeps the loads that there is no room for beside the cells ([`further`](super::further)).
 //!
 //! Time is counted in *epochs*: one begins with each block, each `block::sync()`, and each `warp::sync()` of a warp. Two
 //! accesses of one block are ordered if a `block::sync()` lies between, or one thread made both; of one warp, if a
@@ -12,10 +12,12 @@
 //!
 //! Cells come in pages, made when first touched, so that shadow memory is bounded by what the kernel touches: 24 bytes for each
 //! element of a buffer that it may write and of its shared memory (six times an `f32`; an element is the smallest that the kernel
-//! accesses there), and as many again where it makes atomic operations, in pages of [`PAGE`] elements. Buffers that it only reads have none. A launch
+//! accesses there), and as many again where it makes atomic operations, in pages of [`PAGE`] elements; where it has fences, as many again too
+//! for each warp beyond the second that loads the element. Buffers that it only reads have none. A launch
 //! has a [`Budget`] of pages, by [`Options::shadow`](super::Options::shadow): one that asks for more ends.
 
-use super::order::Past;
+use super::further::Further;
+use super::order::Known;
 use crate::vacant::Ranges;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -53,8 +55,9 @@ impl Stamp {
         self.0 as u32 & 0x3ff
     }
 
+    /// Whose lane that is.
     #[inline(always)]
-    fn warp(self) -> u32 {
+    pub fn warp(self) -> u32 {
         self.thread() >> 5
     }
 }
@@ -87,21 +90,22 @@ pub struct Clock<'a> {
     pub warp: u32,
     /// Whether earlier blocks' accesses count.
     pub across: bool,
-    /// What the warp has acquired.
-    pub known: &'a [Past],
+    /// What the warp's lanes have acquired.
+    pub known: &'a [Known],
 }
 
 impl Clock<'_> {
     /// Whether nothing orders `earlier` and `now`, an access of the current epoch.
     #[inline(always)]
     pub fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
-        // What lanes do in one instruction is told as that.
-        self.apart(earlier, now) && (earlier.warp() != now.warp() || !self.at_once(earlier, now))
+        // What lanes do in one instruction is told as that. When its warp comes to it again, it is another epoch.
+        let at_once = earlier.warp() == now.warp() && (earlier.epoch(), earlier.site()) == (now.epoch(), now.site());
+        self.apart(earlier, now) && !at_once
     }
 
     /// The same, where lanes of one instruction are apart too.
     #[inline(always)]
-    fn apart(self, earlier: Stamp, now: Stamp) -> bool {
+    pub fn apart(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
         let apart = if epoch < self.met {
             self.across && epoch < self.block && earlier != Stamp::default()
@@ -110,13 +114,7 @@ impl Clock<'_> {
         } else {
             earlier.thread() != now.thread() && epoch >= self.warp
         };
-        apart && (self.known.is_empty() || !self.knows(earlier))
-    }
-
-    /// Whether two accesses of one warp are of one instruction.
-    #[inline(always)]
-    fn at_once(self, earlier: Stamp, now: Stamp) -> bool {
-        earlier.epoch() >= self.met && earlier.site() == now.site()
+        apart && (self.known.is_empty() || !self.knows(earlier, now))
     }
 
     /// Whether both are of one warp.
@@ -124,10 +122,15 @@ impl Clock<'_> {
         earlier.epoch() >= self.block && earlier.warp() == now.warp()
     }
 
+    /// Whether one race with `now` is of the same kind as another: what one of another kind says beside it is mended with it.
+    pub fn alike(self, one: Conflict, other: Conflict, now: Stamp) -> bool {
+        self.within_warp(one.stamp, now) == self.within_warp(other.stamp, now)
+    }
+
     /// Whether fences order it before.
     #[cold]
-    fn knows(self, earlier: Stamp) -> bool {
-        self.known.iter().any(|past| past.holds(earlier, self.block))
+    fn knows(self, earlier: Stamp, now: Stamp) -> bool {
+        self.known.iter().any(|known| known.holds(earlier, now.thread(), self.block))
     }
 }
 
@@ -171,7 +174,7 @@ impl Cell {
     #[inline(always)]
     pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         self.note_load(clock, now);
-        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store, latest: true })
+        self.load_would(clock, now)
     }
 
     /// Whether a load now would neither race nor read what nobody stored; notes it in any case. `also` is another lane's in the
@@ -203,6 +206,26 @@ impl Cell {
     #[inline(always)]
     fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
         self.loads[usize::from(clock.apart(self.loads[0], now))] = now;
+    }
+
+    /// The same where fences order accesses, and what is not kept may be what a store races with: whether there is no room for it.
+    fn note_load_among_fences(&mut self, clock: Clock<'_>, now: Stamp) -> bool {
+        let own = |load: Stamp| load.epoch() >= clock.block && load.warp() == now.warp();
+        let [first, second] = self.loads;
+        if !clock.apart(first, now) {
+            self.loads[0] = now;
+        } else if !clock.apart(second, now) || own(first) && own(second) {
+            self.loads[1] = now;
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// The store that a load now would race with.
+    #[inline(always)]
+    pub fn load_would(&self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
+        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store, latest: true })
     }
 
     /// Whether a store now would race.
@@ -271,7 +294,7 @@ impl Budget {
     }
 
     /// Whether there is a page left; takes it.
-    fn take(&self) -> bool {
+    pub fn take(&self) -> bool {
         self.left.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
@@ -299,13 +322,21 @@ pub struct Shadow {
     atomics: Option<Box<Shadow>>,
     /// By cell, the lifetime in which it was stored. `None` where no bytes have two.
     lives: Option<Box<[Life]>>,
+    /// Loads that cells have no room for. `None` where no fences order accesses.
+    further: Option<Box<Further>>,
 }
 
 impl Shadow {
     /// Nothing touched yet of `bytes` bytes; a cell for each `granule` of them, a power of two.
     pub fn new(bytes: usize, granule: u32, budget: Budget) -> Shadow {
         let granule = granule.max(1).ilog2();
-        Shadow { granule, pages: vec![None; (bytes >> granule).div_ceil(PAGE) + 2], budget, atomics: None, lives: None }
+        let pages = vec![None; (bytes >> granule).div_ceil(PAGE) + 2];
+        Shadow { granule, pages, budget, atomics: None, lives: None, further: None }
+    }
+
+    /// From now on fences order accesses.
+    pub fn set_among_fences(&mut self) {
+        self.further = Some(Further::new(self.budget.clone()).into());
     }
 
     /// The same, of memory whose bytes have several lifetimes.
@@ -330,13 +361,20 @@ impl Shadow {
     /// Nothing touched yet of as many bytes.
     pub fn anew(&self) -> Shadow {
         let (pages, budget) = (vec![None; self.pages.len()], self.budget.clone());
-        Shadow { granule: self.granule, pages, budget, atomics: None, lives: None }
+        let further = self.further.is_some().then(|| Further::new(self.budget.clone()).into());
+        Shadow { granule: self.granule, pages, budget, atomics: None, lives: None, further }
     }
 
     /// Bytes of the pages that there are.
     pub fn bytes(&self) -> usize {
-        let own = self.pages.iter().flatten().count() * PAGE_BYTES;
+        let further = self.further.as_ref().map_or(0, |further| further.pages());
+        let own = (self.pages.iter().flatten().count() + further) * PAGE_BYTES;
         own + self.atomics.as_ref().map_or(0, |atomics| atomics.bytes())
+    }
+
+    /// Whether bytes have several lifetimes.
+    pub fn has_lives(&self) -> bool {
+        self.lives.is_some()
     }
 
     /// Notes that `size` bytes at `offset` are stored in a lifetime.
@@ -354,19 +392,74 @@ impl Shadow {
         lives[first as usize..=last as usize].iter().all(|l| *l == life)
     }
 
+    /// What began a copy to these bytes, in this block, that has not landed.
+    pub fn under_way(&self, offset: u64, size: u32, clock: Clock<'_>) -> Option<Stamp> {
+        let lives = self.lives.as_ref()?;
+        let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
+        let cell = (first..=last).find(|cell| lives[*cell as usize] == Life::POISON)?;
+        self.last_store(cell << self.granule).filter(|stamp| stamp.epoch() >= clock.block)
+    }
+
+    /// All that has begun a copy in this block that has not landed, and where that goes, a cell at a time.
+    pub fn all_under_way(&self, clock: Clock<'_>) -> Vec<(Stamp, u64)> {
+        let lives = self.lives.iter().flatten().enumerate();
+        let of = |(cell, _): (usize, _)| {
+            Some((self.last_store((cell << self.granule) as u64)?, (cell << self.granule) as u64))
+        };
+        let begun = lives.filter(|(_, life)| **life == Life::POISON).filter_map(of);
+        begun.filter(|(stamp, _)| stamp.epoch() >= clock.block).collect()
+    }
+
     /// Notes an atomic operation on `size` bytes at `offset`.
     pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
         if self.atomics.is_none() {
             self.atomics = Some(Box::new(self.anew()));
         }
         let Some(atomics) = &mut self.atomics else { return };
+        if atomics.further.is_some() {
+            return atomics.note_load_among_fences(offset, size, clock, now);
+        }
         atomics.cells(offset, size).for_each(|cell| _ = cell.load(clock, now));
+    }
+
+    /// Whether fences order accesses.
+    pub fn is_among_fences(&self) -> bool {
+        self.further.is_some()
+    }
+
+    /// Notes a load of `size` bytes at `offset`, where fences order accesses.
+    pub fn note_load_among_fences(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
+        let first = (offset >> self.granule) as usize;
+        let mut further = self.further.take();
+        for (i, cell) in self.cells(offset, size).enumerate() {
+            if cell.note_load_among_fences(clock, now)
+                && let Some(further) = &mut further
+            {
+                further.keep(first + i, clock, now);
+            }
+        }
+        self.further = further;
+    }
+
+    /// The loads of `size` bytes at `offset` that cells have no room for and that a store now races with.
+    pub fn further_loads(
+        &self,
+        offset: u64,
+        size: u32,
+        clock: Clock<'_>,
+        now: Stamp,
+    ) -> impl Iterator<Item = Conflict> {
+        let cells = (offset >> self.granule) as usize..=((offset + u64::from(size) - 1) >> self.granule) as usize;
+        let races = self.further.iter().flat_map(move |further| cells.clone().map(move |cell| (further, cell)));
+        let races = races.flat_map(move |(further, cell)| further.races(cell, clock, now));
+        races.map(|stamp| Conflict { stamp, by: By::Load, latest: false })
     }
 
     /// The atomic operation that another access of these bytes races with.
     pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
-        let mut cells = self.atomics.as_mut()?.cells(offset, size);
-        let conflict = cells.find_map(|cell| cell.store_would(clock, now))?;
+        let atomics = self.atomics.as_mut()?;
+        let kept = atomics.cells(offset, size).find_map(|cell| cell.store_would(clock, now));
+        let conflict = kept.or_else(|| atomics.further_loads(offset, size, clock, now).next())?;
         Some(Conflict { by: By::Atomic, latest: false, ..conflict })
     }
 
@@ -424,8 +517,8 @@ impl Shadow {
 
     /// The first page, if all of its cells stand for 4 bytes each, and there is nothing else that an access may touch.
     pub fn words(&mut self) -> Option<&mut [Cell; PAGE]> {
-        (self.granule == 2 && self.pages.len() <= 3 && self.atomics.is_none() && self.lives.is_none())
-            .then(|| self.page(0))
+        let plain = self.atomics.is_none() && self.lives.is_none() && self.further.is_none();
+        (self.granule == 2 && self.pages.len() <= 3 && plain).then(|| self.page(0))
     }
 
     #[inline(always)]
@@ -444,6 +537,7 @@ impl Shadow {
     pub fn clear(&mut self) {
         self.pages.fill_with(|| None);
         self.atomics = None;
+        self.further.iter_mut().for_each(|further| further.clear());
     }
 }
 
@@ -456,6 +550,8 @@ fn new_page() -> Box<[Cell; PAGE]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interpreter::order::{At, Order};
+    use kernel_dsl::compiler::ir::Scope;
 
     const SHARED: bool = false;
     const GLOBAL: bool = true;
@@ -517,6 +613,69 @@ mod tests {
             !cell.loads_well(&now, Stamp::new(5, 2, 3), Stamp::new(5, 2, 31)),
             "the lane that stored is one of two"
         );
+    }
+
+    /// The races of a store by the fourth warp with loads of three, after which those of `signed` hand over what they have done.
+    fn after_loads_of_three_warps(signed: &[u32]) -> Vec<u32> {
+        let mut order = Order::default();
+        order.begin(4, 1);
+        let mut shadow = Shadow::new(4, 4, Budget::new(1 << 20));
+        shadow.set_among_fences();
+        for warp in 0..3 {
+            // All lanes at once.
+            for lane in 0..32 {
+                shadow.note_load_among_fences(0, 4, clock(1, 1, SHARED), Stamp::new(1, 1, 32 * warp + lane));
+            }
+        }
+        for warp in signed {
+            // A barrier of the warp lies between.
+            order.fence(*warp, 1, Scope::Block, At { block: 1, warp: 2, now: 3 });
+            order.atomic(*warp, 0, (None, 64));
+        }
+        order.atomic(3, 0, (None, 64));
+        order.fence(3, 1, Scope::Block, At { block: 1, warp: 1, now: 3 });
+        let (clock, now) = (Clock { known: order.known(3), ..clock(1, 1, SHARED) }, Stamp::new(4, 2, 96));
+        let first = shadow.cells(0, 4).next().and_then(|cell| cell.store_would(clock, now));
+        let further = shadow.further_loads(0, 4, clock, now);
+        let mut warps: Vec<u32> = first.into_iter().chain(further).map(|with| with.stamp.warp()).collect();
+        warps.dedup();
+        warps
+    }
+
+    #[test]
+    fn of_three_loads_any_may_be_the_one_that_no_fence_orders() {
+        assert_eq!(after_loads_of_three_warps(&[0, 1, 2]), [0; 0]);
+        assert_eq!(after_loads_of_three_warps(&[1, 2]), [0]);
+        assert_eq!(after_loads_of_three_warps(&[0, 2]), [1]);
+        assert_eq!(after_loads_of_three_warps(&[0, 1]), [2]);
+    }
+
+    #[test]
+    fn loads_that_cells_have_no_room_for_come_out_of_the_budget() {
+        let budget = Budget::new(2 * PAGE_BYTES);
+        let mut shadow = Shadow::new(4 * PAGE, 4, budget.clone());
+        shadow.set_among_fences();
+        let mut load = |warp: u32| {
+            for cell in 0..PAGE as u64 {
+                let now = Stamp::new(1, 1, 32 * warp);
+                shadow.note_load_among_fences(4 * cell, 4, clock(1, 1, SHARED), now);
+            }
+        };
+        (0..3).for_each(&mut load);
+        assert!(!budget.is_spent(), "a page of cells, and one of loads by a third warp");
+        load(3);
+        assert!(budget.is_spent());
+    }
+
+    #[test]
+    fn an_instruction_that_comes_again_is_another() {
+        let now = clock(5, 5, SHARED);
+        let mut cell = Cell::default();
+        cell.store(now, Stamp::new(5, 1, 0));
+        assert!(cell.store(now, Stamp::new(5, 1, 1)).is_none(), "of one instruction");
+        assert!(cell.store(now, Stamp::new(6, 1, 1)).is_none(), "the lane's own");
+        assert!(cell.store(now, Stamp::new(6, 1, 2)).is_none(), "of one instruction");
+        assert!(cell.store(now, Stamp::new(7, 1, 3)).is_some(), "of a turn before");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::frame::{FULL, LANES, Register, Word, lanes_of};
 use super::livelock::Search;
 use super::machine::{ACCESSES, ALL, Machine, WATCHED, Warp};
 use super::operation::symbol;
+use super::order::At;
 use super::shadow::Life;
 use crate::number::value;
 use kernel_dsl::compiler::Scalar;
@@ -56,6 +57,10 @@ impl Machine<'_, '_> {
         let mut alarm = search.next.min(fuel).min(self.options.pace());
         macro_rules! turn {
             ($site:expr) => {
+                // What a store of the turn before has stored, one of this turn does not store at once with it.
+                if TIER >= ALL {
+                    self.tick();
+                }
                 if warp_insts > alarm || self.stopped {
                     (warp.pc, warp.mask) = (pc, mask);
                     match self.look(&mut search, $site, warp, warp_insts) {
@@ -208,6 +213,7 @@ impl Machine<'_, '_> {
                     if TIER >= ALL {
                         self.tick();
                         warp.met = self.epoch;
+                        self.order.warp_barrier(warp.index);
                     }
                 }
                 Inst::Shuffle { mode, width, to, from, selector } => {
@@ -233,12 +239,8 @@ impl Machine<'_, '_> {
                 }
                 Inst::Fence(scope) => {
                     if TIER >= ALL {
-                        if warp.parted {
-                            // Shadow memory knows warps: what a fence orders for a part, it orders for its other lanes.
-                            self.tick();
-                            warp.met = self.epoch;
-                        }
-                        self.order.fence(warp.index, scope, [self.met, self.epoch]);
+                        let at = At { block: self.met, warp: warp.met, now: self.epoch };
+                        self.order.fence(warp.index, mask, scope, at);
                         // What the warp does from here on is later than what it has released.
                         self.tick();
                     }

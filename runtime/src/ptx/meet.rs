@@ -1,15 +1,23 @@
 //! Where lanes that part meet again: immediate post-dominators.
 //!
-//! A thread that ends meets nobody. So of the places where threads end only the last in the code counts as the end of
-//! the paths; a path to another one holds nobody back.
+//! A thread that ends meets nobody. So of the places where threads end only the last in the code that they may come to counts as the
+//! end of the paths; a path to another one holds nobody back.
 
 use super::code::{Inst, Kind, NOWHERE, Pc};
 
 /// For each instruction that can part lanes, the first instruction that all of them come to, unless they end; or
 /// [`NOWHERE`].
 pub fn meets(insts: &[Inst]) -> Vec<Pc> {
-    let graph = Graph::new(insts);
-    let dominators = graph.post_dominators();
+    let mut graph = Graph::new(insts);
+    let mut dominators = vec![None; graph.blocks.len() + 1];
+    // What cannot come to the last end has one of its own: from there on it comes to nothing else.
+    while let Some(last) = graph.last_end(insts, &dominators) {
+        let end = graph.blocks.len();
+        graph.successors[last].push(end);
+        for (known, found) in dominators.iter_mut().zip(graph.post_dominators()) {
+            *known = known.or(found);
+        }
+    }
     let mut meets = vec![NOWHERE; insts.len()];
     for (block, &(_, end)) in graph.blocks.iter().enumerate() {
         let last = end as usize - 1;
@@ -51,8 +59,6 @@ impl Graph {
             .collect();
         let block_of = |pc: Pc| blocks.partition_point(|(start, _)| *start <= pc) - 1;
         let end = blocks.len();
-        let ends = |inst: &Inst| matches!(inst.kind, Kind::Exit | Kind::Trap(_));
-        let last_of = |block: usize| &insts[blocks[block].1 as usize - 1];
         let mut successors = vec![Vec::new(); end];
         for (block, (_, after)) in blocks.iter().enumerate() {
             let (targets, falls) = leads(&insts[*after as usize - 1]);
@@ -61,14 +67,21 @@ impl Graph {
                 successors[block].push(block + 1);
             }
         }
-        let reached = reached(&successors);
-        let last = (0..end).rfind(|block| reached[*block] && last_of(*block).guard.is_none() && ends(last_of(*block)));
-        // A loop at the end may be left by a condition alone: there the paths end.
-        let last = last.or_else(|| (0..end).rfind(|block| reached[*block] && ends(last_of(*block))));
-        if let Some(last) = last {
-            successors[last].push(end);
-        }
         Graph { blocks, successors }
+    }
+
+    /// The last block in which threads end, of those without a post-dominator yet.
+    fn last_end(&self, insts: &[Inst], dominators: &[Option<usize>]) -> Option<usize> {
+        let reached = reached(&self.successors);
+        let last_of = |block: usize| &insts[self.blocks[block].1 as usize - 1];
+        let ends = |block: &usize| {
+            reached[*block]
+                && dominators[*block].is_none()
+                && matches!(last_of(*block).kind, Kind::Exit | Kind::Trap(_))
+        };
+        let last = (0..self.blocks.len()).rfind(|block| ends(block) && last_of(*block).guard.is_none());
+        // A loop at the end may be left by a condition alone: there the paths end.
+        last.or_else(|| (0..self.blocks.len()).rfind(ends))
     }
 
     /// For each block its immediate post-dominator; `None` where the end is out of reach.

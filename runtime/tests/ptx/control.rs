@@ -66,6 +66,33 @@ fn lanes_leave_a_loop_one_by_one_and_meet_behind_it() {
 }
 
 #[test]
+fn sides_meet_on_a_way_that_ends_before_the_last_in_the_code() {
+    let body = "
+        mov.u32 %r1, 0;
+        setp.lt.u32 %p0, %r0, 40;
+        @!%p0 bra $otherwise;
+        setp.eq.u32 %p1, %r0, 3;
+        @!%p1 bra $met;
+        mov.u32 %r1, 7;
+    $met:
+        bar.warp.sync 0xffffffff;
+        activemask.b32 %r2;
+        popc.b32 %r2, %r2;
+        mad.lo.u32 %r1, %r2, 100, %r1;
+        cvt.u64.u32 %d3, %r1;
+        st.global.u64 [%d2], %d3;
+        bra $end;
+    $otherwise:
+        setp.eq.u32 %p2, %r0, 50;
+        @%p2 bra $end;
+        st.global.u64 [%d2], %d0;
+    $end:
+        ret;";
+    let expected = |i: u64| if i == 3 { 3207 } else { 3200 };
+    assert_eq!(lanes("", body), (0..32).map(expected).collect::<Vec<_>>());
+}
+
+#[test]
 fn lanes_that_have_ended_hold_nobody_back() {
     // Some return at once, some by a branch to the end, some from inside a loop: the rest meet at the barrier.
     let body = "

@@ -58,6 +58,30 @@ pub fn a_whole_tile(x: &[f32], y: &mut [f32]) {
     y[i] = tile[63 - i];
 }
 
+// unfinished-copy: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn begun_to_copy(x: View<f32, 1>, y: &mut [f32]) {
+    let tile = Shared::<f32, 1>::new([64]);
+    let i = thread::x();
+    let coming = tile.copy_async(x);
+    if x.len() > 64 {
+        coming.wait();
+    }
+    y[i] = x[63 - i];
+}
+
+// unfinished-copy: right
+#[kernel(block = 64, grid = 1)]
+pub fn copied_ahead(x: View<f32, 1>, y: &mut [f32]) {
+    let tile = Shared::<f32, 1>::new([64]);
+    let i = thread::x();
+    let coming = tile.copy_async(x);
+    y[i] = x[i];
+    coming.wait();
+    block::sync();
+    y[i] += tile[63 - i];
+}
+
 // uninitialised-buffer: wrong
 #[kernel(block = 64, grid = 1)]
 pub fn adds(x: &[f32], y: &mut [f32]) {

@@ -25,6 +25,7 @@ fn entries() -> Vec<Entry> {
         OutOfBounds: shifted of 1, shifted_inside of 1;
         Misaligned: fours_from_one of 1, fours of 1;
         UninitialisedShared: half_a_tile of 1, a_whole_tile of 1;
+        UnfinishedCopy: begun_to_copy of 1, copied_ahead of 1;
         UninitialisedBuffer: adds of 1, stores_and_adds of 1;
         UnwrittenOutput: rounded_down of 1, rounded_up of 2;
         WrittenTwice: there_and_back of 1, back of 1;

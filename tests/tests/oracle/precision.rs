@@ -76,6 +76,48 @@ fn exponentials(x: &[f32], y: &mut [f32]) {
     y[i] = math::exp(-x[i]) + math::sin(x[i]) + math::ln(x[i] + 1.0);
 }
 
+/// Thirds of an `f64` lose their digits in something large.
+#[kernel(block = 64, grid = 1)]
+fn in_doubles(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let third = x[i] as f64 / 3.0 + 1.0e14;
+    y[i] = (third - 1.0e14) as f32;
+}
+
+/// The same of 16 bits: an `f16` near 1000 is a multiple of a half.
+#[kernel(block = 64, grid = 1)]
+fn in_halves(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let third = f16::from_f32(x[i] / 3.0) + f16::from_f32(1000.0);
+    y[i] = (third - f16::from_f32(1000.0)).to_f32();
+}
+
+/// Digits enough: an `f64` of what an `f32` loses, and an `f16` that holds what it is given.
+#[kernel(block = 64, grid = 1)]
+fn digits_enough(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let third = x[i] as f64 / 3.0 + 100000.0;
+    let rounded = f16::from_f32(x[i]) + f16::from_f32(0.5);
+    y[i] = (third - 100000.0) as f32 + (rounded - f16::from_f32(0.25)).to_f32();
+}
+
+#[test]
+fn other_floats_are_followed_in_more_digits_than_they_have() {
+    let finding = |artifact| {
+        let report = told(artifact);
+        assert_eq!(checks(&report), [Check::Cancellation], "{report}");
+        report.findings[0].message.clone()
+    };
+    // Thread 1: a third and 10¹⁴ are a multiple of 1/64, one and 1000 of a half.
+    let (doubles, halves) = (finding(in_doubles::ARTIFACT), finding(in_halves::ARTIFACT));
+    let third = 1.0e14 + 1.0 / 3.0;
+    assert!(doubles.contains(&format!("`{third:?} - {:?}` is {:?}", 1.0e14, third - 1.0e14)), "{doubles}");
+    assert!(doubles.contains("0.3333333333333333 if all had been computed with twice its digits"), "{doubles}");
+    assert!(halves.contains("`1000.5 - 1000.0` is 0.5, and would be 0.33333334 if"), "{halves}");
+    let report = told(digits_enough::ARTIFACT);
+    assert!(report.findings.is_empty(), "{report}");
+}
+
 #[test]
 fn what_is_lost_is_followed_to_where_it_is_stored() {
     let report = told(by_detours::ARTIFACT);

@@ -20,6 +20,9 @@ pub const BUGS: &[Bug] = &[
     bug!(block_index_folded, GlobalRace, [counted(64), zeros(128)]),
     bug!(counter_reset, GlobalRace, [Input::slice(&[0u32]), zeros(64)]),
     bug!(turned_in_place, GlobalRace, [Input::view(&[1f32; 256], [16, 16])]),
+    bug!(fence_of_one_lane, GlobalRace, [counted(128), zeros(128), Input::slice(&[0u32]), zeros(1)]),
+    bug!(acquired_by_one_lane, GlobalRace, [counted(128), zeros(4), Input::slice(&[0u32]), zeros(1)]),
+    bug!(one_of_the_readers_without_fence, GlobalRace, [zeros(1), Input::slice(&[0u32]), zeros(4)]),
     bug!(carry_of_the_block_before, GlobalRace, [counted(64), zeros(2), zeros(64)]),
 ];
 
@@ -256,6 +259,72 @@ fn turned_in_place<const MENDED: bool>(mut y: ViewMut<f32, 2>) {
         let own = y[(row, col)]; //~ global-race
         block::sync();
         y[(col, row)] = own; //~ global-race
+    }
+}
+
+/// a lane makes the fence for what the others of its warp have stored, and they have not met before
+#[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 128, y.len() == 128, ended.len() == 1, total.len() == 1)]
+fn fence_of_one_lane<const MENDED: bool>(x: &[f32], y: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
+    y[grid::index()] = x[grid::index()] * 2.0;
+    if MENDED {
+        warp::sync();
+    }
+    if thread::x() == 0 {
+        fence::grid();
+        if ended.fetch_add(0, 1) == 3 {
+            fence::grid();
+            let mut all = 0.0;
+            for b in 0..4 {
+                if b != block::x() {
+                    all += y[32 * b + 5]; //~ global-race
+                }
+            }
+            total[0] = all;
+        }
+    }
+}
+
+/// the lane that has counted makes the fence behind it, and the others read what that hands over before the warp has met
+#[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
+fn acquired_by_one_lane<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
+    let (t, b) = (thread::x(), block::x());
+    let sum = warp::sum(x[grid::index()]);
+    let mut before = 0;
+    if t == 0 {
+        partial[b] = sum;
+        fence::grid();
+        before = ended.fetch_add(0, 1);
+        fence::grid();
+    }
+    before = warp::shuffle(before, 0);
+    if MENDED {
+        warp::sync();
+    }
+    if before == 3 {
+        let other = if t < 4 && t != b { partial[t] } else { 0.0 }; //~ global-race
+        let all = warp::sum(other);
+        if t == 0 {
+            total[0] = all + sum;
+        }
+    }
+}
+
+/// of four blocks that read a value which the last of them replaces, one makes no fence before it says that it has
+#[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
+#[requires(value.len() == 1, ended.len() == 1, y.len() == 4)]
+fn one_of_the_readers_without_fence<const MENDED: bool>(value: &mut [f32], ended: &mut [u32], y: &mut [f32]) {
+    if thread::x() == 0 {
+        let b = block::x();
+        y[b] = value[0];
+        if MENDED || b != 1 {
+            fence::grid();
+        }
+        if ended.fetch_add(0, 1) == 3 {
+            fence::grid();
+            value[0] = 1.0; //~ global-race
+        }
     }
 }
 

@@ -10,6 +10,10 @@ pub const BUGS: &[Bug] = &[
     bug!(half_of_a_table, UninitialisedShared, [counted(64), zeros(64)]),
     bug!(laid_over, UninitialisedShared, [counted(64), Input::slice(&[0u32; 64])]),
     bug!(copy_not_waited_for, UninitialisedShared, [Input::view(&[1f32; 64], [64]), zeros(64)]),
+    bug!(copy_never_waited_for, UnfinishedCopy, [Input::view(&[1f32; 192], [3, 64]), zeros(64)]),
+    bug!(group_never_waited_for, UnfinishedCopy, [Input::view(&[1f32; 192], [3, 64]), zeros(64)]),
+    bug!(cleared_meanwhile, UnfinishedCopy, [Input::view(&[1f32; 64], [64]), zeros(64)]),
+    bug!(token_let_go, UnfinishedCopy, [Input::view(&[1f32; 64], [64]), zeros(64)]),
     bug!(one_group_too_few, UninitialisedShared, [Input::view(&[1f32; 64], [64]), zeros(64)]),
     bug!(other_stage, UninitialisedShared, [counted(128), zeros(64)]),
     bug!(edge_of_a_tile, UninitialisedShared, [counted(50), zeros(64)]),
@@ -103,13 +107,90 @@ fn copy_not_waited_for<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
     y[t] = own;
 }
 
+/// what a loop has begun to copy last, nobody waits for
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.rows() == 3, x.cols() == 64, y.len() == 64)]
+fn copy_never_waited_for<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
+    let t = thread::x();
+    let stages = Shared::<f32, 2>::new([2, 64]);
+    let mut coming = stages.at(0).copy_async(x.at(0));
+    let mut sum = 0.0;
+    for row in 0..x.rows() {
+        coming.wait();
+        block::sync();
+        let next = if MENDED { row + 1 } else { (row + 1) % 3 };
+        coming = Pending::none();
+        if next < x.rows() {
+            coming = stages.at((row + 1) % 2).copy_async(x.at(next)); //~ unfinished-copy
+        }
+        sum += stages[(row % 2, 63 - t)];
+    }
+    y[t] = sum;
+}
+
+/// the same past the registers
+#[kernel(target = sm_80, block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.rows() == 3, x.cols() == 64, y.len() == 64)]
+fn group_never_waited_for<const MENDED: bool>(x: View<f32, 2>, y: &mut [f32]) {
+    let t = thread::x();
+    let stages = Shared::<f32, 2>::new([2, 64]);
+    stages.at(0).cp_async(x.at(0));
+    pipeline::commit();
+    let mut sum = 0.0;
+    for row in 0..x.rows() {
+        pipeline::wait::<0>();
+        block::sync();
+        let next = if MENDED { row + 1 } else { (row + 1) % 3 };
+        // Past the end it brings zeros, which nobody misses.
+        stages.at((row + 1) % 2).cp_async(x.offset((next, 0)).at(0)); //~ unfinished-copy
+        pipeline::commit();
+        sum += stages[(row % 2, 63 - t)];
+    }
+    y[t] = sum;
+}
+
+/// a tile is cleared for the next turn while a copy to it is still under way
+#[kernel(target = sm_80, block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn cleared_meanwhile<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<f32, 1>::new([64]);
+    tile.cp_async(x);
+    pipeline::commit();
+    if MENDED {
+        pipeline::wait::<0>();
+    }
+    block::sync();
+    tile[63 - t] = 0.0; //~ unfinished-copy
+    block::sync();
+    pipeline::wait::<0>();
+    block::sync();
+    y[t] = tile[t];
+}
+
+/// a token is let go, and its array is stored to by hand instead
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn token_let_go<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<f32, 1>::new([64]);
+    let coming = tile.copy_async(x);
+    if MENDED {
+        coming.wait();
+    }
+    block::sync();
+    tile[63 - t] = 1.0; //~ unfinished-copy
+    block::sync();
+    y[t] = tile[t];
+}
+
 /// cp.async: all groups but one are waited for, and there is one
 #[kernel(target = sm_80, block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
 fn one_group_too_few<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
     let t = thread::x();
     let tile = Shared::<f32, 1>::new([64]);
-    tile.cp_async(x);
+    tile.cp_async(x); //~ unfinished-copy
     pipeline::commit();
     if MENDED {
         pipeline::wait::<0>();

@@ -19,6 +19,12 @@ pub const BUGS: &[Bug] = &[
     bug!(double_to_single, ConversionOverflow, [Input::slice(&[1.0e30f64; 32]), zeros(32)]),
     bug!(difference_of_squares, Cancellation, [counted(32), zeros(32)]),
     bug!(variance_in_one_pass, Cancellation, [counted(32), zeros(1)]),
+    bug!(step_in_halves, Cancellation, [counted(32), zeros(32)]),
+    bug!(
+        root_near_zero,
+        Cancellation,
+        [Input::slice(&(1..33).map(f64::from).collect::<Vec<_>>()), Input::slice(&[0f64; 32])]
+    ),
     bug!(last_column_left_out, UnwrittenOutput, [counted(64), zeros(64)]),
     bug!(rest_of_a_division, UnwrittenOutput, [counted(100), zeros(100)]),
     bug!(nothing_for_zero, UnwrittenOutput, [counted(32), zeros(32)]),
@@ -133,6 +139,27 @@ fn variance_in_one_pass<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     if thread::x() == 0 {
         y[0] = variance;
     }
+}
+
+/// a step is added to a time far larger, in 16 bits, and taken from it again
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn step_in_halves<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let step = f16::from_f32(x[i] / 64.0);
+    let time = f16::from_f32(1024.0);
+    let taken = (time + step) - time; //~ cancellation
+    y[i] = if MENDED { step.to_f32() } else { taken.to_f32() };
+}
+
+/// the lesser root of x² − 2·10⁸·b·x + 1, in `f64`, by the formula for the larger
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(b.len() == 32, y.len() == 32)]
+fn root_near_zero<const MENDED: bool>(b: &[f64], y: &mut [f64]) {
+    let i = thread::x();
+    let half = 1.0e8 * b[i];
+    let root = half.mul_add(half, -1.0).sqrt();
+    y[i] = if MENDED { 1.0 / (half + root) } else { half - root }; //~ cancellation
 }
 
 /// the sum of a warp is stored in 16 bits, where its mean would fit

@@ -22,6 +22,7 @@ pub const BUGS: &[Bug] = &[
     bug!(barrier_of_the_warp, SharedRace, [counted(64), zeros(64)]),
     bug!(flag_in_shared_memory, SharedRace, [counted(64), zeros(64)]),
     bug!(fence_for_a_barrier, SharedRace, [counted(64), zeros(64)]),
+    bug!(signed_off_too_early, SharedRace, [counted(2), zeros(97)]),
     bug!(sort_step, SharedRace, [counted(128), zeros(128)]),
     bug!(turned_tile, SharedRace, [counted(1024), zeros(1024)]),
 ];
@@ -335,6 +336,38 @@ fn fence_for_a_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         fence::block();
     }
     y[t] = tile[t ^ 32]; //~ shared-race
+}
+
+/// a slot is filled again when its three readers have signed off, and the second of them does so before it has read
+#[kernel(block = 128, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 2, y.len() == 97)]
+fn signed_off_too_early<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let (t, w, first) = (thread::x(), warp::index(), warp::lane() == 0);
+    let mut slot = Shared::<f32, 1>::new([1]);
+    let mut readers = Shared::<u32, 1>::new([1]);
+    if t == 0 {
+        slot[0] = x[0];
+        readers[0] = 0;
+    }
+    block::sync();
+    if w < 3 {
+        let early = !MENDED && w == 1;
+        if early && first {
+            fence::block();
+            readers.fetch_add(0, 1);
+        }
+        y[t] = slot[0];
+        warp::sync();
+        if !early && first {
+            fence::block();
+            readers.fetch_add(0, 1);
+        }
+    } else if first {
+        while readers.fetch_add(0, 0) < 3 {}
+        fence::block();
+        slot[0] = x[1]; //~ shared-race
+        y[96] = slot[0];
+    }
 }
 
 /// two steps of a bitonic sort with one barrier

@@ -16,6 +16,8 @@ pub const BUGS: &[Bug] = &[
     bug!(the_last_lane_after_all, WarpRace, [counted(32), zeros(32)]),
     bug!(shuffle_is_no_barrier, WarpRace, [counted(32), zeros(32)]),
     bug!(slot_used_again, WarpRace, [counted(64), zeros(32)]),
+    bug!(window_that_moves, WarpRace, [counted(32), zeros(35)]),
+    bug!(last_writer_wins, WarpRace, [counted(64), zeros(64)]),
 ];
 
 /// the last steps of a tree, which count on lockstep
@@ -185,6 +187,37 @@ fn shuffle_is_no_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         warp::sync();
     }
     y[t] = tile[t ^ 1] / top; //~ warp-race
+}
+
+/// in each turn of a loop lanes store where their neighbours did the turn before
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 35)]
+fn window_that_moves<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    for k in 0..y.len() - x.len() {
+        y[t + k] = x[t]; //~ warp-race
+        if MENDED {
+            warp::sync();
+        }
+    }
+}
+
+/// one lane a turn stores to the warp's slot, and the last is to stay
+#[kernel(target = sm_70, block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn last_writer_wins<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let (t, lane) = (thread::x(), warp::lane());
+    let mut last = Shared::<f32, 1>::new([2]);
+    for turn in 0..32 {
+        if lane == turn && x[t] > 0.5 {
+            last[warp::index()] = x[t]; //~ warp-race
+        }
+        if MENDED {
+            warp::sync();
+        }
+    }
+    warp::sync();
+    y[t] = last[warp::index()];
 }
 
 /// a slot of the warp is stored to again while lanes may still load it

@@ -100,6 +100,8 @@ pub(super) struct Flow<'k> {
     pub control: Table<usize, Verdicts>,
     /// Why threads have left, for [`Hop::Left`].
     pub leaving: Vec<Cause>,
+    /// Whether the threads that come into a loop leave it by its breaks together, by the instruction's address.
+    pub breaks: Table<usize, Verdicts>,
 }
 
 impl<'k> Flow<'k> {
@@ -113,6 +115,7 @@ impl<'k> Flow<'k> {
             heads: Table::default(),
             control: Table::default(),
             leaving: Vec::new(),
+            breaks: Table::default(),
         }
     }
 
@@ -374,6 +377,7 @@ impl<'k> Flow<'k> {
             }
             let who = ways.iter().fold(trips, |all, way| all.join(way.who));
             self.heads.insert(label, head);
+            self.breaks.insert(std::ptr::from_ref(inst).addr(), left.by_break);
             let leaves = self.meet(ways, trips, inst);
             self.locals.spread(&before, who);
             return leaves;

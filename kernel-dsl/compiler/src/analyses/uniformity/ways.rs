@@ -1,9 +1,9 @@
 //! Where control may go two ways, and the threads that go the same: for reports.
 
-use super::{Scope, Uniformity};
+use super::{Scope, Uniformity, Verdict};
 use crate::ir::{Inst, Kernel, Location, Op, Place, Region, Value};
 
-/// A branch, or a loop that counts; or several that one place in the source became.
+/// A branch or a loop; or several that one place in the source became.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
     /// Where.
@@ -13,12 +13,12 @@ pub struct Branch {
     /// Constructs that the place became.
     pub count: u32,
     /// The threads that come to it together and are proven to go the same way; of a loop, to go round as often, but for those that leave
-    /// within.
+    /// within a loop that counts, or return.
     pub scope: Scope,
 }
 
-/// The branches and counting loops of `kernel`, in the order in which their places first appear. What leaves a loop within is a
-/// branch itself.
+/// The branches and loops of `kernel`, in the order in which their places first appear. What leaves a loop within is a
+/// branch itself, the condition of a `while` among it.
 pub fn branches(kernel: &Kernel) -> Vec<Branch> {
     let mut found = Vec::new();
     walk(&Uniformity::new(kernel), &kernel.body, &mut found);
@@ -27,8 +27,7 @@ pub fn branches(kernel: &Kernel) -> Vec<Branch> {
 
 fn walk(uniformity: &Uniformity<'_>, region: &Region, found: &mut Vec<Branch>) {
     for inst in &region.insts {
-        if let Some((looped, by)) = decided_by(inst) {
-            let scope = uniformity.scope_of_all(by);
+        if let Some((looped, scope)) = decided(uniformity, inst) {
             match found.iter_mut().find(|b| (b.location, b.looped) == (inst.location, looped)) {
                 Some(branch) => {
                     branch.count += 1;
@@ -41,11 +40,12 @@ fn walk(uniformity: &Uniformity<'_>, region: &Region, found: &mut Vec<Branch>) {
     }
 }
 
-/// Whether it is a loop, and what decides which way threads go.
-fn decided_by(inst: &Inst) -> Option<(bool, Vec<Value>)> {
+/// Whether it is a loop, and which threads go the same way.
+fn decided(uniformity: &Uniformity<'_>, inst: &Inst) -> Option<(bool, Scope)> {
     match &inst.op {
-        Op::If { condition, .. } => Some((false, vec![*condition])),
-        Op::For(l) => Some((true, vec![l.start, l.end, l.step])),
+        Op::If { condition, .. } => Some((false, uniformity.scope_of(*condition))),
+        Op::For(l) => Some((true, uniformity.scope_of_all([l.start, l.end, l.step]))),
+        Op::Loop { .. } => Some((true, uniformity.scope_of_breaks(inst)?)),
         _ => None,
     }
 }
@@ -54,6 +54,14 @@ impl Uniformity<'_> {
     /// The widest scope in which all of these are proven to be the same.
     pub fn scope_of_all(&self, values: impl IntoIterator<Item = Value>) -> Scope {
         values.into_iter().map(|value| self.scope_of(value)).max().unwrap_or(Scope::Grid)
+    }
+
+    /// The widest scope whose threads are proven to leave `inst`, a loop of this very kernel, in the same turn if they do so by its breaks; `None`
+    /// where control does not come.
+    fn scope_of_breaks(&self, inst: &Inst) -> Option<Scope> {
+        let breaks = self.flow.breaks.get(&std::ptr::from_ref(inst).addr())?;
+        let all = [Scope::Grid, Scope::Block, Scope::Warp];
+        Some(all.into_iter().find(|s| breaks.at(*s).verdict == Verdict::Uniform).unwrap_or(Scope::Lane))
     }
 
     /// The widest scope whose threads are proven to access the same place, where they come there together.

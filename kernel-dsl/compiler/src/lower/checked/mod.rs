@@ -14,6 +14,10 @@
 //! What `facts` shows to hold always is not checked: an index that a surrounding `if` compares with that very extent, the
 //! index of a loop to it, a thread index in a tile as wide as the block.
 //!
+//! Not dropped is what `analyses::bounds` proves in more cases: it takes sums and products of `usize` for those of integers, since
+//! one that wraps is an error of the kernel by itself. Here such an error is reported, and the kernel goes on with an index that has
+//! wrapped: then it is the comparison alone that keeps the access within its buffer.
+//!
 //! Not checked are what only the oracle sees: races, divergent barriers, what is read before it is written,
 //! division by zero; nor overflow in moving a view, behind which each access is.
 

@@ -1,0 +1,121 @@
+//! Numbers of twice the digits of an `f64`: the sum of two, of which the second is what the first lacks.
+//!
+//! Sums and products of `f64`s give their own rounding errors, exactly, by a few more operations (Knuth; Dekker, with a fused
+//! multiply-add). What is made of those here is good to some 2⁻¹⁰⁰, relatively, where nothing leaves the range.
+
+/// Such a number.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Twice {
+    /// The nearest `f64`.
+    pub first: f64,
+    /// What is missing.
+    rest: f64,
+}
+
+/// a + b, and by how much that is off.
+fn sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let of_b = sum - a;
+    (sum, (a - (sum - of_b)) + (b - of_b))
+}
+
+impl Twice {
+    /// The sum of both, where the second is far smaller.
+    fn of(a: f64, b: f64) -> Twice {
+        let first = a + b;
+        Twice { first, rest: b - (first - a) }
+    }
+
+    pub fn add(self, other: Twice) -> Twice {
+        let (a, lost) = sum(self.first, other.first);
+        let (b, more) = sum(self.rest, other.rest);
+        let both = Twice::of(a, lost + b);
+        Twice::of(both.first, both.rest + more)
+    }
+
+    pub fn neg(self) -> Twice {
+        Twice { first: -self.first, rest: -self.rest }
+    }
+
+    pub fn sub(self, other: Twice) -> Twice {
+        self.add(other.neg())
+    }
+
+    pub fn abs(self) -> Twice {
+        if self.first < 0.0 { self.neg() } else { self }
+    }
+
+    pub fn mul(self, other: Twice) -> Twice {
+        let product = self.first * other.first;
+        let lost = self.first.mul_add(other.first, -product);
+        Twice::of(product, lost + (self.first * other.rest + self.rest * other.first))
+    }
+
+    pub fn div(self, by: Twice) -> Twice {
+        let quotient = self.first / by.first;
+        let left = self.sub(by.mul(quotient.into()));
+        let more = left.first / by.first;
+        let left = left.sub(by.mul(more.into()));
+        Twice::of(quotient, more).add((left.first / by.first).into())
+    }
+
+    pub fn sqrt(self) -> Twice {
+        let root = self.first.sqrt();
+        if root == 0.0 {
+            return root.into();
+        }
+        let left = self.sub(Twice::from(root).mul(root.into()));
+        Twice::of(root, left.first / (2.0 * root))
+    }
+
+    /// How far `value` is from it, relatively.
+    pub fn error_of(self, value: f64) -> f64 {
+        if value == self.first && self.rest == 0.0 {
+            return 0.0;
+        }
+        (((value - self.first) - self.rest) / self.first).abs()
+    }
+}
+
+impl From<f64> for Twice {
+    fn from(first: f64) -> Twice {
+        Twice { first, rest: 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that are sums of a few powers of two: integers of 128 bits hold them, scaled.
+    fn numbers() -> impl Iterator<Item = i64> {
+        (0..200i64).map(|i| i.wrapping_mul(0x09E3_779B_97F4_A7C1) >> 9 | 1)
+    }
+
+    #[test]
+    fn sums_and_products_are_those_of_integers() {
+        let wide = |x: Twice| x.first as i128 + x.rest as i128;
+        for (a, b) in numbers().zip(numbers().skip(7)) {
+            let [x, y] = [a, b].map(|n| Twice::from((n >> 20 << 20) as f64).add(((n & 0xf_ffff) as f64).into()));
+            assert_eq!((wide(x), wide(y)), (a.into(), b.into()));
+            assert_eq!(wide(x.add(y)), i128::from(a) + i128::from(b));
+            assert_eq!(wide(x.sub(y)), i128::from(a) - i128::from(b));
+            let (product, exact) = (wide(x.mul(y)), i128::from(a) * i128::from(b));
+            assert!(
+                (product - exact).unsigned_abs() <= exact.unsigned_abs() >> 100,
+                "{a} × {b}: {product} for {exact}"
+            );
+        }
+    }
+
+    #[test]
+    fn quotients_and_roots_undo_products() {
+        for n in numbers() {
+            let (x, y) = (Twice::from(n as f64).add(0.1.into()), Twice::from(3.0).add(1e-17.into()));
+            let close = |a: Twice, b: Twice| a.sub(b).first.abs() <= 2f64.powi(-98) * b.first.abs();
+            assert!(close(x.div(y).mul(y), x), "{n}");
+            let root = x.abs().sqrt();
+            assert!(close(root.mul(root), x.abs()), "{n}");
+        }
+    }
+}
