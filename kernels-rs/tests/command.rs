@@ -285,15 +285,15 @@ fn cache_shows_and_clears_what_is_kept() {
         String::from_utf8(output.stdout).unwrap()
     };
     let place = folder.to_str().unwrap();
-    assert_eq!(run(place, &["cache"]), format!("{place}\n0 of machine code, 0 of PTX; 0.0 of 3 MiB\n"));
+    assert_eq!(run(place, &["cache"]), format!("{place}\nentries: 0; 0.0 of 3 MiB\n"));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(format!("{:032x}.ptx-entry", 1)), [0; 100]).unwrap();
     std::fs::write(folder.join("notes.txt"), "mine").unwrap();
     let shown: Value = serde_json::from_str(&run(place, &["cache", "--json"])).unwrap();
-    assert_eq!((&shown["ptx"], &shown["bytes"], &shown["cleared"]), (&1.into(), &100.into(), &false.into()));
+    assert_eq!((&shown["entries"], &shown["bytes"], &shown["cleared"]), (&1.into(), &100.into(), &false.into()));
     let cleared = run(place, &["cache", "clear"]);
-    assert!(cleared.contains("removed 0 of machine code, 1 of PTX"), "{cleared}");
-    assert_eq!(Store::new(&folder, 0).usage().unwrap().ptx, 0);
+    assert!(cleared.contains("removed entries: 1"), "{cleared}");
+    assert_eq!(Store::new(&folder, 0).usage().unwrap().entries, 0);
     assert!(folder.join("notes.txt").exists());
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(run("off", &["cache"]).starts_with("nothing is kept: "));

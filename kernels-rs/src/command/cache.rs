@@ -57,7 +57,7 @@ impl Cache {
         let mib = |bytes: u64| bytes as f64 / f64::from(1u32 << 20);
         let verb = if cleared { "removed " } else { "" };
         writeln!(out, "{}", report.folder.display())?;
-        writeln!(out, "{verb}{entries} entries; {:.1} of {:.0} MiB", mib(bytes), mib(limit))?;
+        writeln!(out, "{verb}entries: {entries}; {:.1} of {:.0} MiB", mib(bytes), mib(limit))?;
         Ok(Outcome::Good)
     }
 }
