@@ -65,15 +65,16 @@
 //!
 //! | batch × heads × length × element | full | causal | torch over ours |
 //! |---|---|---|---|
-//! | 1 × 16 × 2048 × 128, `f32` | 40.4 TFLOP/s | 37.9 | 0.93, 1.16 |
-//! | 1 × 16 × 4096 × 128, `f32` | 42.0 | 40.1 | 0.93, 1.02 |
-//! | 4 × 16 × 512 × 64, `f32` | 37.3 | 26.9 | 1.34, 1.46 |
-//! | 1 × 16 × 2048 × 80, `f32` | 37.5 | 33.9 | 1.25, 1.49 |
-//! | 1 × 16 × 2048 × 128, `f16` | 42.1 | 38.9 | |
-//! | masks of 16 × 4096 × 128, half and a tenth of the blocks of 128 | 0.51, 0.112 of the time | | |
-//! | the same, of 64 | 0.53, 0.117 | | |
+//! | 1 × 16 × 2048 × 128, `f32` | 41.5 TFLOP/s | 38.8 | 0.96, 1.18 |
+//! | 1 × 16 × 4096 × 128, `f32` | 42.9 | 41.2 | 0.96, 1.05 |
+//! | 4 × 16 × 512 × 64, `f32` | 37.1 | 27.0 | 1.35, 1.48 |
+//! | 1 × 16 × 2048 × 80, `f32` | 37.4 | 33.5 | 1.27, 1.49 |
+//! | 1 × 16 × 2048 × 128, `f16` | 42.2 | 39.0 | |
+//! | masks of 16 × 4096 × 128, half and a tenth of the blocks of 128 | 0.505, 0.112 of the time | | |
+//! | the same, of 64 | 0.530, 0.117 | | |
+//! | a tenth of 16 × 8192 × 128, of blocks of 128 and 64 | 0.104, 0.113 | | |
 //!
-//! Gradients take 6.9 times the forward pass. A step over 8192 keys of eight heads reads 3.08 TB/s, 0.85 × a copy, over 65,536 4.20, 1.00 ×; of `f16` over 32,768 3.27, 0.85 ×.
+//! Gradients take 7 times the forward pass. A step over 8192 keys of eight heads reads 3.08 TB/s, 0.85 × a copy, over 65,536 4.20, 1.00 ×; of `f16` over 32,768 3.57, 0.93 ×.
 //!
 //! # Own scores, own layouts
 //!

@@ -15,8 +15,8 @@
 //!
 //! # Measured
 //!
-//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096: `silu` of `f32` 3.71 TB/s, 0.88 × a copy, and by `fast::exp2` 4.26, 1.01 ×; `swiglu` by it with a row for all 4.21, 1.00 ×, of
-//! halves 4.18, 0.99 ×; of `f16` 4.17 and 4.21, 1.00 and 1.02 ×.
+//! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096: `silu` of `f32` 4.03 TB/s, 0.96 × a copy, and by `fast::exp2` 4.26, 1.01 ×; `swiglu` by it with a row for all 4.21, 1.00 ×, of
+//! halves 4.32, 1.02 ×; of `f16` 4.17 and 4.21, 1.00 and 1.02 ×.
 
 mod map;
 pub mod maps;
