@@ -283,7 +283,7 @@ mod tests {
     fn a_library_without_our_functions_is_refused_by_name() {
         let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
         assert!(functions.contains(&"cuLaunchKernel"));
-        assert_eq!(functions.len(), 50);
+        assert_eq!(functions.len(), 46);
     }
 
     /// A driver that knows its version, how `cuInit` ends, and no error's name; its other functions are not to be called.
