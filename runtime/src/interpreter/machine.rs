@@ -194,8 +194,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// Runs these of the launch's blocks, by their turn.
-    pub fn run(&mut self, turns_of_blocks: impl Iterator<Item = u64>) {
+    /// Runs these of the launch's blocks, by their turn; whether all of them came to their end.
+    pub fn run(&mut self, turns_of_blocks: impl Iterator<Item = u64>) -> bool {
         let mut warps = self.warps();
         let mut turns = vec![0; warps.len()];
         let [x, y, _] = self.setting.grid.map(u64::from);
@@ -206,7 +206,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
             if self.options.is_late() {
                 self.exhausted(0, 0, 1);
-                return;
+                return false;
             }
             self.watch.block();
             match self.options.checks {
@@ -218,12 +218,10 @@ impl<'p, 'm> Machine<'p, 'm> {
             // Parts of warps end with their block.
             warps.truncate(turns.len());
             if self.stopped || self.setting.budget.is_spent() {
-                return;
+                return false;
             }
         }
-        if self.options.checks == Checks::All {
-            self.unwritten_outputs();
-        }
+        true
     }
 
     /// The warps of a block, with the registers filled that no block changes.

@@ -440,7 +440,9 @@ impl Program {
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
         let mut machine = Machine::new(self, &setting, buffers, &options, watch);
         machine.stored = stored;
-        machine.run(0..setting.blocks());
+        if machine.run(0..setting.blocks()) && options.checks == Checks::All {
+            machine.unwritten_outputs();
+        }
         let Machine { statistics, findings, mut buffers, stored, undefined, stopped, watch, .. } = machine;
         if setting.budget.is_spent() {
             return Err(self.too_large(&buffers, &options).into());

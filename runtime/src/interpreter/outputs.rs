@@ -11,7 +11,7 @@ use super::machine::{Hits, Machine, Warp};
 use super::memory::Buffer;
 use super::provenance::word;
 use super::report::{Object, Space, Thread, Values};
-use super::shadow::{Clock, Stamp};
+use super::shadow::{Clock, Shadow, Stamp};
 use crate::number::short;
 use crate::vacant::Ranges;
 
@@ -158,6 +158,13 @@ impl Machine<'_, '_> {
             }
         }
     }
+}
+
+/// Whether parts of a launch, whose shadows of the buffer these are, have together written what it owes to it.
+pub fn is_covered(buffer: &Buffer<'_>, shadows: &[&Shadow]) -> bool {
+    let size = buffer.element.bytes();
+    let written = |index: u64| shadows.iter().any(|shadow| shadow.written(index * u64::from(size), size));
+    buffer.duty.coverage.is_none() || Elements::of(buffer).all(written)
 }
 
 /// The elements of a buffer that its argument names, counted from its first, by ascending index.

@@ -1,18 +1,19 @@
 //! A launch over the cores of this machine ([`cores`](crate::cores)).
 //!
 //! Blocks without atomic operations cannot tell one another anything: where one loads what another has stored, they race.
-//! If a thread has found anything, or threads race with one another, all that they did is thrown away, and the launch
-//! runs in order on one thread: what a report says does not depend on how many cores there are. Without
+//! If a thread has found anything, or threads race with one another, or have together not written all that the kernel declares, what they did is thrown
+//! away, and the launch runs in order on one thread: what a report says does not depend on how many cores there are. Without
 //! shadow memory ([`Checks::Values`], [`Checks::Accesses`]) races are not seen; then a kernel that has some leaves what one
 //! of its blocks stored.
 
 use super::code::Inst;
 use super::machine::{Machine, Setting};
 use super::memory::Buffer;
+use super::outputs::is_covered;
 use super::provenance::Stored;
 use super::shadow::Shadow;
 use super::watch::Watch;
-use super::{Options, Program, Statistics};
+use super::{Checks, Options, Program, Statistics};
 use crate::cores::{Copies, Demand, each, merge, turns};
 
 /// What a thread did.
@@ -48,7 +49,11 @@ pub fn run(
     });
     let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
     let quiet = parts.iter().all(|part| !part.found) && statistics.warp_instructions <= options.fuel;
-    if !quiet || setting.budget.is_spent() || race(&parts) {
+    let covered = |(i, buffer): (usize, &Buffer<'_>)| {
+        let shadows: Vec<_> = parts.iter().map(|part| &part.shadows[i]).collect();
+        options.checks < Checks::All || is_covered(buffer, &shadows)
+    };
+    if !quiet || setting.budget.is_spent() || race(&parts) || !buffers.iter().enumerate().all(covered) {
         setting.budget.renew();
         return None;
     }
@@ -66,11 +71,10 @@ pub fn run(
 /// How many threads run a launch; `None` if one does.
 fn threads(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options: &Options) -> Option<usize> {
     let code = &program.code;
-    // An order of blocks and clocks is something that a kernel may see by these alone; a record keeps what came first; and
-    // what all of a launch owes to a buffer, no part of it does. What a block loads where only another has stored, it finds to hold nothing.
+    // An order of blocks and clocks is something that a kernel may see by these alone; and a record keeps what came first.
+    // What a block loads where only another has stored, it finds to hold nothing.
     let alone = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_));
-    let owed = buffers.iter().any(|buffer| buffer.duty.coverage.is_some());
-    if owed || code.insts.iter().any(alone) {
+    if code.insts.iter().any(alone) {
         return None;
     }
     let demand = Demand {

@@ -3,8 +3,8 @@
 use crate::kit::{Kit, out, run_with};
 use crate::tiles::{bound, matmul, matrix};
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::ir::{Binary, Kernel, Special};
-use runtime::interpreter::{Bytes, Check, Checks, Options, Outcome};
+use kernel_dsl::compiler::ir::{Binary, Comparison, Kernel, Special};
+use runtime::interpreter::{Bytes, Check, Checks, Coverage, Options, Outcome, Output};
 use std::num::NonZeroUsize;
 
 /// Large enough for threads to be worth their start.
@@ -69,4 +69,44 @@ fn blocks_of_two_threads_race() {
     assert!(run(2, Checks::All) == alone);
     // Where races are not checked, each thread sees its own blocks' stores alone.
     assert!(run(2, Checks::Values).1.iter().all(|loaded| *loaded == 0));
+}
+
+/// y[b] = 1, but for block `left`, in a launch that declares to write all, each element once; and block 0 stores for block `twice`, too.
+fn writes(left: u32, twice: u32) -> Kernel {
+    let mut k = Kit::new([1, 1, 1], "if b != left { y[b] = 1 }");
+    let y = k.slice("y", Scalar::U32, true);
+    let b = k.special(Special::Block(0));
+    let (value, left, twice) = (k.b.constant(Scalar::U32, 1), k.b.index(left), k.b.index(twice));
+    k.at("y[b]");
+    let meant = k.b.compare(Comparison::Ne, b, left);
+    k.when(meant, |k| k.store(y.at(b), Scalar::U32, value));
+    let zero = k.b.index(0);
+    let first = k.b.compare(Comparison::Eq, b, zero);
+    k.when(first, |k| k.store(y.at(twice), Scalar::U32, value));
+    let mut kernel = k.finish();
+    kernel.declared.outputs.push(Output { index: 0, coverage: Coverage::Once });
+    kernel
+}
+
+#[test]
+fn what_several_threads_write_together_is_held_against_what_is_declared() {
+    const BLOCKS: u32 = 8192;
+    let run = |kernel: &Kernel, threads| {
+        let mut y = vec![0u32; BLOCKS as usize];
+        let outcome = run_with(kernel, [BLOCKS, 1, 1], vec![out(&mut y)], on(threads, Checks::All));
+        (y, outcome)
+    };
+    for (kernel, found) in [
+        (writes(BLOCKS, 0), vec![]),
+        (writes(4711, 0), vec![Check::UnwrittenOutput]),
+        (writes(BLOCKS, 4711), vec![Check::GlobalRace]),
+    ] {
+        let alone = run(&kernel, 1);
+        let checks: Vec<_> = alone.1.report.findings.iter().map(|finding| finding.check).collect();
+        assert!(
+            found.iter().all(|check| checks.contains(check)) && found.is_empty() == checks.is_empty(),
+            "{checks:?}"
+        );
+        assert!(run(&kernel, 2) == alone, "{found:?}");
+    }
 }
