@@ -269,13 +269,10 @@ impl<'k> Branches<'k> {
     /// Whether all that happens in a branch, and what it gives, asks for the condition once more.
     fn is_asked_again(&self, condition: Value, then: &Region, otherwise: &Region) -> bool {
         let mut stands = HashMap::new();
-        let ends = [then, otherwise].map(|side| match side.insts.last().map(|inst| &inst.op) {
-            Some(Op::Yield(values)) => values.clone(),
-            _ => Values::new(),
-        });
-        matches!(then.insts.last().map(|inst| &inst.op), Some(Op::Yield(_)))
-            && self.does_nothing(then, condition, &[], &mut stands)
-            && ends[0].iter().zip(&ends[1]).all(|(a, b)| stand(&stands, *a) == stand(&stands, *b))
+        let Some(given) = then.yielded() else { return false };
+        let others = otherwise.yielded().into_iter().flatten();
+        self.does_nothing(then, condition, &[], &mut stands)
+            && given.iter().zip(others).all(|(a, b)| stand(&stands, *a) == stand(&stands, *b))
     }
 
     /// Whether a region does nothing where the condition does not hold, and those of `held` do; what values are there stands in `stands`.
@@ -306,7 +303,7 @@ impl<'k> Branches<'k> {
                         if !self.does_nothing(side, condition, &held, stands) {
                             return false;
                         }
-                        let Some(Op::Yield(values)) = side.insts.last().map(|inst| &inst.op) else { return false };
+                        let Some(values) = side.yielded() else { return false };
                         ends.push(values.iter().map(|value| stand(stands, *value)).collect::<Values>());
                     }
                     for (i, result) in inst.results.iter().enumerate() {
@@ -348,12 +345,9 @@ impl<'k> Branches<'k> {
             Op::Binary(operator @ (Binary::And | Binary::Or), a, b) => Some((*operator, [*a, *b])),
             Op::Select { condition, yes, no } => self.chosen(*condition, *yes, *no),
             Op::If { condition, then, otherwise } => {
-                let ends = [then, otherwise].map(|side| match side.insts.last().map(|inst| &inst.op) {
-                    Some(Op::Yield(values)) if values.len() == 1 => Some(values[0]),
-                    _ => None,
-                });
-                let [Some(yes), Some(no)] = ends else { return None };
-                self.chosen(*condition, yes, no)
+                let ends = [then.yielded()?, otherwise.yielded()?].map(Values::as_slice);
+                let [[yes], [no]] = ends else { return None };
+                self.chosen(*condition, *yes, *no)
             }
             _ => None,
         }

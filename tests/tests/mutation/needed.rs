@@ -174,10 +174,7 @@ impl Needs {
                 }
                 Op::Select { condition, yes, no } => self.choice(*condition, [*yes, *no], inst.results[0]),
                 Op::If { condition, then, otherwise } => {
-                    let ends = [then, otherwise].map(|side| match side.insts.last() {
-                        Some(Inst { op: Op::Yield(values), .. }) => values.clone(),
-                        _ => Values::new(),
-                    });
+                    let ends = [then, otherwise].map(|side| side.yielded().cloned().unwrap_or_default());
                     for (i, result) in inst.results.iter().enumerate() {
                         if let [Some(yes), Some(no)] = [ends[0].get(i), ends[1].get(i)] {
                             self.choice(*condition, [*yes, *no], *result);
@@ -447,7 +444,7 @@ fn operands(place: &Place, mut f: impl FnMut(Value)) {
 
 /// Whether control goes elsewhere at the end of a side of a branch.
 fn leaves(region: &Region) -> bool {
-    !matches!(region.insts.last(), Some(Inst { op: Op::Yield(_), .. }))
+    region.yielded().is_none()
 }
 
 struct Rewriter<'k> {

@@ -456,8 +456,8 @@ impl<'a, 'k> Normal<'a, 'k> {
                 all.push(*condition);
                 all
             }
-            Some(Op::If { condition, otherwise, .. }) => match otherwise.insts.last().map(|inst| &inst.op) {
-                Some(Op::Yield(values)) if self.made.get(&value).is_some_and(|(_, i)| zero(&values[*i])) => {
+            Some(Op::If { condition, otherwise, .. }) => match otherwise.yielded() {
+                Some(values) if self.made.get(&value).is_some_and(|(_, i)| zero(&values[*i])) => {
                     vec![*condition]
                 }
                 _ => Vec::new(),

@@ -148,10 +148,7 @@ impl Lanes {
                 Op::If { condition, then, otherwise } => {
                     self.region(kernel, then);
                     self.region(kernel, otherwise);
-                    let ends = [then, otherwise].map(|r| match r.insts.last().map(|i| &i.op) {
-                        Some(Op::Yield(values)) => Some(values),
-                        _ => None,
-                    });
+                    let ends = [then, otherwise].map(|r| r.yielded());
                     for (i, result) in inst.results.iter().enumerate() {
                         let across = match ends {
                             [Some(yes), Some(no)] => self.select(*condition, yes[i], no[i]),
@@ -182,10 +179,7 @@ impl Lanes {
         loop {
             self.region(kernel, body);
             let mut changed = false;
-            let mut next: Vec<&Values> = Vec::new();
-            if let Some(Op::Yield(values)) = body.insts.last().map(|i| &i.op) {
-                next.push(values);
-            }
+            let mut next: Vec<&Values> = body.yielded().into_iter().collect();
             continues(body, label, &mut next);
             for (i, parameter) in carried.iter().enumerate() {
                 let Some(first) = self.get(*parameter).relative() else { continue };

@@ -183,10 +183,7 @@ impl Taker<'_> {
                 Step::Either { condition: self.take(condition)?, yes: self.take(yes)?, no: self.take(no)? }
             }
             Op::If { condition, then, otherwise } => {
-                let yielded = |region: &Region| match region.insts.last().map(|i| &i.op) {
-                    Some(Op::Yield(values)) => values.get(result).copied(),
-                    _ => None,
-                };
+                let yielded = |region: &Region| region.yielded()?.get(result).copied();
                 let (yes, no) = (yielded(then).ok_or(NoFormula::Opaque)?, yielded(otherwise).ok_or(NoFormula::Opaque)?);
                 Step::Either { condition: self.take(*condition)?, yes: self.take(yes)?, no: self.take(no)? }
             }

@@ -242,6 +242,16 @@ pub struct Region {
     pub insts: Vec<Inst>,
 }
 
+impl Region {
+    /// What it hands on at its end; `None` where control goes elsewhere from there.
+    pub fn yielded(&self) -> Option<&Values> {
+        match &self.insts.last()?.op {
+            Op::Yield(values) => Some(values),
+            _ => None,
+        }
+    }
+}
+
 /// An instruction, where it comes from, and the values that it defines.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inst {

@@ -175,8 +175,7 @@ impl<'h> Lowerer<'h> {
                 let (then, a) = self.arm(None, then);
                 let (otherwise, b) = self.arm(None, otherwise);
                 // An arm that control leaves gives nothing.
-                let gives = |r: &Region| matches!(r.insts.last().map(|i| &i.op), Some(Op::Yield(_)));
-                let (value, same) = match (gives(&then), gives(&otherwise)) {
+                let (value, same) = match (then.yielded().is_some(), otherwise.yielded().is_some()) {
                     (true, true) => (a.clone(), a == b),
                     (true, false) => (a, true),
                     (false, _) => (b, true),

@@ -203,7 +203,7 @@ impl Converter {
 
 /// Whether a region's `Yield` hands `value` on.
 fn yields(region: &Region, value: Value) -> bool {
-    matches!(region.insts.last(), Some(Inst { op: Op::Yield(values), .. }) if values.contains(&value))
+    region.yielded().is_some_and(|values| values.contains(&value))
 }
 
 /// Takes off a region's `Yield`.

@@ -239,5 +239,5 @@ impl Reasoner<'_> {
 
 /// Whether control goes elsewhere at the end of a side of a branch, not on after it.
 fn leaves(region: &Region) -> bool {
-    !matches!(region.insts.last(), Some(Inst { op: Op::Yield(_), .. }))
+    region.yielded().is_none()
 }

@@ -949,7 +949,7 @@ impl Decider<'_> {
 
 /// Whether control goes elsewhere at the end of a side of a branch.
 fn leaves(region: &Region) -> bool {
-    !matches!(region.insts.last(), Some(Inst { op: Op::Yield(_), .. }))
+    region.yielded().is_none()
 }
 
 /// Whether control leaves anything from within the region.

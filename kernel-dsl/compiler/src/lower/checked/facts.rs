@@ -256,8 +256,6 @@ impl Facts {
 
 /// The one value that a region hands on.
 fn yielded(region: &Region) -> Option<Value> {
-    match region.insts.last() {
-        Some(Inst { op: Op::Yield(values), .. }) if values.len() == 1 => Some(values[0]),
-        _ => None,
-    }
+    let [value] = region.yielded()?[..] else { return None };
+    Some(value)
 }

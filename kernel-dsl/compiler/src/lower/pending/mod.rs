@@ -432,7 +432,7 @@ impl<'h> Lowerer<'h> {
 
     /// Has an arm hand on a flight of each kind; where it has none, one that has not begun.
     fn yield_flights(&mut self, arm: &mut Region, kinds: &[Kind], flights: &mut Vec<Flight>) {
-        if !matches!(arm.insts.last().map(|i| &i.op), Some(Op::Yield(_))) {
+        if arm.yielded().is_none() {
             return;
         }
         arm.insts.pop();

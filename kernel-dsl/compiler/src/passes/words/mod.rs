@@ -159,10 +159,7 @@ impl<'k> Uses<'k> {
                 }
                 Op::If { then, otherwise, .. } => {
                     if let Some(first) = first {
-                        let yields = [then, otherwise].map(|r| match r.insts.last().map(|i| &i.op) {
-                            Some(Op::Yield(values)) => values.to_vec(),
-                            _ => Vec::new(),
-                        });
+                        let yields = [then, otherwise].map(|r| r.yielded().map_or_else(Vec::new, |v| v.to_vec()));
                         for (i, r) in inst.results.iter().enumerate() {
                             self.origins.insert(*r, Origin::If(first, i));
                         }
