@@ -281,20 +281,19 @@ mod tests {
     #[test]
     fn a_lane_s_fence_is_its_own() {
         let mut order = Order::default();
-        order.begin(1, 1);
-        // A barrier of the warp between epochs 1 and 2.
-        order.fence(0, 1, Scope::Grid, At { block: 1, warp: 2, now: 3 });
-        order.atomic(0, 1, FLAG);
-        order.begin(1, 5);
-        order.atomic(0, 0, FLAG);
-        order.fence(0, u32::MAX, Scope::Grid, at(5));
+        // Lane 0 of the first block has made a fence, and lane `from` hands over to lane `to` of another.
+        let hand_over = |order: &mut Order, from, to| {
+            order.begin(1, 1);
+            // A barrier of the warp between epochs 1 and 2.
+            order.fence(0, 1, Scope::Grid, At { block: 1, warp: 2, now: 3 });
+            order.atomic(0, from, FLAG);
+            order.begin(1, 5);
+            order.atomic(0, to, FLAG);
+            order.fence(0, u32::MAX, Scope::Grid, at(5));
+        };
+        hand_over(&mut order, 1, 0);
         assert!(order.known(0).is_empty(), "who has made no fence hands nothing over");
-        order.begin(1, 1);
-        order.fence(0, 1, Scope::Grid, At { block: 1, warp: 2, now: 3 });
-        order.atomic(0, 0, FLAG);
-        order.begin(1, 5);
-        order.atomic(0, 4, FLAG);
-        order.fence(0, u32::MAX, Scope::Grid, at(5));
+        hand_over(&mut order, 0, 4);
         let holds = |order: &Order, epoch, of, thread| {
             order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread, 5))
         };

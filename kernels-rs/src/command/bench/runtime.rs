@@ -37,8 +37,8 @@ fn each(count: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<Durat
     Ok(start.elapsed() / count)
 }
 
-/// A kernel's first launch made ready: from our cache on disk, and by the driver, which may have a cache too (CUDA_CACHE_DISABLE=1
-/// switches that off).
+/// A kernel's first launch made ready, by the driver, which may have a cache (CUDA_CACHE_DISABLE=1 switches that off). The checked form is made at run
+/// time: with our cache on disk, and without.
 fn loads(rounds: usize) -> Result<Vec<Measured>, Error> {
     let folder = std::env::temp_dir().join(format!("kernels-bench-{}", std::process::id()));
     let store = Store::new(&folder, 64 << 20);
@@ -54,20 +54,20 @@ fn loads(rounds: usize) -> Result<Vec<Measured>, Error> {
         drop(ready);
         Ok(time)
     };
-    let trial = |kernel, is_checked| {
-        let (store, load) = (&store, &load);
-        Trial {
-            kernel,
-            shape: "saxpy, module compiled and loaded".into(),
-            rate: None,
-            contenders: vec![
-                Contender::new("ours", move || load(Some(store), is_checked).map_err(Error::Device)),
-                Contender::new("without our cache", move || load(None, is_checked).map_err(Error::Device)),
-            ],
-            after: Box::new(|| ()),
-        }
+    let contender = |name, store: Option<&'_ Store>, is_checked| {
+        let (store, load) = (store.cloned(), &load);
+        Contender::new(name, move || load(store.as_ref(), is_checked).map_err(Error::Device))
     };
-    let measured = all(vec![trial("load", false), trial("load of the checked form", true)], rounds);
+    let trial = |kernel, contenders| Trial {
+        kernel,
+        shape: "saxpy, module compiled and loaded".into(),
+        rate: None,
+        contenders,
+        after: Box::new(|| ()),
+    };
+    let checked = vec![contender("ours", Some(&store), true), contender("without our cache", None, true)];
+    let trials = vec![trial("load", vec![contender("ours", None, false)]), trial("load of the checked form", checked)];
+    let measured = all(trials, rounds);
     // What is left of it is in a folder for what is left.
     let _ = std::fs::remove_dir_all(&folder);
     measured
