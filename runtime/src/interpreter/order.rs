@@ -4,7 +4,7 @@
 //! barrier, all that its warp did before its own, what the thread itself has done since, and what it has acquired. The element that the operation changes
 //! carries that, however often it is changed again. A thread that changes it later and then makes a fence has acquired what
 //! it carried; from the next barrier of its warp on, so have the lanes of that, and from the block's next, so has the block. Both fences must reach the other
-//! side: one for the block orders nothing between blocks.
+//! side: one for the block orders nothing between blocks. What a thread has acquired it releases as far as its own fence reaches, whichever way it came by it.
 //!
 //! What is in order is so in the order in which this run came to it, as wherever races are found by what happened.
 
@@ -20,8 +20,40 @@ pub struct Past {
     at: At,
     /// By linear index in the block.
     thread: u32,
-    /// Whether it is released to other blocks.
-    device: bool,
+}
+
+/// Who may acquire what an element carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reach {
+    /// Threads of the block that began in that epoch: by any fence.
+    Block(u32),
+    /// All: by a fence that reaches other blocks.
+    Device,
+}
+
+impl Reach {
+    /// Whether a fence of a thread of the block that began in epoch `block` acquires it.
+    fn includes(self, block: u32, device: bool) -> bool {
+        match self {
+            Reach::Block(own) => own == block,
+            Reach::Device => device,
+        }
+    }
+}
+
+/// What an element carries.
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    past: Past,
+    reach: Reach,
+}
+
+/// What lanes of a warp have read, and may acquire.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    past: Past,
+    reach: Reach,
+    lanes: u32,
 }
 
 /// When a thread makes a fence, in epochs.
@@ -42,34 +74,36 @@ impl At {
 }
 
 impl Past {
-    /// The same, handed on by a fence that reaches other blocks, or does not.
-    fn within(self, device: bool) -> Past {
-        Past { device: self.device && device, ..self }
-    }
-
-    /// Whether `access` belongs to it, for a thread of the block that began in epoch `block`.
-    pub fn holds(self, access: Stamp, block: u32) -> bool {
+    /// Whether `access` belongs to it.
+    fn holds(self, access: Stamp) -> bool {
         let (epoch, at) = (access.epoch(), self.at);
         let of_warp = access.warp() == self.thread / 32 && epoch < at.warp;
         let own = access.thread() == self.thread && epoch <= at.now;
-        self.block <= epoch && (epoch < at.block || of_warp || own) && (self.device || self.block == block)
+        self.block <= epoch && (epoch < at.block || of_warp || own)
     }
 }
 
 /// An element that an atomic operation changes: its buffer (`None` is shared memory) and its first byte there.
 pub type Element = (Option<usize>, u64);
 
-/// What some lanes of a warp have read, or acquired.
+/// What some lanes of a warp have acquired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
     past: Past,
     lanes: u32,
+    /// Those of them that have made a fence since, for the block, and for more.
+    released: [u32; 2],
 }
 
 impl Known {
-    /// Whether `access` comes before what thread `thread` does now, of the block that began in epoch `block`.
-    pub fn holds(self, access: Stamp, thread: u32, block: u32) -> bool {
-        self.lanes >> (thread % 32) & 1 == 1 && self.past.holds(access, block)
+    /// What all lanes know when they have met, and have not released.
+    fn of_all_lanes(self) -> Known {
+        Known { lanes: u32::MAX, released: [0; 2], ..self }
+    }
+
+    /// Whether `access` comes before what thread `thread` of that warp does now.
+    pub fn holds(self, access: Stamp, thread: u32) -> bool {
+        self.lanes >> (thread % 32) & 1 == 1 && self.past.holds(access)
     }
 }
 
@@ -86,7 +120,7 @@ struct Warp {
     /// The last fences of its lanes, for the block, and for more.
     fenced: [Vec<Fenced>; 2],
     /// What elements carried that lanes have read since their last fences.
-    read: Vec<Known>,
+    read: Vec<Read>,
     /// What they have acquired.
     known: Vec<Known>,
 }
@@ -96,7 +130,7 @@ struct Warp {
 pub struct Order {
     /// Whether there has been a fence: without one, nothing here is ever kept.
     active: bool,
-    carried: HashMap<Element, Vec<Past>>,
+    carried: HashMap<Element, Vec<Carried>>,
     warps: Vec<Warp>,
     /// The epoch in which the running block began.
     block: u32,
@@ -120,10 +154,10 @@ impl Order {
         }
         let mut all = Vec::new();
         for known in self.warps.iter().flat_map(|warp| &warp.known) {
-            learn(&mut all, Known { lanes: u32::MAX, ..*known });
+            learn(&mut all, known.of_all_lanes());
         }
         for warp in &mut self.warps {
-            warp.known.clone_from(&all);
+            all.iter().for_each(|known| learn(&mut warp.known, *known));
         }
     }
 
@@ -133,8 +167,8 @@ impl Order {
             return;
         }
         let own = &mut self.warps[warp as usize];
-        for known in std::mem::take(&mut own.known) {
-            learn(&mut own.known, Known { lanes: u32::MAX, ..known });
+        for known in own.known.clone() {
+            learn(&mut own.known, known.of_all_lanes());
         }
     }
 
@@ -143,19 +177,23 @@ impl Order {
         self.active = true;
         let device = scope != Scope::Block;
         let own = &mut self.warps[warp as usize];
-        for fenced in own.fenced.iter_mut().take(1 + usize::from(device)) {
+        let reaches = [true, device];
+        for (fenced, _) in own.fenced.iter_mut().zip(reaches).filter(|(_, reaches)| *reaches) {
             fenced.iter_mut().for_each(|before| before.lanes &= !lanes);
             fenced.retain(|before| before.lanes != 0);
             fenced.push(Fenced { lanes, at });
         }
-        for read in own.read.iter_mut().filter(|read| read.lanes & lanes != 0) {
-            let acquired = Known { past: read.past.within(device), lanes: read.lanes & lanes };
-            learn(&mut own.known, acquired);
-            if device {
-                read.lanes &= !lanes;
-            }
+        let (block, known) = (self.block, &mut own.known);
+        for read in own.read.iter_mut().filter(|read| read.lanes & lanes != 0 && read.reach.includes(block, device)) {
+            learn(known, Known { past: read.past, lanes: read.lanes & lanes, released: [0; 2] });
+            read.lanes &= !lanes;
         }
         own.read.retain(|read| read.lanes != 0);
+        for known in known {
+            for (released, _) in known.released.iter_mut().zip(reaches).filter(|(_, reaches)| *reaches) {
+                *released |= known.lanes & lanes;
+            }
+        }
     }
 
     /// Whether there is anything to keep of atomic operations.
@@ -167,14 +205,17 @@ impl Order {
     pub fn atomic(&mut self, warp: u32, lane: u32, element: Element) {
         let own = &mut self.warps[warp as usize];
         let carried = self.carried.entry(element).or_default();
-        for past in &*carried {
-            learn(&mut own.read, Known { past: *past, lanes: 1 << lane });
+        // What was for a block that is over is for nobody.
+        carried.retain(|carried| carried.reach.includes(self.block, true));
+        for Carried { past, reach } in &*carried {
+            read(&mut own.read, Read { past: *past, reach: *reach, lanes: 1 << lane });
         }
-        for (device, fenced) in [(false, &own.fenced[0]), (true, &own.fenced[1])] {
-            if let Some(fenced) = fenced.iter().find(|fenced| fenced.lanes >> lane & 1 == 1) {
-                merge(carried, Past { block: self.block, at: fenced.at, thread: 32 * warp + lane, device });
-                let known = own.known.iter().filter(|known| known.lanes >> lane & 1 == 1);
-                known.for_each(|known| merge(carried, known.past.within(device)));
+        for (far, reach) in [Reach::Block(self.block), Reach::Device].into_iter().enumerate() {
+            if let Some(fenced) = own.fenced[far].iter().find(|fenced| fenced.lanes >> lane & 1 == 1) {
+                let past = Past { block: self.block, at: fenced.at, thread: 32 * warp + lane };
+                merge(carried, Carried { past, reach });
+                let known = own.known.iter().filter(|known| known.released[far] >> lane & 1 == 1);
+                known.for_each(|known| merge(carried, Carried { past: known.past, reach }));
             }
         }
     }
@@ -199,27 +240,41 @@ impl Order {
 }
 
 impl Past {
-    /// Whether both are of one thread, and released as far.
+    /// Whether both are of one thread.
     fn is_like(&self, other: &Past) -> bool {
-        (self.block, self.thread, self.device) == (other.block, other.thread, other.device)
+        (self.block, self.thread) == (other.block, other.thread)
     }
 }
 
-/// Adds `past` to `to`, which keeps of each thread the latest.
-fn merge(to: &mut Vec<Past>, past: Past) {
-    match to.iter_mut().find(|p| p.is_like(&past)) {
-        Some(same) => same.at = same.at.max(past.at),
-        None => to.push(past),
+/// Adds `of` to `to`, which keeps of each thread the latest.
+fn merge(to: &mut Vec<Carried>, of: Carried) {
+    match to.iter_mut().find(|carried| carried.reach == of.reach && carried.past.is_like(&of.past)) {
+        Some(same) => same.past.at = same.past.at.max(of.past.at),
+        None => to.push(of),
     }
 }
 
-/// Adds what lanes learn to `to`.
-fn learn(to: &mut Vec<Known>, known: Known) {
-    let same = |k: &&mut Known| k.past.is_like(&known.past);
-    match to.iter_mut().filter(same).find(|k| k.lanes == known.lanes || k.past.at == known.past.at) {
-        Some(same) if same.lanes == known.lanes => same.past.at = same.past.at.max(known.past.at),
-        Some(same) => same.lanes |= known.lanes,
-        None => to.push(known),
+/// Adds what lanes read to `to`.
+fn read(to: &mut Vec<Read>, of: Read) {
+    let like = |read: &&mut Read| read.reach == of.reach && read.past.is_like(&of.past);
+    match to.iter_mut().filter(like).find(|read| read.lanes == of.lanes || read.past.at == of.past.at) {
+        Some(same) if same.lanes == of.lanes => same.past.at = same.past.at.max(of.past.at),
+        Some(same) => same.lanes |= of.lanes,
+        None => to.push(of),
+    }
+}
+
+/// Adds what lanes learn to `to`, which keeps the latest of what the same lanes know of a thread.
+fn learn(to: &mut Vec<Known>, of: Known) {
+    let like = |known: &&mut Known| known.past.is_like(&of.past);
+    match to.iter_mut().filter(like).find(|known| known.lanes == of.lanes || known.past.at == of.past.at) {
+        Some(same) if same.past.at == of.past.at => {
+            same.lanes |= of.lanes;
+            same.released.iter_mut().zip(of.released).for_each(|(all, more)| *all |= more);
+        }
+        Some(same) if same.past.at.now < of.past.at.now => *same = of,
+        Some(_) => {}
+        None => to.push(of),
     }
 }
 
@@ -249,7 +304,7 @@ mod tests {
             order.fence(1, 1 << 7, scope, at(3));
         }
         let holds =
-            |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7, 3));
+            |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7));
         let (early, own, others) = (Stamp::new(1, 9, 40), Stamp::new(2, 9, 3), Stamp::new(2, 9, 40));
         let before = [holds(&order, 1, early), holds(&order, 1, own), holds(&order, 1, others)];
         order.barrier();
@@ -275,7 +330,61 @@ mod tests {
             order.fence(0, 1, Scope::Grid, at(block));
             order.atomic(0, 0, (Some(0), u64::from(block)));
         }
-        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0, 3)), "by way of the second block");
+        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0)), "by way of the second block");
+    }
+
+    #[test]
+    fn what_was_acquired_goes_as_far_as_the_next_fence() {
+        let mut order = Order::default();
+        let hand_over = |order: &mut Order, [from, to]: [u32; 2], element, scope, now| {
+            order.fence(from, 1, scope, now);
+            order.atomic(from, 0, element);
+            order.atomic(to, 0, element);
+            order.fence(to, 1, scope, now);
+        };
+        let other = (Some(0), 0);
+        // From warp 0 to warp 1 within the block, and on to the next block.
+        order.begin(2, 1);
+        hand_over(&mut order, [0, 1], (None, 0), Scope::Block, at(1));
+        order.fence(1, 1, Scope::Grid, at(1));
+        order.atomic(1, 0, FLAG);
+        order.begin(2, 5);
+        order.atomic(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(5));
+        let (first, second) = (Stamp::new(1, 0, 0), Stamp::new(1, 1, 32));
+        let knows = |order: &Order, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp));
+        assert!(knows(&order, 0, first) && knows(&order, 0, second));
+        // And from that block's first warp to its second.
+        hand_over(&mut order, [0, 1], other, Scope::Block, at(5));
+        assert!(knows(&order, 1, first) && knows(&order, 1, second));
+        // The second warp has made a fence for its block alone.
+        order.atomic(1, 0, FLAG);
+        order.begin(2, 9);
+        order.atomic(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(9));
+        let third = Stamp::new(5, 1, 32);
+        assert!(knows(&order, 0, first) && !knows(&order, 0, third));
+    }
+
+    #[test]
+    fn a_fence_releases_nothing_that_is_acquired_behind_it() {
+        let mut order = Order::default();
+        order.begin(1, 1);
+        order.fence(0, 1, Scope::Grid, at(1));
+        order.atomic(0, 0, FLAG);
+        order.begin(2, 5);
+        // Warp 1 has made its fence before warp 0 acquires, and they meet.
+        order.fence(1, 1, Scope::Grid, at(5));
+        order.atomic(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(5));
+        order.barrier();
+        let other = (Some(0), 0);
+        order.atomic(1, 0, other);
+        order.begin(1, 9);
+        order.atomic(0, 0, other);
+        order.fence(0, 1, Scope::Grid, at(9));
+        let first = Stamp::new(1, 0, 0);
+        assert!(!order.known(0).iter().any(|known| known.holds(first, 0)));
     }
 
     #[test]
@@ -295,7 +404,7 @@ mod tests {
         assert!(order.known(0).is_empty(), "who has made no fence hands nothing over");
         hand_over(&mut order, 0, 4);
         let holds = |order: &Order, epoch, of, thread| {
-            order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread, 5))
+            order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread))
         };
         assert!(holds(&order, 3, 0, 4), "its own");
         assert!(holds(&order, 1, 9, 4), "another lane's before the warp met");
@@ -313,7 +422,7 @@ mod tests {
         order.atomic(0, 7, (None, 0));
         order.atomic(1, 0, (None, 0));
         order.fence(1, u32::MAX, Scope::Block, at(5));
-        assert!(order.known(1).iter().any(|p| p.holds(Stamp::new(5, 0, 7), 32, 5)));
+        assert!(order.known(1).iter().any(|p| p.holds(Stamp::new(5, 0, 7), 32)));
         order.begin(2, 6);
         order.atomic(1, 0, (None, 0));
         order.fence(1, u32::MAX, Scope::Grid, at(6));

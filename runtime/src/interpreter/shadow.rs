@@ -130,7 +130,7 @@ impl Clock<'_> {
     /// Whether fences order it before.
     #[cold]
     fn knows(self, earlier: Stamp, now: Stamp) -> bool {
-        self.known.iter().any(|known| known.holds(earlier, now.thread(), self.block))
+        self.known.iter().any(|known| known.holds(earlier, now.thread()))
     }
 }
 

@@ -149,6 +149,7 @@ const INSTANCES: &[(&str, usize)] = &[
     ("count_shared", 1),
     ("csr_spmv", 1),
     ("decode", 1),
+    ("flash_attention", 3),
     ("gemv_across", 4),
     ("gemv_normed", 3),
     ("norm_quantised", 1),
@@ -213,81 +214,90 @@ fn module(artifact: &Artifact) -> String {
     artifact.module.split("::").take(2).collect::<Vec<_>>().join("::")
 }
 
-fn row(
-    subject: &'static Subject,
-    artifact: &'static Artifact,
-    instance: &Instance,
-    wish: &Wish,
-    bar: &ProgressBar,
-) -> Row {
+/// An instance whose mutants are to be tried.
+struct Open {
+    bench: Bench,
+    instance: String,
+    module: String,
+    mutants: usize,
+    /// Those to try, and what is known of the others.
+    wanted: Vec<(Name, Mutation)>,
+    known: Vec<Tried>,
+}
+
+/// Of an instance what came of its mutants, or what is left to try.
+enum Opened {
+    Known(Row),
+    Open(Box<Open>),
+}
+
+fn opened(subject: &'static Subject, artifact: &'static Artifact, instance: &Instance, wish: &Wish) -> Opened {
     let name = instance.name(artifact.name);
     let last = || saved::load(&lowered(artifact, instance).1, &name, module(artifact));
+    let mut known = Vec::new();
     match wish {
         Wish::Last => {
             let other = || panic!("{name} is not what was last tried: MUTANTS={} tries it", artifact.name);
-            return last().unwrap_or_else(other);
+            return Opened::Known(last().unwrap_or_else(other));
         }
         Wish::Survivors => {
             if let Some(row) = last() {
-                return survivors(row, subject, artifact, instance, bar);
+                if !row.tried.iter().any(Tried::survives) {
+                    return Opened::Known(row);
+                }
+                known = row.tried;
+                known.retain(|tried| !tried.survives());
             }
         }
         _ => {}
     }
     let bench = Bench::new(subject, artifact, instance);
-    let instance = name;
-    let all = named(&bench, &instance);
-    let (mutants, step) = (all.len(), wish.step(all.len()));
+    let mut wanted = named(&bench, &name);
+    let (mutants, step) = (wanted.len(), wish.step(wanted.len()));
+    let names: BTreeSet<_> = known.iter().map(|tried| &tried.name).collect();
+    wanted = wanted.into_iter().step_by(step).filter(|(name, _)| !names.contains(name)).collect();
+    Opened::Open(Box::new(Open { bench, instance: name, module: module(artifact), mutants, wanted, known }))
+}
+
+/// Tries what is left of an instance, on every core.
+fn row(open: Open, wish: &Wish, bar: &ProgressBar) -> Row {
+    let Open { bench, instance, module, mutants, wanted, known } = open;
     bar.set_message(instance.clone());
-    bar.inc_length(mutants.div_ceil(step) as u64);
-    let one = |(name, mutation): (Name, Mutation)| {
-        let tried = Tried { name, kind: mutation.kind, fate: bench.fate(&mutation) };
+    let mut tried = on_every_core(&wanted, |(name, mutation)| {
+        let tried = Tried { name: name.clone(), kind: mutation.kind, fate: bench.fate(mutation) };
         bar.inc(1);
         tried
-    };
-    let tried = all.into_iter().step_by(step).map(one).collect();
-    let row = Row { instance, module: module(artifact), mutants, tried };
+    });
+    tried.extend(known);
+    let row = Row { instance, module, mutants, tried };
     if wish.is_whole(&row.instance) {
         saved::save(&bench.kernel, &row);
     }
     row
 }
 
-/// The row, of which the survivors are tried anew.
-fn survivors(
-    mut row: Row,
-    subject: &'static Subject,
-    artifact: &'static Artifact,
-    instance: &Instance,
-    bar: &ProgressBar,
-) -> Row {
-    if !row.tried.iter().any(Tried::survives) {
-        return row;
-    }
-    let bench = Bench::new(subject, artifact, instance);
-    bar.set_message(row.instance.clone());
-    bar.inc_length(row.tried.iter().filter(|tried| tried.survives()).count() as u64);
-    let mutations: BTreeMap<_, _> = named(&bench, &row.instance).into_iter().collect();
-    for tried in row.tried.iter_mut().filter(|tried| tried.survives()) {
-        tried.fate = bench.fate(&mutations[&tried.name]);
-        bar.inc(1);
-    }
-    saved::save(&bench.kernel, &row);
-    row
-}
-
-/// Rows of all instances, by as many threads as there are cores.
+/// Rows of all instances.
 fn rows(wish: &Wish) -> Vec<Row> {
     let tasks: Vec<_> = tasks()
         .into_iter()
         .filter(|(_, artifact, instance)| wish.takes(artifact, &instance.name(artifact.name)))
         .collect();
+    let opened =
+        on_every_core(&tasks, |(subject, artifact, instance)| opened(subject, artifact, instance, wish));
+    let wanted = opened.iter().map(|opened| match opened {
+        Opened::Known(_) => 0,
+        Opened::Open(open) => open.wanted.len() as u64,
+    });
     // On stderr, and hidden where that is no terminal.
-    let bar = ProgressBar::new(0);
+    let bar = ProgressBar::new(wanted.sum());
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} {elapsed}") {
         bar.set_style(style);
     }
-    let rows = on_every_core(&tasks, |(subject, artifact, instance)| row(subject, artifact, instance, wish, &bar));
+    let rows = opened.into_iter().map(|opened| match opened {
+        Opened::Known(row) => row,
+        Opened::Open(open) => row(*open, wish, &bar),
+    });
+    let rows = rows.collect();
     bar.finish_and_clear();
     rows
 }

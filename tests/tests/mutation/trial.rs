@@ -7,9 +7,10 @@ use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::compiler::{analyses, ir};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
-use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::atomic::{self, AtomicUsize};
+use std::sync::{Mutex, PoisonError};
 
 /// What a mutant is caught by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -86,10 +87,12 @@ pub struct Bench {
     prepared: Prepared,
     cases: Vec<Tried>,
     /// The case that noticed the last mutant: often it notices the next one too, and is tried first.
-    keenest: Cell<usize>,
+    keenest: AtomicUsize,
     /// Checks that warn of the kernel itself.
     without: CheckSet,
-    prover: Prover,
+    program: Monomorphic,
+    /// Those that nobody uses now: as many as have been wanted at once.
+    provers: Mutex<Vec<Prover>>,
 }
 
 /// An instance, and what it is lowered to.
@@ -123,8 +126,8 @@ impl Bench {
             }
         }
         cases.sort_by_key(Tried::cost);
-        let prover = Prover::new(&program, &kernel);
-        Bench { kernel, prepared, cases, keenest: Cell::new(0), without: warned.into_iter().collect(), prover }
+        let without = warned.into_iter().collect();
+        Bench { kernel, prepared, cases, keenest: AtomicUsize::new(0), without, program, provers: Mutex::default() }
     }
 
     /// The function that is changed, and its line.
@@ -142,11 +145,21 @@ impl Bench {
         let kernel = mutant(&self.kernel, mutation);
         let fate = self.fate_of(&kernel);
         if let Fate::Caught(by @ (Caught::Reference | Caught::Order)) = fate
-            && let Some(proof) = self.prover.proof(&kernel)
+            && let Some(proof) = self.proof(&kernel)
         {
             panic!("{}: {} is caught by {by}, and proved: {proof}", self.site(mutation), mutation.change);
         }
         fate
+    }
+
+    /// By what a mutant is proved to be none, if it is.
+    fn proof(&self, mutant: &ir::Kernel) -> Option<Proof> {
+        let idle = || self.provers.lock().unwrap_or_else(PoisonError::into_inner);
+        let prover = idle().pop();
+        let prover = prover.unwrap_or_else(|| Prover::new(&self.program, &self.kernel));
+        let proof = prover.proof(mutant);
+        idle().push(prover);
+        proof
     }
 
     fn fate_of(&self, kernel: &ir::Kernel) -> Fate {
@@ -155,13 +168,13 @@ impl Bench {
         }
         let Ok(oracle) = Oracle::new(&self.prepared, kernel) else { return Fate::Caught(Caught::Verifier) };
         let (mut more, mut bits) = (0, true);
-        let keenest = self.keenest.get();
+        let keenest = self.keenest.load(atomic::Ordering::Relaxed);
         for i in [keenest].into_iter().chain((0..self.cases.len()).filter(|i| *i != keenest)) {
             let tried = &self.cases[i];
             let trial = match self.trial(&oracle, tried) {
                 Ok(trial) => trial,
                 Err(caught) => {
-                    self.keenest.set(i);
+                    self.keenest.store(i, atomic::Ordering::Relaxed);
                     return Fate::Caught(caught);
                 }
             };
@@ -169,7 +182,7 @@ impl Bench {
             more += work(&trial) - work(&tried.trial);
             bits &= !oracle.differ(&tried.case, &trial, &tried.trial);
         }
-        match self.prover.proof(kernel) {
+        match self.proof(kernel) {
             Some(proof) => Fate::Same(proof),
             None => Fate::Survives(Beside { work: more.cmp(&0), bits }),
         }

@@ -23,6 +23,7 @@ pub const BUGS: &[Bug] = &[
     bug!(fence_of_one_lane, GlobalRace, [counted(128), zeros(128), Input::slice(&[0u32]), zeros(1)]),
     bug!(acquired_by_one_lane, GlobalRace, [counted(128), zeros(4), Input::slice(&[0u32]), zeros(1)]),
     bug!(one_of_the_readers_without_fence, GlobalRace, [zeros(1), Input::slice(&[0u32]), zeros(4)]),
+    bug!(handed_on_within_the_block, GlobalRace, [counted(256), zeros(8), Input::slice(&[0u32]), zeros(1)]),
     bug!(carry_of_the_block_before, GlobalRace, [counted(64), zeros(2), zeros(64)]),
 ];
 
@@ -324,6 +325,42 @@ fn one_of_the_readers_without_fence<const MENDED: bool>(value: &mut [f32], ended
         if ended.fetch_add(0, 1) == 3 {
             fence::grid();
             value[0] = 1.0; //~ global-race
+        }
+    }
+}
+
+/// the warp of a block that ends second counts for both, and its fence reaches no further than the first one's did
+#[kernel(block = 64, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 256, partial.len() == 8, ended.len() == 1, total.len() == 1)]
+fn handed_on_within_the_block<const MENDED: bool>(
+    x: &[f32],
+    partial: &mut [f32],
+    ended: &mut [u32],
+    total: &mut [f32],
+) {
+    let mut of_block = Shared::<u32, 1>::new([1]);
+    if thread::x() == 0 {
+        of_block[0] = 0;
+    }
+    block::sync();
+    let sum = warp::sum(x[grid::index()]);
+    if warp::lane() == 0 {
+        partial[grid::index() / 32] = sum;
+        fence::block();
+        if of_block.fetch_add(0, 1) == 1 {
+            if MENDED {
+                fence::grid();
+            } else {
+                fence::block();
+            }
+            if ended.fetch_add(0, 1) == 3 {
+                fence::grid();
+                let mut all = 0.0;
+                for w in 0..8 {
+                    all += partial[w]; //~ global-race
+                }
+                total[0] = all;
+            }
         }
     }
 }
