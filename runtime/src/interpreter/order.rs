@@ -303,8 +303,7 @@ mod tests {
         if let Some(scope) = acquire {
             order.fence(1, 1 << 7, scope, at(3));
         }
-        let holds =
-            |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7));
+        let holds = |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7));
         let (early, own, others) = (Stamp::new(1, 9, 40), Stamp::new(2, 9, 3), Stamp::new(2, 9, 40));
         let before = [holds(&order, 1, early), holds(&order, 1, own), holds(&order, 1, others)];
         order.barrier();
@@ -403,9 +402,8 @@ mod tests {
         hand_over(&mut order, 1, 0);
         assert!(order.known(0).is_empty(), "who has made no fence hands nothing over");
         hand_over(&mut order, 0, 4);
-        let holds = |order: &Order, epoch, of, thread| {
-            order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread))
-        };
+        let holds =
+            |order: &Order, epoch, of, thread| order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread));
         assert!(holds(&order, 3, 0, 4), "its own");
         assert!(holds(&order, 1, 9, 4), "another lane's before the warp met");
         assert!(!holds(&order, 2, 9, 4), "another lane's since");

@@ -282,8 +282,7 @@ fn rows(wish: &Wish) -> Vec<Row> {
         .into_iter()
         .filter(|(_, artifact, instance)| wish.takes(artifact, &instance.name(artifact.name)))
         .collect();
-    let opened =
-        on_every_core(&tasks, |(subject, artifact, instance)| opened(subject, artifact, instance, wish));
+    let opened = on_every_core(&tasks, |(subject, artifact, instance)| opened(subject, artifact, instance, wish));
     let wanted = opened.iter().map(|opened| match opened {
         Opened::Known(_) => 0,
         Opened::Open(open) => open.wanted.len() as u64,
