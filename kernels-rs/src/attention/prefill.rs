@@ -96,8 +96,8 @@ fn weigh<T: Float, const W: usize, const V: usize, const Q: usize, const L: usiz
     instances(
         T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
         T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
-        T = f16, M = Alibi, P = Dense, S = Packed, W = 64, V = 4, THREADS = 256, R = 1;
-        T = bf16, M = Plain, P = Dense, S = Padded, W = 32, V = 1, THREADS = 128, R = 1;
+        T = f16, M = Alibi, P = Dense, S = Padded, W = 64, V = 4, THREADS = 256, R = 1;
+        T = bf16, M = Plain, P = Dense, S = Packed, W = 32, V = 1, THREADS = 128, R = 1;
         T = f16, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2
     ),
     derived(BM = THREADS / 2, Q = W / (32 * R), L = (W * 2).div_ceil(THREADS), NK = 512 / THREADS),

@@ -33,7 +33,9 @@
 //!
 //! Shared memory holds two K tiles. The loop's body is written out for both, so that every address in shared memory is a constant beside
 //! one register, and what is left beside the multiplications are pointers that move and one comparison. The next tile is loaded from
-//! global memory to registers when a tile begins, and stored before its last two products; one barrier a tile.
+//! global memory to registers when a tile begins, and stored before its last two products; one barrier a tile. The last tile, behind which there is none to
+//! load, is multiplied behind the loop: nothing in the loop asks whether another comes, which for floats of 16 bits would be a choice an element. Those
+//! go by twice the products a tile, since what is loaded of them fills no more registers than half as many of 32 bits do.
 //!
 //! # Edges
 //!
@@ -196,30 +198,24 @@ pub fn product<
         fb[0][q] = sb.load((0, 0, col + 32 * q));
     }
 
-    let (mut na, mut nb) = ([[A::from_f32(0.0); 4]; LA], [[B::from_f32(0.0); 4]; LB]);
-    'tiles: loop {
+    // Each but the last; and where that one lies.
+    let mut last = 0;
+    'tiles: while tiles > 1 {
         for buf in unroll(0..2) {
-            let more = tiles > 1;
-            if more {
-                na = fetch::<A, LA, V>(ag, !TA, BM, BK, BK);
-                nb = fetch::<B, LB, V>(bg, TB, BN, BK, BK);
-                (ag, bg) = (beyond(ag, !TA, BK), beyond(bg, TB, BK));
-            }
+            let na = fetch::<A, LA, V>(ag, !TA, BM, BK, BK);
+            let nb = fetch::<B, LB, V>(bg, TB, BN, BK, BK);
             for k in unroll(0..BK - 1) {
-                if k + 2 == BK && more {
+                if k + 2 == BK {
                     put::<A, LA>(sa.at(1 - buf), !TA, BM, &na);
                     put::<B, LB>(sb.at(1 - buf), TB, BN, &nb);
-                }
-                for p in unroll(0..QM) {
-                    fa[(k + 1) % 2][p] = sa.load((buf, k + 1, row + 16 * p));
                 }
                 for q in unroll(0..QN) {
                     fb[(k + 1) % 2][q] = sb.load((buf, k + 1, col + 32 * q));
                 }
+                for p in unroll(0..QM) {
+                    fa[(k + 1) % 2][p] = sa.load((buf, k + 1, row + 16 * p));
+                }
                 outer(&mut acc, &fa[k % 2], &fb[k % 2]);
-            }
-            if !more {
-                break 'tiles;
             }
             block::sync();
             for p in unroll(0..QM) {
@@ -229,11 +225,51 @@ pub fn product<
                 fb[0][q] = sb.load((1 - buf, 0, col + 32 * q));
             }
             outer(&mut acc, &fa[1], &fb[1]);
+            (ag, bg) = (beyond(ag, !TA, BK), beyond(bg, TB, BK));
             tiles -= 1;
+            last = 1 - buf;
+            if buf == 0 && tiles == 1 {
+                break 'tiles;
+            }
         }
     }
-    outer(&mut acc, &fa[1], &fb[1]);
+    let (sa, sb) = (sa.at(last), sb.at(last));
+    if BK > 16 {
+        // All fragments at once would be too many.
+        for k in rolled((0..BK).step_by(2)) {
+            two_products(&mut acc, &mut fa, &mut fb, sa, sb, k, row, col);
+        }
+    } else {
+        for k in unroll((0..BK).step_by(2)) {
+            two_products(&mut acc, &mut fa, &mut fb, sa, sb, k, row, col);
+        }
+    }
     acc
+}
+
+/// Products k and k + 1 of a tile, the fragments of k being there already, as those of k + 2 are then.
+#[device]
+fn two_products<const QM: usize, const QN: usize>(
+    acc: &mut [[[[f32; 4]; 4]; QN]; QM],
+    fa: &mut [[[f32; 4]; QM]; 2],
+    fb: &mut [[[f32; 4]; QN]; 2],
+    sa: Shared<f32, 2>,
+    sb: Shared<f32, 2>,
+    k: usize,
+    row: usize,
+    col: usize,
+) {
+    for i in unroll(0..2) {
+        if k + i + 1 < sa.dim(0) {
+            for q in unroll(0..QN) {
+                fb[1 - i][q] = sb.load((k + i + 1, col + 32 * q));
+            }
+            for p in unroll(0..QM) {
+                fa[1 - i][p] = sa.load((k + i + 1, row + 16 * p));
+            }
+        }
+        outer::<QM, QN>(acc, &fa[i], &fb[i]);
+    }
 }
 
 /// The matrix from its `k`-th product on.

@@ -20,7 +20,8 @@ pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize)
     writes(c = once),
     instances(
         A = f32, B = f32, C = f32, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
-        A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false | true, T = 256;
+        A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 16, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false, T = 256;
+        A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = true, T = 256;
         A = f32, B = f32, C = f32, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
         A = f16, B = f16, C = f16, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false | true, T = 128;
         A = f32, B = f32, C = f32, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false | true, TB = false | true, T = 128;

@@ -51,7 +51,7 @@ pub(super) fn heads(random: &mut Random, stored: Scalar, extents: [usize; 4], un
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Vec::new() };
     // Elements of a head of Q: a whole slice where they are read four at once.
-    let (deep, odd) = if unit == 4 { (24, 8) } else { (9, 3) };
+    let (deep, odd) = if unit == 4 { (24, 8) } else { (21, 3) };
     let any = Shape {
         heads: [1, 1],
         queries: 1,
@@ -81,8 +81,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         any,
         // More queries than keys, so that the first see none; tiles of unlike work.
         Shape { queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, wave: 2, ..any },
-        // A window, and values wider than a tile.
-        Shape { heads: [2, 2], queries: 5, keys: 130, width: 2 * odd, values: wide + unit, left: 70, right: 3, ..any },
+        // A window that begins with the last key of a tile, and values wider than a tile.
+        Shape { heads: [2, 2], queries: 5, keys: 130, width: 2 * odd, values: wide + unit, left: 62, right: 3, ..any },
         // Logits that leave but one key, and a sequence without keys.
         Shape { queries: 3, keys: 64, values: 2 * unit, scale: 3e4, ..any },
         Shape { queries: 3, keys: 0, ..any },
@@ -96,6 +96,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             division: [(rows + 2).div_ceil(rows), rows / 64, rows / 64],
             ..any
         },
+        // A whole tile of queries, and more parts than are brought together at once.
+        Shape { queries: rows, keys: 140, values: wide, division: [3, 1, 0], ..any },
         Shape {
             queries: 1 + random.below(20),
             keys: 1 + random.below(100),
@@ -116,6 +118,8 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let count = if packed { 3 } else { batch };
     // Tiles of all queries of a mask's blocks.
     let longest = if has::<Listed>(instance) { queries.next_multiple_of(rows * block) } else { queries };
+    // The last of packed sequences has half of them.
+    let [queries, keys] = [queries, keys].map(|n| if packed { 2 * n } else { n });
     let slots = match division[0] {
         1 => 0,
         parts => longest.div_ceil(rows) * of_q * values.div_ceil(wide) * count * parts,

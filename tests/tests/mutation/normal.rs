@@ -45,7 +45,8 @@ pub fn normal(kernel: &Kernel, names: &mut Names, depth: Depth) -> Kernel {
     let mut form = kernel.clone();
     let mut body = form.body.clone();
     let threads = kernel.block.most_threads() as usize;
-    let uniformity = Uniformity::new(kernel);
+    // A mutant that races is told by the oracle.
+    let uniformity = Uniformity::without_races(kernel);
     let here = Here { active: vec![true; threads], together: LANES | WARPS };
     let comers = match depth {
         Depth::Threads => {

@@ -29,6 +29,7 @@ macro_rules! different {
 }
 
 mod idle;
+mod loads;
 
 #[kernel(block = 64, grid = 1)]
 fn masked(x: &[f32], y: &mut [f32]) {

@@ -11,6 +11,7 @@
 //!
 //! A loop is walked until nothing changes. What is known of a value only ever gets less, so that ends.
 
+use super::Races;
 use super::fact::{Fact, settle_only_warp};
 use super::locals::{Locals, State};
 use super::operation::Facts;
@@ -105,10 +106,10 @@ pub(super) struct Flow<'k> {
 }
 
 impl<'k> Flow<'k> {
-    pub fn new(kernel: &'k Kernel) -> Flow<'k> {
+    pub fn new(kernel: &'k Kernel, races: Races) -> Flow<'k> {
         Flow {
             kernel,
-            facts: Facts::new(kernel),
+            facts: Facts::new(kernel, races),
             locals: Locals::new(kernel),
             open: Vec::new(),
             gone: Gone { constructs: Vec::new(), returned: Verdicts::UNIFORM },

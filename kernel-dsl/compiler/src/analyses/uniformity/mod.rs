@@ -29,6 +29,14 @@ use verdict::{Cause, Hop};
 /// Hops of a trace at most; each is there for a line to read.
 const LONGEST: usize = 64;
 
+/// Whether threads may store what others load, with nothing between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Races {
+    Possible,
+    /// What threads load together from one place is one value.
+    None,
+}
+
 /// What is known of a kernel's values and of its control.
 pub struct Uniformity<'k> {
     flow: Flow<'k>,
@@ -63,7 +71,16 @@ pub enum Happening {
 impl<'k> Uniformity<'k> {
     /// Analyses a kernel: one that verifies, as lowered or after passes.
     pub fn new(kernel: &'k Kernel) -> Uniformity<'k> {
-        let mut flow = Flow::new(kernel);
+        Uniformity::assuming(kernel, Races::Possible)
+    }
+
+    /// Analyses a kernel in which what threads do in memory is ordered, by barriers or fences, wherever it matters.
+    pub fn without_races(kernel: &'k Kernel) -> Uniformity<'k> {
+        Uniformity::assuming(kernel, Races::None)
+    }
+
+    fn assuming(kernel: &'k Kernel, races: Races) -> Uniformity<'k> {
+        let mut flow = Flow::new(kernel, races);
         flow.run();
         Uniformity { flow }
     }

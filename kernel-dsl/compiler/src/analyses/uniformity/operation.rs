@@ -1,5 +1,6 @@
 //! What operations make of facts.
 
+use super::Races;
 use super::fact::{ALL_LANES, Fact, WARPS};
 use super::threads::{Threads, gcd};
 use super::verdict::{Cause, Entry, Hop, Scope, Verdict, Verdicts};
@@ -12,6 +13,7 @@ use crate::scalar::Scalar;
 /// The facts of values, and what is remembered of how some came about.
 pub(super) struct Facts<'k> {
     kernel: &'k Kernel,
+    races: Races,
     by_value: Vec<Fact>,
     /// Values that came from the lane whose index is the own XOR a constant, with that constant.
     exchanged: Table<Value, (Value, u8)>,
@@ -20,9 +22,9 @@ pub(super) struct Facts<'k> {
 }
 
 impl<'k> Facts<'k> {
-    pub fn new(kernel: &'k Kernel) -> Facts<'k> {
+    pub fn new(kernel: &'k Kernel, races: Races) -> Facts<'k> {
         let by_value = vec![Fact::undefined(); kernel.values.len()];
-        Facts { kernel, by_value, exchanged: Table::default(), sums: Table::default() }
+        Facts { kernel, races, by_value, exchanged: Table::default(), sums: Table::default() }
     }
 
     pub fn of(&self, value: Value) -> &Fact {
@@ -317,16 +319,18 @@ impl<'k> Facts<'k> {
             values.extend(guard.otherwise.iter().copied());
         }
         let verdicts = self.told(&values, at);
-        if let Place::Shared { array, .. } = place {
-            if self.kernel.shared[array.0 as usize].layout != Layout::Exchange {
-                return Fact::opaque(memory(at));
-            }
+        let exchanged = match place {
+            Place::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == Layout::Exchange,
+            _ => false,
+        };
+        // Who stores there is ordered before all that load together, or behind.
+        if exchanged || self.races == Races::None {
             // In a block, an element is the same for all who ask.
             let mut fact = Fact::merging(self.merged(&values), verdicts);
             fact.base.set(Scope::Grid, memory(at).at(Scope::Grid));
             return fact;
         }
-        if let Place::Dynamic { .. } = place {
+        if let Place::Shared { .. } | Place::Dynamic { .. } = place {
             return Fact::opaque(memory(at));
         }
         Fact::opaque(Verdicts::by_scope(|scope| match (policy, verdicts.at(scope).verdict) {
