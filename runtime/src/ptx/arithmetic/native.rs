@@ -7,13 +7,17 @@ use super::float::{F32, F64};
 /// One NaN for all.
 #[inline(always)]
 fn canonical32(x: f32) -> u32 {
-    if x.is_nan() { F32.nan() as u32 } else { x.to_bits() }
+    // As in `canonical64`.
+    let bits = x.to_bits();
+    if F32.is_nan(bits.into()) { F32.nan() as u32 } else { bits }
 }
 
 /// One NaN for all.
 #[inline(always)]
 fn canonical64(x: f64) -> u64 {
-    if x.is_nan() { F64.nan() } else { x.to_bits() }
+    // By its bits: of `x.is_nan()` the optimiser makes the NaN that the processor gives.
+    let bits = x.to_bits();
+    if F64.is_nan(bits) { F64.nan() } else { bits }
 }
 
 macro_rules! binary {
