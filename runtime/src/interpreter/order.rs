@@ -177,8 +177,8 @@ impl Order {
         self.active = true;
         let device = scope != Scope::Block;
         let own = &mut self.warps[warp as usize];
-        let reaches = [true, device];
-        for (fenced, _) in own.fenced.iter_mut().zip(reaches).filter(|(_, reaches)| *reaches) {
+        let reaches = 1 + usize::from(device);
+        for fenced in own.fenced.iter_mut().take(reaches) {
             fenced.iter_mut().for_each(|before| before.lanes &= !lanes);
             fenced.retain(|before| before.lanes != 0);
             fenced.push(Fenced { lanes, at });
@@ -190,9 +190,7 @@ impl Order {
         }
         own.read.retain(|read| read.lanes != 0);
         for known in known {
-            for (released, _) in known.released.iter_mut().zip(reaches).filter(|(_, reaches)| *reaches) {
-                *released |= known.lanes & lanes;
-            }
+            known.released.iter_mut().take(reaches).for_each(|released| *released |= known.lanes & lanes);
         }
     }
 

@@ -47,6 +47,10 @@ use trial::{Bench, Beside, Fate, lowered};
 /// Mutants of a kernel that are tried if none are asked for.
 const SAMPLE: usize = if cfg!(debug_assertions) { 8 } else { 40 };
 
+/// Mutants that are tried one after another, what noticed one before what else might notice the next: so that what notices each does not depend on how
+/// many cores there are.
+const STRETCH: usize = 16;
+
 /// Which mutants are tried.
 enum Wish {
     /// Some of each kernel.
@@ -261,12 +265,17 @@ fn opened(subject: &'static Subject, artifact: &'static Artifact, instance: &Ins
 fn row(open: Open, wish: &Wish, bar: &ProgressBar) -> Row {
     let Open { bench, instance, module, mutants, wanted, known } = open;
     bar.set_message(instance.clone());
-    let mut tried = on_every_core(&wanted, |(name, mutation)| {
-        let tried = Tried { name: name.clone(), kind: mutation.kind, fate: bench.fate(mutation) };
-        bar.inc(1);
-        tried
+    let stretches: Vec<_> = wanted.chunks(STRETCH).collect();
+    let tried = on_every_core(&stretches, |stretch| {
+        let mut keenest = 0;
+        let one = |(name, mutation): &(Name, Mutation)| {
+            let tried = Tried { name: name.clone(), kind: mutation.kind, fate: bench.fate(mutation, &mut keenest) };
+            bar.inc(1);
+            tried
+        };
+        stretch.iter().map(one).collect::<Vec<_>>()
     });
-    tried.extend(known);
+    let tried = tried.into_iter().flatten().chain(known).collect();
     let row = Row { instance, module, mutants, tried };
     if wish.is_whole(&row.instance) {
         saved::save(&bench.kernel, &row);

@@ -9,7 +9,6 @@ use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
 use std::cmp::Ordering;
 use std::fmt;
-use std::sync::atomic::{self, AtomicUsize};
 use std::sync::{Mutex, PoisonError};
 
 /// What a mutant is caught by.
@@ -86,8 +85,6 @@ pub struct Bench {
     pub kernel: ir::Kernel,
     prepared: Prepared,
     cases: Vec<Tried>,
-    /// The case that noticed the last mutant: often it notices the next one too, and is tried first.
-    keenest: AtomicUsize,
     /// Checks that warn of the kernel itself.
     without: CheckSet,
     program: Monomorphic,
@@ -127,7 +124,7 @@ impl Bench {
         }
         cases.sort_by_key(Tried::cost);
         let without = warned.into_iter().collect();
-        Bench { kernel, prepared, cases, keenest: AtomicUsize::new(0), without, program, provers: Mutex::default() }
+        Bench { kernel, prepared, cases, without, program, provers: Mutex::default() }
     }
 
     /// The function that is changed, and its line.
@@ -140,10 +137,11 @@ impl Bench {
         })
     }
 
-    /// What becomes of the mutant. What leaves something else must not be proved to do the same.
-    pub fn fate(&self, mutation: &Mutation) -> Fate {
+    /// What becomes of the mutant. What leaves something else must not be proved to do the same. `keenest` is the case that noticed the last one: often
+    /// it notices the next one too, and is tried first.
+    pub fn fate(&self, mutation: &Mutation, keenest: &mut usize) -> Fate {
         let kernel = mutant(&self.kernel, mutation);
-        let fate = self.fate_of(&kernel);
+        let fate = self.fate_of(&kernel, keenest);
         if let Fate::Caught(by @ (Caught::Reference | Caught::Order)) = fate
             && let Some(proof) = self.proof(&kernel)
         {
@@ -162,19 +160,19 @@ impl Bench {
         proof
     }
 
-    fn fate_of(&self, kernel: &ir::Kernel) -> Fate {
+    fn fate_of(&self, kernel: &ir::Kernel, keenest: &mut usize) -> Fate {
         if ir::verify::verify(kernel).is_err() {
             return Fate::Caught(Caught::Verifier);
         }
         let Ok(oracle) = Oracle::new(&self.prepared, kernel) else { return Fate::Caught(Caught::Verifier) };
         let (mut more, mut bits) = (0, true);
-        let keenest = self.keenest.load(atomic::Ordering::Relaxed);
-        for i in [keenest].into_iter().chain((0..self.cases.len()).filter(|i| *i != keenest)) {
+        let first = *keenest;
+        for i in [first].into_iter().chain((0..self.cases.len()).filter(|i| *i != first)) {
             let tried = &self.cases[i];
             let trial = match self.trial(&oracle, tried) {
                 Ok(trial) => trial,
                 Err(caught) => {
-                    self.keenest.store(i, atomic::Ordering::Relaxed);
+                    *keenest = i;
                     return Fate::Caught(caught);
                 }
             };
