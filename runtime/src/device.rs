@@ -13,9 +13,11 @@ use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, se
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::{Argument, Artifact, Launcher};
 use serde::Serialize;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::fmt;
 use std::ptr;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 /// A device: an NVIDIA GPU, or the CPU, where the oracle interprets kernels and checks all that they do.
@@ -30,6 +32,8 @@ struct Inner {
     choice: Option<Choice>,
     /// By the artifact's address, which is static.
     programs: Cache<(usize, Instance), Monomorphic>,
+    /// By their type.
+    companions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 /// What [`Device::best`] chose, and why.
@@ -122,7 +126,24 @@ impl Device {
     }
 
     fn new(backend: Backend, choice: Option<Choice>) -> Device {
-        Device(Arc::new(Inner { backend, choice, programs: Cache::default() }))
+        Device(Arc::new(Inner { backend, choice, programs: Cache::default(), companions: Mutex::default() }))
+    }
+
+    /// The value of type `T` that is kept with the device, made when it is first asked for: tables, say, that calls of one shape have in common. It goes with
+    /// the last clone of the device.
+    ///
+    /// `make` gets a device of its own, which is the same GPU, or the CPU, for buffers: one of this device would keep it, and so itself, for ever.
+    pub fn companion<T: Send + Sync + 'static>(&self, make: impl FnOnce(Device) -> T) -> Arc<T> {
+        // A panic of `make` leaves the map as it was.
+        let mut companions = self.0.companions.lock().unwrap_or_else(PoisonError::into_inner);
+        let companion = companions.entry(TypeId::of::<T>()).or_insert_with(|| {
+            let backend = match &self.0.backend {
+                Backend::Cpu(_) => Backend::Cpu(Box::default()),
+                Backend::Cuda(cuda) => Backend::Cuda(cuda.clone()),
+            };
+            Arc::new(make(Device::new(backend, None)))
+        });
+        companion.clone().downcast().unwrap_or_else(|_| unreachable!("companions are kept by their type"))
     }
 
     /// What memory of this device is known by: 0 is the host's. That of a device that was lost is not that of the one which was opened after.

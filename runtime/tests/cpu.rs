@@ -5,7 +5,8 @@ use kernel_dsl::compiler::source::{Source, Span};
 use kernel_dsl::compiler::{Scalar, Target, launch};
 use kernel_dsl::launcher::{SliceArgument, SliceMutArgument, ViewMutArgument};
 use kernel_dsl::{Argument, Artifact, Launcher};
-use runtime::{Device, Error};
+use runtime::{Device, DeviceBuffer, Error};
+use std::sync::Arc;
 
 /// `kernel(a: f32, x: &[f32], y: &mut [f32])` in one block of 32 threads; the body is empty.
 fn artifact(grid: u64) -> &'static Artifact {
@@ -134,6 +135,24 @@ fn one_buffer_is_not_read_and_written() {
     let error =
         device.launch(artifact(1), &[], None, &[Argument::scalar(1.0f32), written.clone(), written]).unwrap_err();
     assert!(error.to_string().contains("arguments `x` and `y` overlap, and the kernel writes `y`"), "{error}");
+}
+
+/// A value of each type, made once, whatever clone asks; it goes with the device, though it holds a buffer.
+#[test]
+fn what_is_kept_with_a_device_goes_with_it() {
+    struct Table(DeviceBuffer<u32>, #[allow(dead_code, reason = "its count tells whether the table is gone")] Arc<()>);
+    let (alive, device) = (Arc::new(()), Device::cpu());
+    let made = |home: Device| Table(home.upload(&[3u32, 4]).unwrap(), alive.clone());
+    let table = device.companion(made);
+    assert!(Arc::ptr_eq(&table, &device.clone().companion::<Table>(|_| unreachable!("there is one"))));
+    assert_eq!(*device.companion(|_| 7u8), 7);
+    assert_eq!(table.0.download().unwrap(), [3, 4]);
+    let other = Device::cpu().companion(made);
+    assert!(!Arc::ptr_eq(&table, &other));
+    drop((table, other));
+    assert_eq!(Arc::strong_count(&alive), 2);
+    drop(device);
+    assert_eq!(Arc::strong_count(&alive), 1);
 }
 
 #[test]

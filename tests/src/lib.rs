@@ -1,9 +1,8 @@
 //! What crosses the crates is tested here:
 //!
-//! * `tests/compile_fail.rs`: what a user sees of a wrong kernel.
 //! * `tests/subset.rs`: the page of what of Rust is in and out, from programs that are taken and refused.
 //! * `tests/ptx.rs`: the PTX of every declared instance of every kernel of kernels-rs, in snapshots.
-//! * `tests/ptxas.rs`: NVIDIA's assembler takes each kernel, bare and checked, for every target.
+//! * `tests/ptxas.rs`: NVIDIA's assembler takes each kernel, bare and checked, for its first target and later ones in turn.
 //! * `tests/witness.rs`: kernels as rustc compiles them and as we do compute the same.
 //! * `tests/memory`: accesses of several elements, masked ones, atomic operations.
 //! * `tests/shapes.rs`: the kernels on shapes and values that proptest makes up.

@@ -1,11 +1,14 @@
 //! The page `kernel_dsl::subset`: what of Rust is in, and what is out and why.
 //!
 //! What is in is proven by the programs of `tests/tests/constructs`, whose names the rows give; what is out by those of
-//! `compile_fail/subset_*.rs`, whose messages the page shows. `UPDATE=1 cargo test -p tests --test subset` writes it anew.
+//! `kernel-dsl/compile_fail/subset_*.rs`, whose messages the page shows. `UPDATE=1 cargo test -p tests --test subset` writes it anew.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+
+/// Programs that are refused.
+const CASES: &str = "../kernel-dsl/compile_fail";
 
 /// What of Rust is in, in what way, and constructs of the reference that show it.
 const IN: &[(&str, &str, &[&str])] = &[
@@ -145,8 +148,7 @@ fn the_page_is_what_programs_show() {
     let _ = writeln!(page, "//!\n//! # Out");
     let mut count = 0;
     for (file, what) in OUT {
-        let all =
-            refused(&read(&format!("compile_fail/{file}.rs")), &read(&format!("compile_fail/expected/{file}.stderr")));
+        let all = refused(&read(&format!("{CASES}/{file}.rs")), &read(&format!("{CASES}/expected/{file}.stderr")));
         let _ = writeln!(page, "//!\n//! {what}\n//!\n//! | Rust | what the compiler says |\n//! |---|---|");
         for Refused { name, messages } in &all {
             assert!(!messages.is_empty(), "nothing is said of {name}");

@@ -84,10 +84,9 @@ pub fn cache_append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INT
         }
         key_step = warp::max(key_top) / 127.0;
         value_step = warp::max(value_top) / 127.0;
-        if lane == 0 {
-            key_scales[(plane, head, row)] = key_step;
-            value_scales[(plane, head, row)] = value_step;
-        }
+        // All lanes have the same.
+        key_scales[(plane, head, row)] = key_step;
+        value_scales[(plane, head, row)] = value_step;
     }
     for d in (lane..k.dim(3)).step_by(32) {
         let (mut x, mut y) = (rotated(new_k, d, position, frequencies, INTERLEAVED), new_v[d].to_f32());

@@ -54,7 +54,7 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
 )]
 #[requires(
     k.dim(3) == q.dim(3), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(0) == k.dim(0), k.dim(0) == q.dim(0),
-    k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
+    q.dim(0) > 0, k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
     left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
     d_o.dim(0) == q.dim(0), d_o.dim(1) == q.dim(1), d_o.dim(2) == q.dim(2), d_o.dim(3) == v.dim(3),
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
@@ -102,7 +102,7 @@ pub fn attention_gradient<
     if row0 >= rows {
         return;
     }
-    let (batch, query0, key0) = (span.batch, span.query, span.key);
+    let (batch, query0, key0) = (sequences.batch(sequence), span.query, span.key);
     let (low, high) = (-(left as i32), right as i32);
     // The others that some of the rows see, or are seen by.
     let last = (row0 + KEYS).min(rows) - 1;

@@ -1,7 +1,7 @@
 //! Attention of many queries as one calls it: the tile chosen, the kernel launched.
 
-use super::division::{Division, Places, Work};
-use super::mask::{DeviceMask, Masked};
+use super::mask::DeviceMask;
+use super::plan::{Asked, NUMBERS, Plan, Plans, Seen, Tile};
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Span, Whole};
@@ -9,7 +9,8 @@ use crate::access::rows_begin_at;
 use crate::permute::fill;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, Error};
+use runtime::{BufferView, BufferViewMut, Device, Error};
+use std::sync::Arc;
 
 /// Reaches farther than any sequence does.
 const FAR: usize = 1 << 30;
@@ -193,8 +194,8 @@ impl Attention {
         // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
         // another.
         let pattern = unsafe { lists.pattern(mask.size()) };
-        let (masked, large) = (lists.masked(mask.size()), mask.size() > 64);
-        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, Some(masked), [batch, queries], large);
+        let large = mask.size() > 64;
+        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, Some(mask), [batch, queries], large);
         lists.reading(on, attend)
     }
 
@@ -216,7 +217,7 @@ impl Attention {
         score: M,
         pattern: P,
         sequences: S,
-        masked: Option<Masked>,
+        mask: Option<&DeviceMask>,
         shape: [usize; 2],
         large: bool,
     ) -> Result<(), Error> {
@@ -244,7 +245,7 @@ impl Attention {
                     score,
                     pattern,
                     sequences,
-                    masked,
+                    mask,
                     shape,
                 )
             };
@@ -290,35 +291,23 @@ impl Attention {
         score: M,
         pattern: P,
         sequences: S,
-        masked: Option<Masked>,
+        mask: Option<&DeviceMask>,
         [count, longest]: [usize; 2],
     ) -> Result<(), Error> {
         let Operands { q, k, v, o } = operands;
         let scale = self.factor(q.extents()[3]);
-        let (multiprocessors, keys) = (on.device().facts().multiprocessors as usize, k.extents()[2]);
+        let tile = Tile { height: BM, width: W, step: R, threads: THREADS };
         let others = v.extents()[3].div_ceil(W) * count;
-        // A multiprocessor has registers for 512 threads of this kernel, or 384 of those that have more.
-        let places = Places { multiprocessors, resident: if R == 2 { 384 } else { 512 } / THREADS };
-        // Tiles of all queries of a mask's blocks.
-        let longest = longest.next_multiple_of(masked.map_or(1, |m| m.size));
-        let work = match masked {
-            Some(masked) => masked.work(BM, others),
-            None => self.work(longest, BM, keys, q.extents()[1] * others),
+        let plan = match mask {
+            Some(mask) => mask.plan(tile, others)?,
+            None => self.plan(on.device(), tile, [q.extents()[1], others], [longest, k.extents()[2]])?,
         };
-        let Division { parts, each, slope } = places.divide(work, BM, BM * W * size_of::<f32>(), R);
-        // Where rows have more and less to do, those with most come first; and if all blocks run at once, some on each multiprocessor, each has one of
-        // those and one of the others.
-        let wave = match (masked.is_none() && self.right < keys, work.lists <= places.resident * multiprocessors) {
-            (false, _) => 0,
-            (true, true) => multiprocessors,
-            (true, false) => work.lists,
-        };
-        let slots = if parts > 1 { work.lists * parts } else { 0 };
+        let work = on.share(&plan.table)?;
+        let slots = plan.slots;
         let mut partial = on.scratch::<f32>(slots * BM * W)?;
         let mut logs = on.scratch::<f32>(slots * BM * 2)?;
-        let wholes = if parts > 1 { work.lists } else { 0 };
-        let mut ended = on.scratch::<u32>(wholes)?;
-        fill(on, 0u32, ended.view_mut([wholes])?.strided())?;
+        let mut ended = on.scratch::<u32>(slots)?;
+        fill(on, 0u32, ended.view_mut([slots])?.strided())?;
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
         // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
         unsafe {
@@ -331,33 +320,34 @@ impl Attention {
                 &mut *lse,
                 &mut partial.view_strided_mut([slots, BM, W], [BM * W, W, 1])?,
                 &mut logs.view_strided_mut([slots, BM, 2], [BM * 2, 2, 1])?,
-                &mut ended.view_mut([wholes])?,
+                &mut ended.view_mut([slots])?,
                 scale,
                 self.left,
                 self.right,
                 score,
                 pattern,
                 sequences,
-                count,
-                longest,
-                wave,
-                parts,
-                each,
-                slope,
+                work.view([plan.blocks, NUMBERS])?,
             )
         }
     }
 
-    /// What tiles of so many rows look at, if all sequences are as long as the longest.
-    fn work(self, longest: usize, rows: usize, keys: usize, of_each: usize) -> Work {
-        let span = Span { batch: 0, query: 0, queries: longest, key: 0, keys };
-        let tiles = |tile: usize| {
-            let (begin, end) = span.seen(tile * rows, rows, self.left, self.right);
+    /// Which block has what, if all sequences are as long as the longest.
+    fn plan(
+        self,
+        device: &Device,
+        tile: Tile,
+        [heads, others]: [usize; 2],
+        [longest, keys]: [usize; 2],
+    ) -> Result<Arc<Plan>, Error> {
+        let Attention { left, right, .. } = self;
+        let span = Span { query: 0, queries: longest, key: 0, keys };
+        let tiles = |row: usize| {
+            let (begin, end) = span.seen(row * tile.height, tile.height, left, right);
             if begin < end { end.div_ceil(KEYS) - begin / KEYS } else { 0 }
         };
-        let lists = longest.div_ceil(rows);
-        let longest = (0..lists).map(tiles).max().unwrap_or(0);
-        let total = (0..lists).map(tiles).sum::<usize>() * of_each;
-        Work { longest, total, lists: lists * of_each, rises: self.right < keys && self.left >= keys }
+        let lists = || (0..longest.div_ceil(tile.height)).map(tiles).collect::<Vec<_>>().repeat(heads);
+        let seen = Seen::Band { longest, keys, left, right };
+        device.companion(Plans::new).plan(Asked { tile, heads, others, seen }, lists)
     }
 }

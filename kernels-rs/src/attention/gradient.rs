@@ -165,6 +165,10 @@ impl Attention {
         [count, queries, keys]: [usize; 3],
     ) -> Result<(), Error> {
         let [batch, heads, rows, width] = q.extents();
+        if batch == 0 {
+            // Nothing has a gradient.
+            return Ok(());
+        }
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
         // SAFETY: the launches compare all extents with one another, and the kernels read and write what lies within them, whatever the sequences and the lists say; the

@@ -11,11 +11,13 @@
 //! assert_eq!(mask.density(), 19.0 / 25.0);
 //! ```
 
-use super::division::Work;
+use super::plan::{Asked, Plan, Plans, Seen, Tile};
 use super::span::{KEYS, Listed};
 use crate::{Memory, Queue};
 use kernel_dsl::Element;
 use runtime::{BufferView, Error};
+use std::iter::repeat_n;
+use std::sync::Arc;
 
 /// Queries and keys of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +83,8 @@ impl BlockMask {
             size: self.size,
             heads: self.heads,
             lengths: self.lengths,
+            lengths_of_lists: self.lists.iter().map(Vec::len).collect(),
+            plans: Plans::new(on.device().clone()),
             of_queries: Lists::upload(on, &self.lists, self.heads, rows)?,
             of_keys: Lists::upload(on, &self.turned(), self.heads, cols)?,
         })
@@ -107,44 +111,13 @@ struct Lists {
     /// [head, list and one more]: where it begins.
     starts: Memory<u32>,
     blocks: Memory<u32>,
-    /// Head · lists of a head + list, the longest first.
-    order: Memory<u32>,
     shape: [usize; 2],
-    /// Blocks of the longest.
-    longest: usize,
 }
 
 /// The same, as a launch takes them.
 pub(super) struct ListViews<'a> {
     starts: BufferView<'a, u32, 2>,
     blocks: BufferView<'a, u32, 1>,
-    order: BufferView<'a, u32, 1>,
-    longest: usize,
-}
-
-/// What lists of blocks have.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Masked {
-    /// Rows of a block.
-    pub size: usize,
-    /// In all lists.
-    pub blocks: usize,
-    pub lists: usize,
-    /// Blocks of the longest list.
-    pub longest: usize,
-}
-
-impl Masked {
-    /// The same for tiles of `height` queries, each for `others` pieces of sequences.
-    pub fn work(self, height: usize, others: usize) -> Work {
-        let (tiles, of_block) = (self.size / KEYS, self.size / height * others);
-        Work {
-            longest: self.longest * tiles,
-            total: self.blocks * tiles * of_block,
-            lists: self.lists * of_block,
-            rises: false,
-        }
-    }
 }
 
 impl ListViews<'_> {
@@ -156,18 +129,13 @@ impl ListViews<'_> {
         // SAFETY: by the caller's promise.
         unsafe {
             let shift = (size / KEYS).ilog2() as usize;
-            Listed { rows: self.starts.detached(), blocks: self.blocks.detached(), shift, order: self.order.detached() }
+            Listed { rows: self.starts.detached(), blocks: self.blocks.detached(), shift }
         }
-    }
-
-    /// What they have, of blocks of so many rows.
-    pub fn masked(&self, size: usize) -> Masked {
-        Masked { size, blocks: self.blocks.extents()[0], lists: self.order.extents()[0], longest: self.longest }
     }
 
     /// Queues a launch that reads the lists.
     pub fn reading(&self, on: &impl Queue, launch: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        on.reading(&self.starts, || on.reading(&self.blocks, || on.reading(&self.order, launch)))
+        on.reading(&self.starts, || on.reading(&self.blocks, launch))
     }
 }
 
@@ -183,18 +151,12 @@ impl Lists {
             }
             starts.push(blocks.len() as u32);
         }
-        // The same order for lists of one length, so that neighbours share keys.
-        let mut order: Vec<u32> = (0..lists.len() as u32).collect();
-        order.sort_by_key(|place| std::cmp::Reverse(lists[*place as usize].len()));
-        let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
         let keep = |numbers: &[u32]| on.keep(on.device().upload(numbers)?);
-        let (starts, blocks, order) = (keep(&starts)?, keep(&blocks)?, keep(&order)?);
-        Ok(Lists { starts, blocks, order, shape: [heads, each + 1], longest })
+        Ok(Lists { starts: keep(&starts)?, blocks: keep(&blocks)?, shape: [heads, each + 1] })
     }
 
     fn views(&self) -> Result<ListViews<'_>, Error> {
-        let (blocks, order) = (self.blocks.view([self.blocks.len()])?, self.order.view([self.order.len()])?);
-        Ok(ListViews { starts: self.starts.view(self.shape)?, blocks, order, longest: self.longest })
+        Ok(ListViews { starts: self.starts.view(self.shape)?, blocks: self.blocks.view([self.blocks.len()])? })
     }
 }
 
@@ -204,6 +166,10 @@ pub struct DeviceMask {
     size: BlockSize,
     heads: usize,
     lengths: [usize; 2],
+    /// Blocks of keys of each block of queries.
+    lengths_of_lists: Vec<usize>,
+    /// Of the mask's blocks.
+    plans: Plans,
     of_queries: Lists,
     of_keys: Lists,
 }
@@ -212,6 +178,14 @@ impl DeviceMask {
     /// Queries and keys of a block.
     pub(super) fn size(&self) -> usize {
         self.size.get()
+    }
+
+    /// Which block of a launch has what, where each head has `others` pieces of sequences.
+    pub(super) fn plan(&self, tile: Tile, others: usize) -> Result<Arc<Plan>, Error> {
+        // A block of queries has whole tiles.
+        let (of_block, keys) = (self.size() / tile.height, self.size() / KEYS);
+        let lists = || self.lengths_of_lists.iter().flat_map(|n| repeat_n(n * keys, of_block)).collect();
+        self.plans.plan(Asked { tile, heads: self.heads, others, seen: Seen::Listed }, lists)
     }
 
     /// The lists of blocks of keys; an error where the mask is of other extents.

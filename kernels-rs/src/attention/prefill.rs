@@ -14,10 +14,9 @@ struct Held<T: Float> {
     q: View<T, 2>,
     k: View<T, 2>,
     v: View<T, 2>,
-    batch: usize,
+    sequence: usize,
     head: usize,
     piece: usize,
-    sequence: usize,
     first: usize,
     row0: usize,
     lq: usize,
@@ -28,18 +27,24 @@ struct Held<T: Float> {
 }
 
 #[device]
-fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T, 4>, v: View<T, 4>) -> Held<T> {
-    let [batch, head, kv, piece] = kept.load::<4>(0).map(|x| x as usize);
+fn held<T: Float, S: Sequences, const W: usize>(
+    kept: Shared<u32, 1>,
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    sequences: S,
+) -> Held<T> {
+    let [sequence, head, kv, piece] = kept.load::<4>(0).map(|x| x as usize);
     let [query, key, lq, lk] = kept.load::<4>(4).map(|x| x as usize);
-    let [row0, tiles, list, sequence] = kept.load::<4>(8).map(|x| x as usize);
+    let [row0, tiles, list, zero] = kept.load::<4>(8).map(|x| x as usize);
+    let batch = sequences.batch(sequence);
     Held {
         q: q.at(batch).at(head).offset((query, 0)),
         k: k.at(batch).at(kv).offset((key, 0)),
         v: v.at(batch).at(kv).offset((key, piece * W)),
-        batch,
+        sequence,
         head,
         piece,
-        sequence,
         first: query,
         row0,
         lq,
@@ -47,7 +52,7 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
         tiles,
         list,
         // Plus 0, which the compiler does not know: it would keep all addresses from one tile to the next.
-        thread: thread::x() + kept[12] as usize,
+        thread: thread::x() + zero,
     }
 }
 
@@ -65,7 +70,7 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
 
 /// O += P·V for tile `h` of a step; `first` is the first slice of V.
 #[device]
-fn weigh<T: Float, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
+fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
     p: Shared<f32, 2>,
     first: [[T; 4]; L],
@@ -74,21 +79,26 @@ fn weigh<T: Float, const W: usize, const V: usize, const Q: usize, const L: usiz
     q: View<T, 4>,
     k: View<T, 4>,
     v: View<T, 4>,
+    sequences: S,
     h: usize,
 ) {
-    let here = held::<T, W>(kept, q, k, v);
+    let here = held::<T, S, W>(kept, q, k, v, sequences);
     let key0 = kept[16 + h] as usize;
     accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
 }
 
 /// O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
 ///
-/// Where a tile of queries looks at more than `each` tiles of keys, each block has a part of that length, and leaves what it comes to in `partial`,
-/// [part, query, element], Σ exp(x − max)·v, and in `logs`, [part, query, 2], max and Σ exp(x − max). It counts itself in `ended`, which is 0 for each tile
-/// of queries before the launch and after it, and the one that finds itself the last brings all parts together, in their order.
+/// `work` has a row for each block: the tile of queries, its head, and its piece of a sequence (sequence · pieces + piece); how many of the tiles of keys
+/// that it looks at lie before the block's, and how many the block has at most; and where several blocks share a list of tiles, which part this is, of
+/// how many (else 0), and the place in `partial` of the first part.
+///
+/// A part leaves what it comes to in `partial`, [part, query, element], Σ exp(x − max)·v, and in `logs`, [part, query, 2], max and Σ exp(x − max). It counts
+/// itself in `ended` at the place of the first part, where there is 0 before the launch and after it, and the one that finds itself the last brings all
+/// parts together, in their order.
 #[kernel(
     block = THREADS, max_registers = if R == 2 { 168 } else { 128 },
-    grid = longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
+    grid = work.dim(0),
     tolerance(
         o(relative = 1e-4, absolute = 1e-5), lse(relative = 1e-5, absolute = 1e-5),
         partial(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)
@@ -107,11 +117,8 @@ fn weigh<T: Float, const W: usize, const V: usize, const Q: usize, const L: usiz
     k.dim(1) > 0, q.dim(1) % k.dim(1) == 0, left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
     o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), o.dim(3) == v.dim(3),
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
-    parts > 0, parts <= PARTS, each > 0,
-    parts == 1 || ended.len() * parts == partial.dim(0),
-    parts == 1 || partial.dim(0) == longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
-    parts == 1 || partial.dim(1) == BM && partial.dim(2) == W,
-    parts == 1 || logs.dim(0) == partial.dim(0) && logs.dim(1) == BM && logs.dim(2) == 2, partial.aligned(4), logs.aligned(2),
+    work.dim(1) == 8, work.aligned(4), ended.len() == partial.dim(0), partial.dim(1) == BM, partial.dim(2) == W, partial.aligned(4),
+    logs.dim(0) == partial.dim(0), logs.dim(1) == BM, logs.dim(2) == 2, logs.aligned(2),
     q.aligned(V), k.aligned(V), v.aligned(V), o.aligned(V), q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % V == 0,
 )]
 pub fn flash_attention<
@@ -142,16 +149,11 @@ pub fn flash_attention<
     score: M,
     pattern: P,
     sequences: S,
-    count: usize,
-    longest: usize,
-    wave: usize,
-    parts: usize,
-    each: usize,
-    slope: usize,
+    work: View<u32, 2>,
 ) {
-    let (heads, pieces, rows) = (q.dim(1), v.dim(3).div_ceil(W), longest.div_ceil(BM));
-    let order = Order { wave, parts, each, slope };
-    let Assigned { tile, head, other, part } = pattern.assigned(block::x(), BM, rows, heads, pieces * count, order);
+    let (heads, pieces) = (q.dim(1), v.dim(3).div_ceil(W));
+    let [tile, head, other, before] = work.load::<4>((block::x(), 0)).map(|x| x as usize);
+    let [most, part, divided, whole] = work.load::<4>((block::x(), 4)).map(|x| x as usize);
     let (piece, sequence) = (other % pieces, other / pieces);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk, row0) = (span.queries, span.keys, tile * BM);
@@ -160,15 +162,10 @@ pub fn flash_attention<
     }
     let (begin, end) = span.seen(row0, BM, left, right);
     let (list, all) = pattern.tiles(head, row0, begin, end);
-    let skipped = if parts == 1 { 0 } else { all.min(part * each) };
-    let (list, tiles) = (list + skipped, (all - skipped).min(each));
-    if part > 0 && tiles == 0 {
-        return;
-    }
-    // Of how many parts the tile of queries is, if more than one, and where they are left.
-    let (whole, divided) = ((other * heads + head) * rows + tile, if all > each { all.div_ceil(each) } else { 0 });
+    let before = all.min(before);
+    let (list, tiles) = (list + before, (all - before).min(most));
 
-    let (row, col) = corner::<R>(thread::x());
+    let (row, _) = corner::<R>(thread::x());
     let p = weights(BM);
     // Of each row the largest logit and the sum of exponentials; and what is wanted again at the end. In registers they would be in the
     // way of the products.
@@ -176,18 +173,17 @@ pub fn flash_attention<
     let ab = slices(BM + R * KEYS);
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
     let kept = Shared::<u32, 1>::new([20]);
-    if col == 0 {
-        for r in unroll(0..R) {
-            tops.store(row + r * BELOW, [f32::NEG_INFINITY; 4]);
-            sums.store(row + r * BELOW, [0.0; 4]);
-        }
+    // All lanes of a row store its own, which is one access.
+    for r in unroll(0..R) {
+        tops.store(row + r * BELOW, [f32::NEG_INFINITY; 4]);
+        sums.store(row + r * BELOW, [0.0; 4]);
     }
     if thread::x() == 0 {
         let kv = head / (heads / k.dim(1));
-        kept.store(0, [span.batch as u32, head as u32, kv as u32, piece as u32]);
+        kept.store(0, [sequence as u32, head as u32, kv as u32, piece as u32]);
         kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
-        kept.store(8, [row0 as u32, tiles as u32, list as u32, sequence as u32]);
-        kept.store(12, [0, part as u32, divided as u32, whole as u32]);
+        kept.store(8, [row0 as u32, tiles as u32, list as u32, 0]);
+        kept.store(12, [part as u32, divided as u32, whole as u32, 0]);
         kept.store(16, keys_of::<P, R>(pattern, list, 0, tiles, lk).map(|x| x as u32));
     }
     block::sync();
@@ -195,7 +191,7 @@ pub fn flash_attention<
     let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
     if tiles > 0 {
         let thread = thread::x();
-        let Held { q, k, .. } = held::<T, W>(kept, q, k, v);
+        let Held { q, k, .. } = held::<T, S, W>(kept, q, k, v, sequences);
         let key0 = kept.load::<R>(16).map(|x| x as usize);
         put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(q, thread, row0, lq, 0, depth));
         for h in unroll(0..R) {
@@ -206,7 +202,7 @@ pub fn flash_attention<
     let mut t = 0;
     while t < kept[9] as usize {
         let mut s = {
-            let here = held::<T, W>(kept, q, k, v);
+            let here = held::<T, S, W>(kept, q, k, v, sequences);
             let key0 = kept.load::<R>(16).map(|x| x as usize);
             let (q, k) = (here.q, here.k);
             if R == 1 || t + R <= here.tiles {
@@ -232,7 +228,7 @@ pub fn flash_attention<
                 s
             }
         };
-        let Held { v: values, row0, lq, lk, thread, head, sequence, .. } = held::<T, W>(kept, q, k, v);
+        let Held { v: values, row0, lq, lk, thread, head, sequence, .. } = held::<T, S, W>(kept, q, k, v, sequences);
         let (row, col) = corner::<R>(thread);
         let key0 = kept.load::<R>(16).map(|x| x as usize);
         let mut first = fetch_keys::<T, L, W, V>(values, thread, key0[0], lk);
@@ -293,16 +289,14 @@ pub fn flash_attention<
             }
             // All lanes of the row have read them.
             warp::sync();
-            if col == 0 {
-                tops.store(row + r * BELOW, max);
-                sums.store(row + r * BELOW, sum);
-            }
+            tops.store(row + r * BELOW, max);
+            sums.store(row + r * BELOW, sum);
         }
         // A row of P stays within its warp.
         if R == 1 {
             share::<R>(p, thread, &s);
             warp::sync();
-            weigh::<T, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, 0);
+            weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, 0);
         } else {
             // One copy of the code for all tiles of the step.
             for h in rolled(0..R) {
@@ -311,16 +305,16 @@ pub fn flash_attention<
                     s[r][0] = s[r][1];
                 }
                 warp::sync();
-                weigh::<T, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, h);
+                weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, h);
                 if h + 1 < R {
-                    let here = held::<T, W>(kept, q, k, v);
+                    let here = held::<T, S, W>(kept, q, k, v, sequences);
                     let key0 = kept[17 + h] as usize;
                     first = fetch_keys::<T, L, W, V>(here.v, here.thread, key0, here.lk);
                 }
             }
         }
         t += R;
-        let here = held::<T, W>(kept, q, k, v);
+        let here = held::<T, S, W>(kept, q, k, v, sequences);
         let thread = here.thread;
         let next = keys_of::<P, R>(pattern, here.list, t, here.tiles, here.lk);
         if thread == 0 {
@@ -334,12 +328,12 @@ pub fn flash_attention<
         }
         block::sync();
     }
-    let Held { batch, head, piece, first, row0, lq, thread, .. } = held::<T, W>(kept, q, k, v);
+    let Held { sequence, head, piece, first, row0, lq, thread, .. } = held::<T, S, W>(kept, q, k, v, sequences);
     let (row, col) = corner::<R>(thread);
-    let o = o.at(batch).at(head).offset((first, piece * W));
-    let [part, divided, whole] = [kept[13], kept[14], kept[15]].map(|x| x as usize);
-    let at = whole * parts;
-    let (partial, logs) = (partial.offset((at, 0, 0)), logs.offset((at, 0, 0)));
+    let batch = sequences.batch(sequence);
+    let o = o.at(batch).at(head);
+    let [part, divided, whole] = [kept[12], kept[13], kept[14]].map(|x| x as usize);
+    let (partial, logs) = (partial.offset((whole, 0, 0)), logs.offset((whole, 0, 0)));
     for r in unroll(0..R) {
         let row = row + r * BELOW;
         let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
@@ -361,7 +355,7 @@ pub fn flash_attention<
                     if divided > 0 {
                         partial.store((part, row + i, col + q * 32 * R), out);
                     } else {
-                        put::<T, V>(o, query, col + q * 32 * R, out);
+                        put::<T, V>(o, first + query, piece * W + col + q * 32 * R, out);
                     }
                 }
                 if divided > 0 && col == 0 {
@@ -382,13 +376,13 @@ pub fn flash_attention<
         fence::grid();
         let before = ended.fetch_add(whole, 1);
         fence::grid();
-        kept.store(12, [before]);
+        kept.store(15, [before]);
         if before as usize + 1 == divided {
             ended[whole] = 0;
         }
     }
     block::sync();
-    if kept[12] as usize + 1 != divided {
+    if kept[15] as usize + 1 != divided {
         return;
     }
     let lane = thread % 32;
@@ -401,7 +395,7 @@ pub fn flash_attention<
                 let factor = if some { 1.0 / sum } else { 0.0 };
                 if query < lq {
                     if lane * 4 < W {
-                        put::<T, V>(o, query, lane * 4, values.map(|x| x * factor));
+                        put::<T, V>(o, first + query, piece * W + lane * 4, values.map(|x| x * factor));
                     }
                     if piece == 0 && lane == 0 {
                         let log = if some { max + fast::ln(sum) } else { f32::NEG_INFINITY };

@@ -147,24 +147,22 @@ pub fn scores<
     for at in rolled((0..depth).step_by(2 * SLICE)) {
         for buf in unroll(0..2) {
             let next = at + (buf + 1) * SLICE;
-            // What is fetched is under way for half a slice's products: A's and then B's, or A's with half of B's and then the rest.
+            // Each piece that is fetched is under way for its share of the slice's products, and in registers for no longer.
             let na = fetch_rows::<A, NA, V>(a, thread, a0, rows, next, depth);
-            let mut nb = [[B::from_f32(0.0); NB]; N];
-            for h in unroll(0..N - 1) {
-                nb[h] = fetch_rows::<B, NB, V>(b, thread, b0[h], keys, next, depth);
+            let mut nb = [B::from_f32(0.0); NB];
+            for piece in unroll(0..N + 1) {
+                for k in unroll(SLICE * piece / (N + 1)..SLICE * (piece + 1) / (N + 1)) {
+                    step(&mut s, ab, [buf, k, row, BM + col]);
+                }
+                if piece == 0 {
+                    put_rows::<A, NA>(ab, 1 - buf, 0, thread, na);
+                } else {
+                    put_rows::<B, NB>(ab, 1 - buf, BM + (piece - 1) * KEYS, thread, nb);
+                }
+                if piece < N {
+                    nb = fetch_rows::<B, NB, V>(b, thread, b0[piece], keys, next, depth);
+                }
             }
-            for k in unroll(0..SLICE / 2) {
-                step(&mut s, ab, [buf, k, row, BM + col]);
-            }
-            put_rows::<A, NA>(ab, 1 - buf, 0, thread, na);
-            for h in unroll(0..N - 1) {
-                put_rows::<B, NB>(ab, 1 - buf, BM + h * KEYS, thread, nb[h]);
-            }
-            nb[N - 1] = fetch_rows::<B, NB, V>(b, thread, b0[N - 1], keys, next, depth);
-            for k in unroll(SLICE / 2..SLICE) {
-                step(&mut s, ab, [buf, k, row, BM + col]);
-            }
-            put_rows::<B, NB>(ab, 1 - buf, BM + (N - 1) * KEYS, thread, nb[N - 1]);
             block::sync();
         }
     }

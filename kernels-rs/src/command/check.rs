@@ -20,6 +20,8 @@ use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject};
 use serde::Serialize;
 use std::fmt;
 use std::io::Write;
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::Instant;
 
 /// Runs kernels on every executor that there is, and compares what they compute
@@ -296,24 +298,34 @@ impl Bench {
     fn run(&self, task: &Task) -> Line {
         let started = Instant::now();
         let mut line = Line::new(task, self.seed);
-        if let Some(subject) = task.subject {
-            line.take(self.checker.check(subject, &task.instance, self.seed));
-        }
-        if let Some(ptxas) = &self.ptxas {
-            line.assembled = Some(true);
-            let own = task.artifact.target;
-            for target in later(ptxas, own).filter(|target| self.every_target || *target == own) {
-                let ptx = show::ptx(task.artifact, &task.instance, target).map_err(|e| e.to_string());
-                if let Err(why) = ptx.and_then(|ptx| ptxas.assemble(&ptx, target)) {
-                    line.assembled = Some(false);
-                    line.verdict = Verdict::Fail;
-                    line.words.push(format!("{ptxas} for {target}: {why}"));
-                    line.problem.get_or_insert(why);
-                }
+        // ptxas is a process of its own, which the executors need not wait for.
+        let refused = thread::scope(|scope| {
+            let refused = scope.spawn(|| self.ptxas.as_ref().map(|ptxas| self.refused(ptxas, task)));
+            if let Some(subject) = task.subject {
+                line.take(self.checker.check(subject, &task.instance, self.seed));
             }
+            refused.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        line.assembled = refused.as_ref().map(Vec::is_empty);
+        for (by, why) in refused.unwrap_or_default() {
+            line.verdict = Verdict::Fail;
+            line.words.push(format!("{by}: {why}"));
+            line.problem.get_or_insert(why);
         }
         line.seconds = started.elapsed().as_secs_f64();
         line
+    }
+
+    /// Who refuses the instance, and why: ptxas, for each target that it is to be assembled for.
+    fn refused(&self, ptxas: &Ptxas, task: &Task) -> Vec<(String, String)> {
+        let own = task.artifact.target;
+        let targets = later(ptxas, own).filter(|target| self.every_target || *target == own);
+        let refused = targets.filter_map(|target| {
+            let ptx = show::ptx(task.artifact, &task.instance, target).map_err(|e| e.to_string());
+            let why = ptx.and_then(|ptx| ptxas.assemble(&ptx, target)).err()?;
+            Some((format!("{ptxas} for {target}"), why))
+        });
+        refused.collect()
     }
 }
 

@@ -204,19 +204,15 @@ pub fn product<
         for buf in unroll(0..2) {
             let na = fetch::<A, LA, V>(ag, !TA, BM, BK, BK);
             let nb = fetch::<B, LB, V>(bg, TB, BN, BK, BK);
-            for k in unroll(0..BK - 1) {
-                if k + 2 == BK {
-                    put::<A, LA>(sa.at(1 - buf), !TA, BM, &na);
-                    put::<B, LB>(sb.at(1 - buf), TB, BN, &nb);
-                }
-                for q in unroll(0..QN) {
-                    fb[(k + 1) % 2][q] = sb.load((buf, k + 1, col + 32 * q));
-                }
-                for p in unroll(0..QM) {
-                    fa[(k + 1) % 2][p] = sa.load((buf, k + 1, row + 16 * p));
-                }
+            let (of_a, of_b) = (sa.at(buf), sb.at(buf));
+            for k in unroll(0..BK - 2) {
+                read(&mut fa[(k + 1) % 2], &mut fb[(k + 1) % 2], of_a, of_b, k + 1, row, col);
                 outer(&mut acc, &fa[k % 2], &fb[k % 2]);
             }
+            put::<A, LA>(sa.at(1 - buf), !TA, BM, &na);
+            put::<B, LB>(sb.at(1 - buf), TB, BN, &nb);
+            read(&mut fa[1], &mut fb[1], of_a, of_b, BK - 1, row, col);
+            outer(&mut acc, &fa[0], &fb[0]);
             block::sync();
             for p in unroll(0..QM) {
                 fa[0][p] = sa.load((1 - buf, 0, row + 16 * p));
@@ -247,6 +243,25 @@ pub fn product<
     acc
 }
 
+/// The fragments of product k of a tile.
+#[device]
+fn read<const QM: usize, const QN: usize>(
+    fa: &mut [[f32; 4]; QM],
+    fb: &mut [[f32; 4]; QN],
+    sa: Shared<f32, 2>,
+    sb: Shared<f32, 2>,
+    k: usize,
+    row: usize,
+    col: usize,
+) {
+    for q in unroll(0..QN) {
+        fb[q] = sb.load((k, col + 32 * q));
+    }
+    for p in unroll(0..QM) {
+        fa[p] = sa.load((k, row + 16 * p));
+    }
+}
+
 /// Products k and k + 1 of a tile, the fragments of k being there already, as those of k + 2 are then.
 #[device]
 fn two_products<const QM: usize, const QN: usize>(
@@ -261,12 +276,7 @@ fn two_products<const QM: usize, const QN: usize>(
 ) {
     for i in unroll(0..2) {
         if k + i + 1 < sa.dim(0) {
-            for q in unroll(0..QN) {
-                fb[1 - i][q] = sb.load((k + i + 1, col + 32 * q));
-            }
-            for p in unroll(0..QM) {
-                fa[1 - i][p] = sa.load((k + i + 1, row + 16 * p));
-            }
+            read(&mut fa[1 - i], &mut fb[1 - i], sa, sb, k + i + 1, row, col);
         }
         outer::<QM, QN>(acc, &fa[i], &fb[i]);
     }

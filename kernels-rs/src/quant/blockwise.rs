@@ -121,8 +121,7 @@ pub fn gemm_quantised<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bo
     block::sync();
     let mut buf = 0;
     for b in rolled(0..blocks) {
-        let more = b + 1 < blocks;
-        let next = fetch(b + 1, more);
+        let next = fetch(b + 1, b + 1 < blocks);
         let mut dot = [[0x4b40_0000i32; 4]; 8];
         for k in unroll(0..WORDS) {
             let (low, high): ([i32; 4], [i32; 4]) = (sx.load((buf, k, tm)), sx.load((buf, k, tm + 4)));
@@ -142,10 +141,9 @@ pub fn gemm_quantised<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bo
                 acc[i][j] = if BLOCKS { s * e[j] } else { s }.mul_add(sum, acc[i][j]);
             }
         }
-        if more {
-            put(next, buf ^ 1, sx, sw, ex, ew);
-            block::sync();
-        }
+        // Behind the last block, too, that of nothing: so no step asks.
+        put(next, buf ^ 1, sx, sw, ex, ew);
+        block::sync();
         buf ^= 1;
     }
     for i in unroll(0..8) {

@@ -184,12 +184,7 @@ pub fn product<
     put::<LB>(sb.at(0), TB, BN, &fetch::<LB, V>(b, TB, BN, short));
     let (mut ag, mut bg) = (beyond(a, !TA, short), beyond(b, TB, short));
     block::sync();
-    for p in unroll(0..QM) {
-        fa[0][p] = wa.load((0, 0, row + 16 * p));
-    }
-    for q in unroll(0..QN) {
-        fb[0][q] = wb.load((0, 0, col + 32 * q));
-    }
+    read(&mut fa[0], &mut fb[0], wa.at(0), wb.at(0), 0, row, col);
 
     'tiles: loop {
         for buf in unroll(0..2) {
@@ -200,33 +195,45 @@ pub fn product<
                 nb = fetch::<LB, V>(bg, TB, BN, DEPTH);
                 (ag, bg) = (beyond(ag, !TA, DEPTH), beyond(bg, TB, DEPTH));
             }
-            for k in unroll(0..WORDS - 1) {
-                if k + 2 == WORDS && more {
-                    put::<LA>(sa.at(1 - buf), !TA, BM, &na);
-                    put::<LB>(sb.at(1 - buf), TB, BN, &nb);
-                }
-                for p in unroll(0..QM) {
-                    fa[(k + 1) % 2][p] = wa.load((buf, k + 1, row + 16 * p));
-                }
-                for q in unroll(0..QN) {
-                    fb[(k + 1) % 2][q] = wb.load((buf, k + 1, col + 32 * q));
-                }
+            let (of_a, of_b) = (wa.at(buf), wb.at(buf));
+            for k in unroll(0..WORDS - 2) {
+                read(&mut fa[(k + 1) % 2], &mut fb[(k + 1) % 2], of_a, of_b, k + 1, row, col);
                 outer(&mut acc, &fa[k % 2], &fb[k % 2]);
             }
+            if more {
+                put::<LA>(sa.at(1 - buf), !TA, BM, &na);
+                put::<LB>(sb.at(1 - buf), TB, BN, &nb);
+            }
+            read(&mut fa[1], &mut fb[1], of_a, of_b, WORDS - 1, row, col);
+            outer(&mut acc, &fa[0], &fb[0]);
             if !more {
                 break 'tiles;
             }
             block::sync();
-            for p in unroll(0..QM) {
-                fa[0][p] = wa.load((1 - buf, 0, row + 16 * p));
-            }
-            for q in unroll(0..QN) {
-                fb[0][q] = wb.load((1 - buf, 0, col + 32 * q));
-            }
+            read(&mut fa[0], &mut fb[0], wa.at(1 - buf), wb.at(1 - buf), 0, row, col);
             outer(&mut acc, &fa[1], &fb[1]);
             tiles -= 1;
         }
     }
     outer(&mut acc, &fa[1], &fb[1]);
     acc
+}
+
+/// The fragments of product k of a tile.
+#[device]
+fn read<const QM: usize, const QN: usize>(
+    fa: &mut [[i32; 4]; QM],
+    fb: &mut [[i32; 4]; QN],
+    sa: Shared<i32, 2>,
+    sb: Shared<i32, 2>,
+    k: usize,
+    row: usize,
+    col: usize,
+) {
+    for p in unroll(0..QM) {
+        fa[p] = sa.load((k, row + 16 * p));
+    }
+    for q in unroll(0..QN) {
+        fb[q] = sb.load((k, col + 32 * q));
+    }
 }

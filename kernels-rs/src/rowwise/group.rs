@@ -34,7 +34,8 @@ fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N:
         channel += first;
         for i in unroll(0..N) {
             if begins::<L, V>(at, i) < cols {
-                if !weight.is_empty() {
+                // Where no bias is asked for there is a weight: the question before was whether there is.
+                if !BIASED || !weight.is_empty() {
                     let own = weight[channel].to_f32();
                     for e in unroll(0..V) {
                         x[i][e] *= own;

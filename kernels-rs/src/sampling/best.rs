@@ -77,7 +77,7 @@ pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
             }
         }
         for i in unroll(0..4) {
-            if at + i < end {
+            if V == 4 || at + i < end {
                 best = best.max(rank(x[i], at + i));
             }
         }

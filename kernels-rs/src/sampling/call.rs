@@ -108,6 +108,8 @@ impl Sample {
             let part = (f64::from(self.top_p) * 2f64.powi(32)).round().max(1.0);
             let part = if self.top_p < 1.0 { part as u32 } else { 0 };
             let unit = 2f32.powi(40.min(62 - cols.next_power_of_two().trailing_zeros() as i32));
+            // What all are among needs no search.
+            let k = if k < cols { k } else { 0 };
             // SAFETY: what is read lies within the row, and what is written within the tokens.
             return unsafe { sample_likely::<T>::launch_unchecked(on, logits, inverse, k, part, unit, stream, tokens) };
         }

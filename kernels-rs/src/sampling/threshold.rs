@@ -34,8 +34,8 @@ fn weight(x: f32, of: Measure) -> u64 {
     (e * of.unit) as u64
 }
 
-/// The least rank of those from `floor` on which, added from the largest down, reach `need`: their number, or where `WEIGHED` is true their weight. All of them hold `need` at least, and
-/// it is not 0. Ends with a barrier.
+/// The least rank from which on those of the row, where `WEIGHED` is true those from `floor` on, reach `need`, added from the largest down: by their number, or where `WEIGHED` is true by
+/// their weight. All of them hold `need` at least, and it is not 0. Ends with a barrier.
 #[device]
 fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u64, of: Measure) -> u64 {
     let t = thread::x();
@@ -58,7 +58,7 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
         for i in (t..row.len()).step_by(THREADS) {
             let x = row[i].to_f32();
             let key = rank(x, i);
-            if key >= floor && (bits == 64 || key >> bits == prefix) {
+            if (!WEIGHED || key >= floor) && (bits == 64 || key >> bits == prefix) {
                 let digit = (key >> shift) as usize & 255;
                 counts.fetch_add(digit, 1);
                 if WEIGHED {
@@ -96,7 +96,7 @@ fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u6
     }
     block::sync();
     // Where a whole digit is wanted, of those from the floor on.
-    (prefix << bits).max(floor)
+    if WEIGHED { (prefix << bits).max(floor) } else { prefix << bits }
 }
 
 /// ⌈total · p / 2³²⌉, of a total below 2⁶³.
@@ -123,7 +123,7 @@ pub fn sample_likely<T: Float>(
     let t = thread::x();
     let mut of = Measure { top: 0.0, inverse: inverse_temperature, unit };
     let mut floor = 0u64;
-    if k > 0 && k < of_row.len() {
+    if k > 0 {
         floor = reaching::<T, false>(of_row, 0, k as u64, of);
     }
     if top_p > 0 {

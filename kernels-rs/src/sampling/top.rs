@@ -110,7 +110,8 @@ pub fn sample_top<T: Float, const K: usize>(
     sort_descending::<K>(s);
 
     let top = score_of(s[0]).max(f32::MIN);
-    let p = if t < k { math::exp((score_of(s[t]) - top) * inverse_temperature) } else { 0.0 };
+    // What the k leave of the array are zeros, of which the score is −∞ and the probability 0.
+    let p = if t < K { math::exp((score_of(s[t]) - top) * inverse_temperature) } else { 0.0 };
     let (before, total) = block::scan(p, 0.0, |a, b| a + b);
     let kept = before < top_p * total;
     let mass = block::sum(if kept { p } else { 0.0 });

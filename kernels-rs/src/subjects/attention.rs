@@ -30,10 +30,9 @@ struct Shape {
     values: usize,
     left: usize,
     right: usize,
-    wave: usize,
     scale: f32,
-    /// Parts at most, tiles of keys of each, and how many more tiles of keys a tile of queries has than the one before; 0 where all have as many.
-    division: [usize; 3],
+    /// Tiles of keys of each part but the last, of lists that are cut; every third is not.
+    parts: &'static [usize],
     /// Tiles of queries of a mask's block.
     block: usize,
 }
@@ -60,18 +59,24 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         values: unit,
         left: FAR,
         right: FAR,
-        wave: 0,
         scale: 0.5,
-        division: [1, 9, 0],
+        parts: &[],
         block: 1,
     };
     let first = [
         any,
         Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
         // Two parts, of which the second is shorter; a step of two tiles of keys, and one of which there is but the first.
-        Shape { queries: 2, keys: 140, division: [2, 2, 0], block: 2, ..any },
+        Shape { queries: 2, keys: 140, parts: &[2], block: 2, ..any },
         // As causal products are divided: of the first tile of queries the second part has nothing.
-        Shape { queries: rows + 2, keys: rows + 2, right: 0, division: [2, rows / 64, rows / 64], ..any },
+        Shape {
+            heads: [2, 2],
+            queries: rows + 2,
+            keys: rows + 2,
+            right: 0,
+            parts: if rows == 64 { &[1] } else { &[2] },
+            ..any
+        },
     ];
     // A tile of this size is a million multiplications for each of four executors: the other instances have the same code.
     if rows * wide > 64 * 64 {
@@ -80,7 +85,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let shapes = [
         any,
         // More queries than keys, so that the first see none; tiles of unlike work.
-        Shape { queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, wave: 2, ..any },
+        Shape { queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, ..any },
         // A window that begins with the last key of a tile, and values wider than a tile.
         Shape { heads: [2, 2], queries: 5, keys: 130, width: 2 * odd, values: wide + unit, left: 62, right: 3, ..any },
         // Logits that leave but one key, and a sequence without keys.
@@ -93,11 +98,18 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             keys: rows + 2,
             values: wide + unit,
             right: 0,
-            division: [(rows + 2).div_ceil(rows), rows / 64, rows / 64],
+            parts: if rows == 64 { &[1] } else { &[2] },
             ..any
         },
         // A whole tile of queries, and more parts than are brought together at once.
-        Shape { queries: rows, keys: 140, values: wide, division: [3, 1, 0], ..any },
+        Shape { queries: rows, keys: 140, values: wide, parts: &[1, 1], ..any },
+        // An odd number of parts, the last of which has several tiles.
+        Shape { heads: [2, 1], queries: 5, keys: 200, values: wide, parts: &[1, 1], ..any },
+        // Queries that see no key of any part; a head of more than two turns of its loop; more parts than half of those that lanes exchange.
+        Shape { queries: rows + 1, keys: 33, width: 3 * deep / 2, right: 0, parts: &[1], ..any },
+        Shape { queries: 2, keys: 9 * 64, values: 2 * unit, parts: &[1; 17], ..any },
+        // Of a tile of queries the last alone sees a key of the last tile.
+        Shape { queries: rows, keys: 2 * 64 + 1, right: 0, ..any },
         Shape {
             queries: 1 + random.below(20),
             keys: 1 + random.below(100),
@@ -112,18 +124,14 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, wave, scale, division, block } = shape;
+    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block } = shape;
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let batch = if packed || queries > 1 && !padded { 1 } else { 2 };
     let count = if packed { 3 } else { batch };
-    // Tiles of all queries of a mask's blocks.
-    let longest = if has::<Listed>(instance) { queries.next_multiple_of(rows * block) } else { queries };
+    let tiles = queries.div_ceil(rows);
+    let (work, slots) = work(random, [tiles, of_q, values.div_ceil(wide) * count], parts);
     // The last of packed sequences has half of them.
     let [queries, keys] = [queries, keys].map(|n| if packed { 2 * n } else { n });
-    let slots = match division[0] {
-        1 => 0,
-        parts => longest.div_ceil(rows) * of_q * values.div_ceil(wide) * count * parts,
-    };
     let mut inputs = vec![
         heads(random, stored, [batch, of_q, queries, width], unit),
         heads(random, stored, [batch, of_k, keys, width], unit),
@@ -132,7 +140,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]),
         Input::view(&random.values::<f32>(slots * rows * wide), [slots, rows, wide]),
         Input::view(&random.values::<f32>(slots * rows * 2), [slots, rows, 2]),
-        Input::slice(&vec![0u32; slots / division[0]]),
+        Input::slice(&vec![0u32; slots]),
         Input::scalar(scale),
         Input::scalar(left),
         Input::scalar(right),
@@ -142,18 +150,41 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     }
     inputs.extend(lists(instance, random, of_q, [queries, keys], rows * block));
     inputs.extend(lengths(instance, [queries, keys], batch));
-    inputs.extend([count, longest, wave].map(Input::scalar));
-    inputs.extend(division.map(Input::scalar));
+    inputs.push(Input::view(&work, [work.len() / 8, 8]));
     let band = |n: usize| if n == FAR { "all".to_string() } else { n.to_string() };
     Case::new(
         format!(
             "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} before and {} behind, × {scale}, in {} parts",
             band(left),
             band(right),
-            division[0]
+            parts.len() + 1
         ),
         inputs,
     )
+}
+
+/// A row for each block, in any order, and how many parts leave something: of so many tiles of queries, heads, and pieces of sequences.
+fn work(random: &mut Random, [tiles, heads, others]: [usize; 3], parts: &[usize]) -> (Vec<u32>, usize) {
+    const ALL: usize = 1 << 30;
+    let (mut blocks, mut slots) = (Vec::new(), 0);
+    for list in 0..tiles * heads * others {
+        let [tile, head, other] = [list % tiles, list / tiles % heads, list / tiles / heads];
+        if parts.is_empty() || list % 3 == 2 {
+            blocks.push([tile, head, other, 0, ALL, 0, 0, 0]);
+            continue;
+        }
+        let (slot, mut before) = (slots, 0);
+        for part in 0..=parts.len() {
+            let most = parts.get(part).copied().unwrap_or(ALL);
+            blocks.push([tile, head, other, before, most, part, parts.len() + 1, slot]);
+            before += most;
+        }
+        slots += parts.len() + 1;
+    }
+    for at in (1..blocks.len()).rev() {
+        blocks.swap(at, random.below(at + 1));
+    }
+    (blocks.as_flattened().iter().map(|n| *n as u32).collect(), slots)
 }
 
 /// A mask's lists where the instance wants such: some blocks of each tile of queries.
@@ -176,16 +207,7 @@ pub(super) fn lists(
         }
         starts.push(list.len() as u32);
     }
-    // Any order will do.
-    let all = (heads * tiles) as u32;
-    let first = random.below(all.max(1) as usize) as u32;
-    let order: Vec<_> = (0..all).map(|i| (i + first) % all).collect();
-    vec![
-        Input::view(&starts, [heads, tiles + 1]),
-        Input::slice(&list),
-        Input::scalar((size / KEYS).ilog2() as usize),
-        Input::slice(&order),
-    ]
+    vec![Input::view(&starts, [heads, tiles + 1]), Input::slice(&list), Input::scalar((size / KEYS).ilog2() as usize)]
 }
 
 /// How long sequences are, or where they begin, where the instance wants that; of three packed sequences the second is empty.
@@ -284,25 +306,29 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let mut array = |wanted: bool| if wanted { rest.next().map(Input::values).unwrap_or_default() } else { Vec::new() };
     let slopes = array(has::<Alibi>(instance));
     let listed = has::<Listed>(instance);
-    let (starts, blocks, shift, _) = (array(listed), array(listed), array(listed), array(listed));
+    let (starts, blocks, shift) = (array(listed), array(listed), array(listed));
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let lengths = [array(padded || packed), array(padded || packed)];
-    let [count, longest, _, parts, each, _] = [(); 6].map(|()| array(true)[0] as usize);
+    let work = array(true);
 
     let (mut o_bounds, mut lse_bounds) = (vec![0.0; o.len()], vec![0.0; lse.len()]);
     let (mut partial_bounds, mut logs_bounds) = (vec![0.0; partial.len()], vec![0.0; logs.len()]);
-    let (pieces, tiles) = (wide.div_ceil(piece), longest.div_ceil(tile));
-    for (sequence, head) in (0..count).flat_map(|s| (0..of_q).map(move |h| (s, h))) {
+    let pieces = wide.div_ceil(piece);
+    for block in work.chunks(8) {
+        let [tile_at, head, other, before, most, part, parts, slot] =
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|i| block[i] as usize);
+        let (sequence, piece_at) = (other / pieces, other % pieces);
         // Where the sequence's queries and keys begin, and how many there are.
-        let part = |of: usize, most: usize| match lengths[of].get(sequence) {
+        let rows_of = |of: usize, most: usize| match lengths[of].get(sequence) {
             None => (0, most),
             Some(n) if padded => (0, (*n as usize).min(most)),
             Some(n) => (*n as usize, lengths[of][sequence + 1] as usize - *n as usize),
         };
-        let ((q0, queries), (k0, keys_here)) = (part(0, rows), part(1, keys));
+        let ((q0, queries), (k0, keys_here)) = (rows_of(0, rows), rows_of(1, keys));
         let batch = if packed { 0 } else { sequence };
         let key_head = batch * of_k + head / (of_q / of_k);
-        for i in 0..queries {
+        let columns = piece_at * piece..((piece_at + 1) * piece).min(wide);
+        for i in tile_at * tile..((tile_at + 1) * tile).min(queries) {
             let position = keys_here as f64 - queries as f64 + i as f64;
             let query = (batch * of_q + head) * rows + q0 + i;
             let list = listed.then(|| {
@@ -324,48 +350,46 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 let x = scale * sum + slope * (j as f64 - position);
                 (j, x, gamma(width + 2) * scale * size + U * x.abs())
             };
-            if looked.len() > each {
-                for (part, tiles_of_part) in looked.chunks(each).enumerate() {
-                    let own = |j: &usize| tiles_of_part.contains(&(j / KEYS * KEYS)) && seen(*j);
-                    let logits: Vec<_> = (0..keys_here).filter(own).map(logit).collect();
-                    let found = softmax(&logits, tiles_of_part.len());
-                    for piece_at in 0..pieces {
-                        let other = sequence * pieces + piece_at;
-                        let slot = ((other * of_q + head) * tiles + i / tile) * parts + part;
-                        let at = slot * tile + i % tile;
-                        let top = found.as_ref().map_or(f64::NEG_INFINITY, |s| s.top);
-                        let sum = found.as_ref().map_or(0.0, |s| (s.log - s.top).exp());
-                        // The largest may be off, and all the sums with it.
-                        let sum_off = found.as_ref().map_or(0.0, |s| sum * 1.01 * (s.log_off + U));
-                        logs[2 * at..2 * at + 2].copy_from_slice(&[top, sum]);
-                        let top_off = found.as_ref().map_or(0.0, |s| 1.01 * s.log_off);
-                        logs_bounds[2 * at..2 * at + 2].copy_from_slice(&[top_off, sum_off]);
-                        for c in 0..piece {
-                            let column = piece_at * piece + c;
-                            let value = |j: usize| match column < wide {
-                                true => v[(key_head * keys + k0 + j) * wide + column],
-                                false => 0.0,
-                            };
-                            let (mean, off) = found.as_ref().map_or((0.0, 0.0), |s| s.mean(value));
-                            let size = logits.iter().map(|l| value(l.0).abs()).fold(0.0, f64::max);
-                            partial[at * piece + c] = mean * sum;
-                            partial_bounds[at * piece + c] = 1.01 * (off * sum + size * sum_off);
-                        }
-                    }
+            if parts > 0 {
+                let own_tiles: Vec<_> = looked.iter().skip(before).take(most).copied().collect();
+                let own = |j: &usize| own_tiles.contains(&(j / KEYS * KEYS)) && seen(*j);
+                let logits: Vec<_> = (0..keys_here).filter(own).map(logit).collect();
+                let found = softmax(&logits, own_tiles.len());
+                let at = (slot + part) * tile + i % tile;
+                let top = found.as_ref().map_or(f64::NEG_INFINITY, |s| s.top);
+                let sum = found.as_ref().map_or(0.0, |s| (s.log - s.top).exp());
+                // The largest may be off, and all the sums with it.
+                let sum_off = found.as_ref().map_or(0.0, |s| sum * 1.01 * (s.log_off + U));
+                logs[2 * at..2 * at + 2].copy_from_slice(&[top, sum]);
+                let top_off = found.as_ref().map_or(0.0, |s| 1.01 * s.log_off);
+                logs_bounds[2 * at..2 * at + 2].copy_from_slice(&[top_off, sum_off]);
+                for c in 0..piece {
+                    let column = piece_at * piece + c;
+                    let value = |j: usize| match column < wide {
+                        true => v[(key_head * keys + k0 + j) * wide + column],
+                        false => 0.0,
+                    };
+                    let (mean, off) = found.as_ref().map_or((0.0, 0.0), |s| s.mean(value));
+                    let size = logits.iter().map(|l| value(l.0).abs()).fold(0.0, f64::max);
+                    partial[at * piece + c] = mean * sum;
+                    partial_bounds[at * piece + c] = 1.01 * (off * sum + size * sum_off);
                 }
             }
+            // All parts of a list come to the same.
             let logits: Vec<_> = (0..keys_here).filter(|j| seen(*j)).map(logit).collect();
             // Parts are scaled once more.
-            let found = softmax(&logits, keys_here.div_ceil(64) + 3 * usize::from(looked.len() > each));
-            let out = query * wide;
-            o[out..out + wide].fill(0.0);
-            lse[query] = f64::NEG_INFINITY;
-            let Some(softmax) = found else { continue };
-            lse[query] = softmax.log;
-            lse_bounds[query] = 1.01 * softmax.log_off;
-            for c in 0..wide {
-                let (sum, off) = softmax.mean(|j| v[(key_head * keys + k0 + j) * wide + c]);
-                (o[out + c], o_bounds[out + c]) = (sum, off + at_rest(stored, sum, off));
+            let found = softmax(&logits, keys_here.div_ceil(64) + 3 * usize::from(parts > 0));
+            for c in columns.clone() {
+                let out = query * wide + c;
+                o[out] = 0.0;
+                if let Some(softmax) = &found {
+                    let (sum, off) = softmax.mean(|j| v[(key_head * keys + k0 + j) * wide + c]);
+                    (o[out], o_bounds[out]) = (sum, off + at_rest(stored, sum, off));
+                }
+            }
+            if piece_at == 0 {
+                lse[query] = found.as_ref().map_or(f64::NEG_INFINITY, |s| s.log);
+                lse_bounds[query] = found.as_ref().map_or(0.0, |s| 1.01 * s.log_off);
             }
         }
     }

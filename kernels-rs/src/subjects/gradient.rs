@@ -118,9 +118,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
             }
             starts.push(list.len() as u32);
         }
-        let order: Vec<u32> = (0..(of_q * tiles) as u32).collect();
         inputs.extend([Input::view(&starts, [of_q, tiles + 1]), Input::slice(&list), Input::scalar(1usize)]);
-        inputs.push(Input::slice(&order));
     }
     if packed {
         inputs.extend([Input::slice(&starts(queries)), Input::slice(&starts(keys))]);

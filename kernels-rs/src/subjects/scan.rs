@@ -22,8 +22,18 @@ fn matrix(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], un
 }
 
 /// Rows, columns, elements of a part.
-fn shapes(v: usize) -> [[usize; 3]; 7] {
-    [[1, v, 4], [3, 37 * v, 512], [2, 130 * v, 60 * v], [3, 64, 32], [1, 4096, 4096], [1, 4096 + v, 8192], [2, 0, 4]]
+fn shapes(v: usize) -> [[usize; 3]; 8] {
+    // Of parts of 1024, the second piece of a part's first thread begins where the part ends.
+    [
+        [1, v, 4],
+        [3, 37 * v, 512],
+        [2, 130 * v, 60 * v],
+        [3, 64, 32],
+        [1, 4096, 4096],
+        [1, 4096 + v, 8192],
+        [1, 1024 + v, 1024],
+        [2, 0, 4],
+    ]
 }
 
 fn scan_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {

@@ -101,8 +101,7 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
     block::sync();
     let mut buf = 0;
     for b in rolled(0..blocks) {
-        let more = b + 1 < blocks; // behind the last block there is nothing to load
-        let next = fetch(b + 1, more);
+        let next = fetch(b + 1, b + 1 < blocks); // behind the last block there is nothing to load, and nobody reads what is put
         let mut dot = [[0x4B40_0000i32; 4]; 8]; // 1.5·2²³ as bits: the sum is a float of that binade, no I2F
         for k in unroll(0..WORDS) {
             let (lo, hi): ([[i8; 4]; 4], [[i8; 4]; 4]) = (sx.load((buf, k, tm)), sx.load((buf, k, tm + 4)));
@@ -122,10 +121,8 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
                 acc[i][j] = (s * e[j]).mul_add(d, acc[i][j]);
             }
         }
-        if more {
-            put(next, buf ^ 1, ex, ew);
-            block::sync();
-        }
+        put(next, buf ^ 1, ex, ew);
+        block::sync();
         buf ^= 1;
     }
     for i in unroll(0..8) {

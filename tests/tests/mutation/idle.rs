@@ -8,7 +8,7 @@
 //! there, so that none races with what was not there before.
 //!
 //! `if c { … }` need not ask where all that happens inside, and all that differs behind, does so only by conditions which hold nowhere
-//! but where c does.
+//! but where c does; nor `if c && d { … }` for d where that is so of d.
 
 use super::turns::Known;
 use kernel_dsl::compiler::Scalar;
@@ -21,7 +21,7 @@ use std::collections::HashMap;
 /// Leaves all of that out; whether there was something.
 pub fn idle(kernel: &mut Kernel) -> bool {
     let before = kernel.clone();
-    let mut branches = Branches { kernel: &before, known: Known::of(&before), next: 0, idle: Vec::new() };
+    let mut branches = Branches { kernel: &before, known: Known::of(&before), next: 0, idle: HashMap::new() };
     branches.region(&before.body);
     let idle = branches.idle;
     let always = kernel.value(Type::Scalar(Scalar::Bool));
@@ -34,12 +34,12 @@ pub fn idle(kernel: &mut Kernel) -> bool {
     found || !idle.is_empty()
 }
 
-/// Has `always` for the conditions of branches, which their order in the text tells.
-fn decide(region: &mut Region, next: &mut usize, idle: &[usize], always: Value) {
+/// Has `always` for the conditions of branches, which their order in the text tells, or what of it is left to ask.
+fn decide(region: &mut Region, next: &mut usize, idle: &HashMap<usize, Option<Value>>, always: Value) {
     for inst in &mut region.insts {
         if let Op::If { condition, .. } = &mut inst.op {
-            if idle.contains(next) {
-                *condition = always;
+            if let Some(left) = idle.get(next) {
+                *condition = left.unwrap_or(always);
             }
             *next += 1;
         }
@@ -189,7 +189,8 @@ struct Branches<'k> {
     kernel: &'k Kernel,
     known: Known<'k>,
     next: usize,
-    idle: Vec<usize>,
+    /// By number: what is left of the condition, if anything is.
+    idle: HashMap<usize, Option<Value>>,
 }
 
 impl<'k> Branches<'k> {
@@ -198,11 +199,11 @@ impl<'k> Branches<'k> {
             if let Op::If { condition, then, otherwise } = &inst.op {
                 let is_asked = !matches!(self.op(*condition), Some(Op::Constant(_)));
                 let nothing = |inst: &Inst| matches!(inst.op, Op::Yield(_));
-                if is_asked
-                    && otherwise.insts.iter().all(nothing)
-                    && (self.only_adds_zero(*condition, then) || self.is_asked_again(*condition, then, otherwise))
-                {
-                    self.idle.push(self.next);
+                if is_asked && otherwise.insts.iter().all(nothing) {
+                    let idle =
+                        self.only_adds_zero(*condition, then) || self.is_asked_again(*condition, then, otherwise);
+                    let left = if idle { Some(None) } else { self.left(*condition, then, otherwise).map(Some) };
+                    self.idle.extend(left.map(|left| (self.next, left)));
                 }
                 self.next += 1;
             }
@@ -212,6 +213,17 @@ impl<'k> Branches<'k> {
 
     fn op(&self, value: Value) -> Option<&'k Op> {
         self.known.op(value)
+    }
+
+    /// What is left to ask of two conditions of which all that happens in a branch, and what it gives, asks for the other once more.
+    fn left(&self, condition: Value, then: &Region, otherwise: &Region) -> Option<Value> {
+        let Some((Binary::And, [a, b])) = self.parts(condition) else { return None };
+        if self.is_asked_again(b, then, otherwise) {
+            return Some(a);
+        }
+        // What is computed in a branch is not there before it.
+        let outside = !matches!(self.op(condition), Some(Op::If { .. }));
+        (outside && self.is_asked_again(a, then, otherwise)).then_some(b)
     }
 
     /// Whether a branch adds a number to what is in memory where it is not zero, and does nothing else.

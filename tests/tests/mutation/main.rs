@@ -17,6 +17,7 @@
 //! ```
 
 mod equivalent;
+mod folds;
 mod form;
 mod idle;
 mod multiples;
@@ -28,6 +29,7 @@ mod page;
 mod pairs;
 mod proof;
 mod saved;
+mod swaps;
 mod threads;
 mod trial;
 mod turns;

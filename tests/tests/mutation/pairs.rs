@@ -28,8 +28,12 @@ macro_rules! different {
     };
 }
 
+mod asked;
 mod idle;
 mod loads;
+mod multiples;
+mod swaps;
+mod turns;
 
 #[kernel(block = 64, grid = 1)]
 fn masked(x: &[f32], y: &mut [f32]) {

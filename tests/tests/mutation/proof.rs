@@ -2,13 +2,15 @@
 //!
 //! Each rewriting is one of the compiler's passes, or keeps what a kernel does by what the compiler's analyses know: what a launch
 //! promises ([`Promised`]), numbers by thread ([`normal`]), where a value is asked for ([`needed`]), and how integers lie to one another
-//! where they are compared ([`Bounds`]). What is left is held against the kernel's own by what it does and of what ([`Forms`]).
+//! where they are compared ([`Bounds`], [`folds`](super::folds)). What is left is held against the kernel's own by what it does and of what ([`Forms`]).
 
+use super::folds::Extents;
 use super::form::{Form, Forms};
 use super::idle::idle;
 use super::multiples::multiples;
 use super::needed::needed;
 use super::normal::{Depth, Names, normal};
+use super::swaps::swaps;
 use super::turns::turns;
 use kernel_dsl::compiler::analyses::bounds::{Bounds, Promised};
 use kernel_dsl::compiler::hir::Monomorphic;
@@ -37,7 +39,7 @@ pub enum Proof {
     Threads,
     /// And zeros added to sums, and turns left out that do nothing.
     Turns,
-    /// And barriers, additions and questions left out that come to nothing.
+    /// And barriers, additions, stores and questions left out that come to nothing.
     Idle,
 }
 
@@ -70,7 +72,7 @@ impl fmt::Display for Proof {
             Proof::Threads => "and a value is looked at for the threads alone that ask for it",
             Proof::Turns => "and zeros are added to a sum wherever there are some, and turns of a loop left out that do nothing",
             Proof::Idle => {
-                "and barriers left out between which nobody meets, additions of zero, and questions that are asked again"
+                "and barriers left out between which nobody meets, additions of zero, stores of what is there, and questions that are asked again"
             }
         })
     }
@@ -80,6 +82,7 @@ impl fmt::Display for Proof {
 pub struct Prover {
     promised: Promised,
     bounds: Bounds,
+    extents: Extents,
     names: RefCell<Names>,
     forms: RefCell<Forms>,
     ptx: Option<String>,
@@ -91,7 +94,8 @@ impl Prover {
     pub fn new(program: &Monomorphic, kernel: &Kernel) -> Prover {
         let (promised, names, forms) = (Promised::of(program), RefCell::default(), RefCell::default());
         let bounds = Bounds::of(program, &promised);
-        let mut prover = Prover { promised, bounds, names, forms, ptx: ptx(kernel), own: Vec::new() };
+        let extents = Extents::of(program);
+        let mut prover = Prover { promised, bounds, extents, names, forms, ptx: ptx(kernel), own: Vec::new() };
         let plain = prover.plain(kernel);
         let of = |proof: Proof| (proof, plain.as_ref().and_then(|plain| prover.form(kernel, plain, proof)));
         prover.own = Proof::ALL[1..].iter().map(|proof| of(*proof)).collect();
@@ -115,6 +119,7 @@ impl Prover {
     fn plain(&self, kernel: &Kernel) -> Option<Kernel> {
         let mut kernel = unrolled(kernel)?;
         self.promised.apply(&mut kernel);
+        self.extents.no_block_wraps(&mut kernel);
         flat(&mut kernel.body);
         passes::with_places(kernel).ok()
     }
@@ -135,7 +140,9 @@ impl Prover {
             Proof::Bounds | Proof::Threads | Proof::Turns | Proof::Idle => {
                 let depth = if proof == Proof::Bounds { Depth::Stores } else { Depth::Threads };
                 let plain = match proof {
-                    Proof::Idle => turned(rewritten(self.plain(&asked_once(kernel)?)?, idle)?)?,
+                    Proof::Idle => {
+                        turned(rewritten(self.plain(&asked_once(kernel)?)?, |kernel| idle(kernel) | swaps(kernel))?)?
+                    }
                     Proof::Turns => turned(plain.clone())?,
                     _ => plain.clone(),
                 };
@@ -148,7 +155,7 @@ impl Prover {
     /// With the outcome of comparisons that are decided.
     fn decided(&self, kernel: Kernel) -> Option<Kernel> {
         rewritten(kernel, |kernel| {
-            let fewer = multiples(kernel, &self.bounds, &self.promised);
+            let fewer = multiples(kernel, &self.bounds, &self.promised) | self.extents.folds(kernel);
             self.bounds.apply(kernel, &self.promised) || fewer
         })
     }

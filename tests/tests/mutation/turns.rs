@@ -4,7 +4,7 @@
 //! `sum + v` where v is 0 wherever c does not hold.
 //!
 //! A turn of a loop whose index is not below `end` does nothing where it stores only under conditions that say that the index, or it and more, is below `end`, and hands on
-//! what it is handed. Such a loop may end at `end` if its own end is that and a constant: as in the other rewritings, no sum that is compared has wrapped.
+//! what it is handed: by choices of which the others need such a condition, or in sums to which zeros are added. Such a loop may end at `end` if its own end is that and a constant: as in the other rewritings, no sum that is compared has wrapped.
 
 use kernel_dsl::compiler::ir::{Binary, Comparison, For, Inst, Kernel, Op, Region, Type, Value};
 use std::collections::{HashMap, HashSet};
@@ -269,29 +269,60 @@ impl<'k> Known<'k> {
 
     /// Whether the condition does not hold in a turn behind the end.
     fn is_before(&self, condition: Value, turn: Turn) -> bool {
-        if let Some(Op::Binary(Binary::And, a, b)) = self.op(condition) {
-            return self.is_before(*a, turn) || self.is_before(*b, turn);
+        let before = |condition: &Value| self.is_before(*condition, turn);
+        match self.op(condition) {
+            Some(Op::Constant(bits)) => *bits == 0,
+            Some(Op::Binary(Binary::And, a, b)) => before(a) || before(b),
+            Some(Op::Binary(Binary::Or, a, b)) => before(a) && before(b),
+            Some(Op::Compare(..)) => {
+                let below = self.below(condition, true);
+                below.is_some_and(|(_, index, end)| end == turn.end && self.contains(index, turn.index))
+            }
+            _ => self.taken(condition, turn).is_some_and(|taken| taken.iter().all(before)),
         }
-        let below = self.below(condition, true);
-        below.is_some_and(|(_, index, end)| end == turn.end && self.contains(index, turn.index))
+    }
+
+    /// What a choice may be in a turn behind the end.
+    fn taken(&self, value: Value, turn: Turn) -> Option<Vec<Value>> {
+        let (condition, yes, no) = match self.made.get(&value)? {
+            (Op::Select { condition, yes, no }, _) => (*condition, *yes, *no),
+            (Op::If { condition, then, otherwise }, i) => {
+                (*condition, *then.yielded()?.get(*i)?, *otherwise.yielded()?.get(*i)?)
+            }
+            _ => return None,
+        };
+        Some(if self.is_before(condition, turn) { vec![no] } else { vec![yes, no] })
     }
 
     /// Whether a turn behind the end hands on `from` as `to`.
     fn stays(&self, to: Value, from: Value, turn: Turn) -> bool {
-        to == from
-            || match self.op(to) {
-                Some(Op::Select { condition, no, .. }) if self.is_before(*condition, turn) => {
-                    self.stays(*no, from, turn)
-                }
-                Some(Op::Binary(Binary::Add, a, b)) if self.is_float(to) => {
-                    [(*a, *b), (*b, *a)].into_iter().any(|(sum, added)| {
-                        self.zero_unless(added).into_iter().any(|unless| self.is_before(unless, turn))
-                            && self.not_minus_zero(from, &mut HashSet::new())
-                            && self.stays(sum, from, turn)
-                    })
-                }
-                _ => false,
+        if to == from {
+            return true;
+        }
+        if let Some(taken) = self.taken(to, turn) {
+            return taken.into_iter().all(|of| self.stays(of, from, turn));
+        }
+        let Some(Op::Binary(Binary::Add, a, b)) = self.op(to) else { return false };
+        [(*a, *b), (*b, *a)].into_iter().any(|(sum, added)| {
+            self.is_zero(added, turn)
+                && (!self.is_float(to) || self.not_minus_zero(from, &mut HashSet::new()))
+                && self.stays(sum, from, turn)
+        })
+    }
+
+    /// Whether a number is +0 in a turn behind the end.
+    fn is_zero(&self, value: Value, turn: Turn) -> bool {
+        let zero = |value: &Value| self.is_zero(*value, turn);
+        match self.made.get(&value) {
+            Some((Op::Constant(bits), _)) => *bits == 0,
+            Some((Op::Load { guard: Some(guard), .. }, i)) => {
+                self.is_before(guard.condition, turn) && zero(&guard.otherwise[*i])
             }
+            // Of 0 all types have the same bits.
+            Some((Op::Cast(of), _)) => zero(of),
+            Some((Op::Binary(Binary::Add, a, b), _)) => zero(a) && zero(b),
+            _ => self.taken(value, turn).is_some_and(|taken| taken.iter().all(zero)),
+        }
     }
 
     /// Whether a turn behind the end, or a part of it, stores nothing and meets nobody.

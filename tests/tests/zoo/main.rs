@@ -4,7 +4,7 @@
 //! at which the oracle is to report it is marked in the source, `//~ out-of-bounds`, or below it, `//~^ loop-step`; of a race, one of its two sides is
 //! marked, the one that comes second when blocks and warps run in order. The oracle must report what is marked, nothing else, and nothing
 //! at all of the twin. What approximations decide the compiler tells before any run, `//~ approximate-branch`. Where the order of atomic
-//! operations shows, the argument is told and no line. What rustc and our compiler refuse stands in `tests/compile_fail/zoo_*.rs`,
+//! operations shows, the argument is told and no line. What rustc and our compiler refuse stands in `kernel-dsl/compile_fail/zoo_*.rs`,
 //! with marks too. `README.md` here is the list; `UPDATE=1 cargo test -p tests --test zoo` writes it anew.
 
 mod alignment;

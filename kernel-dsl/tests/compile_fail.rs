@@ -4,7 +4,7 @@
 //! Our own messages are compared whole. Of rustc's, which differ from version to version and with the components that
 //! are installed, the code and the place are: that they stand at the token, once, is ours to see to.
 //!
-//! `MESSAGES=overwrite cargo test -p tests --test compile_fail` writes the expected messages anew.
+//! `MESSAGES=overwrite cargo test -p kernel-dsl --test compile_fail` writes the expected messages anew.
 
 use std::collections::BTreeMap;
 use std::fs;
