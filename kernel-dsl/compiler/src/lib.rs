@@ -24,6 +24,8 @@
 //! [`compile`] goes the way from HIR to text. [`lower::checked`] makes a kernel's other form, which checks its accesses on the
 //! device and reports what is wrong.
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "frontend")]
 pub mod check;
 #[cfg(feature = "frontend")]

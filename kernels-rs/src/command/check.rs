@@ -3,6 +3,7 @@
 //! Verdicts come from `runtime::testing`; here is which kernels are tried, on what, and how it is told.
 
 use super::cases;
+use super::in_turn::in_turn;
 use super::knobs::Knobs;
 use super::name::{self, Named};
 use super::progress::with_bar;
@@ -20,6 +21,7 @@ use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject};
 use serde::Serialize;
 use std::fmt;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::thread;
 use std::time::Instant;
@@ -69,6 +71,9 @@ pub(super) struct Check {
     #[arg(long, default_value = "best", value_parser = wish)]
     device: Wish,
 }
+
+/// How many instances are under way on the CPU: while the last cases of one run, and ptxas reads it, the next has begun.
+const AT_ONCE: usize = 2;
 
 /// A device that somebody asks for.
 #[derive(Clone, Copy)]
@@ -195,6 +200,8 @@ impl Check {
         }
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
         let options = Options { cancellation: self.cancellation, notes: self.notes, ..self.knobs.options() };
+        // There is one GPU, whose memory is that of one kernel after the other.
+        let at_once = if device.is_cpu() { AT_ONCE } else { 1 };
         let mut checker = Checker::new(Some(device)).with_options(options);
         if let Some(seeded) = self.orders {
             checker = checker.with_orders(seeded);
@@ -204,24 +211,21 @@ impl Check {
         }
         let bench = Bench { checker, ptxas, every_target: self.every_target, seed: self.seed };
         let started = Instant::now();
-        let lines = with_bar(tasks.len(), |bar| {
-            let mut check = |task: &Task| -> Result<Line, Error> {
+        let mut lines = Vec::new();
+        with_bar(tasks.len(), |bar| {
+            let make = |task: &Task| {
                 bar.set_message(task.name());
-                let line = bench.run(task);
+                bench.run(task)
+            };
+            in_turn(&tasks, at_once, make, |line: Line| {
                 bar.inc(1);
                 if !self.json {
                     bar.suspend(|| line.print(out, width).and_then(|()| Ok(out.flush()?)))?;
                 }
-                Ok(line)
-            };
-            let mut lines = Vec::new();
-            for task in &tasks {
-                lines.push(check(task)?);
-                if self.knobs.stops_at_first() && lines.last().is_some_and(|line| line.verdict == Verdict::Fail) {
-                    break;
-                }
-            }
-            Ok::<_, Error>(lines)
+                let last = self.knobs.stops_at_first() && line.verdict == Verdict::Fail;
+                lines.push(line);
+                Ok::<_, Error>(if last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })
         })?;
         let not_tried = tasks.len() - lines.len();
         let report = Report::new(tried, not_tried, started.elapsed().as_secs_f64(), lines);

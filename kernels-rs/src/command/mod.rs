@@ -41,6 +41,7 @@ mod cache;
 mod cases;
 mod check;
 mod doctor;
+mod in_turn;
 mod knobs;
 mod lines;
 mod list;

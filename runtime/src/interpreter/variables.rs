@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::code::{Local, Pc};
 use super::findings::Description;
-use super::frame::{Register, Word, lanes_of};
+use super::frame::{FULL, LANES, Register, Word, lanes_of};
 use super::machine::{ACCESSES, Machine, Warp};
 use super::report::{Object, Space, Values};
 use crate::number::short;
@@ -50,6 +50,13 @@ impl Machine<'_, '_> {
         mask & !bad
     }
 
+    /// The element that all lanes of `mask` mean, and its place among all elements; `None` where they mean several, or what the local has not.
+    fn one_element(&self, warp: &Warp, mask: u32, local: u32, index: u32) -> Option<(Register, usize)> {
+        let local = &self.program.code.locals[local as usize];
+        let index = alike(u32::lanes(&warp.rows, index as usize), mask)?;
+        (index < local.len).then(|| (local.at(index), (local.element + index) as usize))
+    }
+
     pub fn read_element<const TIER: u8>(
         &mut self,
         site: Pc,
@@ -59,6 +66,11 @@ impl Machine<'_, '_> {
         index: u32,
         to: Register,
     ) {
+        if let Some((element, written)) = self.one_element(warp, mask, local, index)
+            && (TIER < ACCESSES || mask & !warp.written[written] == 0)
+        {
+            return to.copy(&mut warp.rows, element, FULL);
+        }
         let within = self.within::<TIER>(site, warp, mask, local, index);
         let local = &self.program.code.locals[local as usize];
         let indices = *u32::lanes(&warp.rows, index as usize);
@@ -87,6 +99,11 @@ impl Machine<'_, '_> {
         index: u32,
         from: Register,
     ) {
+        if let Some((element, written)) = self.one_element(warp, mask, local, index) {
+            element.copy(&mut warp.rows, from, mask);
+            warp.written[written] |= mask;
+            return;
+        }
         let within = self.within::<TIER>(site, warp, mask, local, index);
         let local = &self.program.code.locals[local as usize];
         let indices = *u32::lanes(&warp.rows, index as usize);
@@ -96,4 +113,14 @@ impl Machine<'_, '_> {
             warp.written[(local.element + indices[lane]) as usize] |= 1 << lane;
         }
     }
+}
+
+/// What all lanes of `mask` hold; `None` where they hold several things.
+fn alike(row: &[u32; LANES], mask: u32) -> Option<u32> {
+    let first = row[mask.trailing_zeros() as usize % LANES];
+    let others = match mask {
+        FULL => row.iter().fold(0, |others, held| others | (held ^ first)),
+        _ => lanes_of(mask).fold(0, |others, lane| others | (row[lane] ^ first)),
+    };
+    (others == 0).then_some(first)
 }
