@@ -1,6 +1,7 @@
 //! `testing::property`: that a right kernel passes, and that what is wrong shrinks to the smallest case that shows it.
 
 use kernel_dsl::prelude::*;
+use runtime::interpreter::Check;
 use runtime::testing::{self, Counterexample, Expected, Failure, Gen, Input, Property, Stop};
 
 /// x + 1, to `y`; from element 36 on, something else, if `WRONG`.
@@ -63,6 +64,58 @@ fn the_same_seed_gives_the_same_failure() {
     assert_eq!(wrong_from_37().replay(a.seed).run().unwrap_err(), a);
     let other = wrong_from_37().seed(2).run().unwrap_err();
     assert!(other.seed != a.seed && other.case.name == a.case.name, "{other}");
+}
+
+/// Three times x, which may overflow.
+#[kernel(block = 64, grid = x.len().div_ceil(64))]
+fn tripled(x: &mut [i32]) {
+    let i = grid::index();
+    if i < x.len() {
+        x[i] = 3 * x[i];
+    }
+}
+
+#[test]
+fn warnings_are_failures_where_that_is_asked() {
+    let tried = || {
+        testing::property::<tripled>().cases(|g| {
+            let n = g.size("n", 64);
+            [g.slice::<i32>(n)]
+        })
+    };
+    tried().check();
+    let found = tried().deny_warnings().run().unwrap_err();
+    assert_eq!(found.case.name, "n = 1");
+    let Failure::Warned { report } = &found.failure else { panic!("{found}") };
+    assert_eq!(report.findings[0].check, Check::IntegerOverflow);
+    let text = found.to_string();
+    assert!(
+        text.contains("the oracle warns: warning[integer-overflow]: ") && text.contains("x[i] = 3 * x[i];"),
+        "{text}"
+    );
+    assert_eq!(text.matches("warning[").count(), 1, "{text}");
+}
+
+/// A quotient that has no value where x is zero.
+#[kernel(block = 64, grid = x.len().div_ceil(64))]
+fn of_itself(x: &mut [f32]) {
+    let i = grid::index();
+    if i < x.len() {
+        x[i] = x[i] / x[i];
+    }
+}
+
+#[test]
+fn a_wrong_result_is_told_with_what_its_nans_come_of() {
+    let tried = testing::property::<of_itself>().cases(|g| {
+        let n = g.size("n", 64);
+        [g.special_slice::<f32>(n)]
+    });
+    let found = tried.reference(|inputs| vec![Expected::exact(0, vec![1.0; inputs[0].to_vec::<f32>().len()])]).run();
+    let found = found.unwrap_err();
+    assert!(matches!(found.failure, Failure::Wrong { .. }), "{found}");
+    assert_eq!(found.warnings.len(), 1, "{found}");
+    assert!(found.to_string().contains("\nwarning[nan-produced]: `0.0 / 0.0` is a NaN"), "{found}");
 }
 
 /// The magnitude of `x`, by a comparison that a zero's sign escapes.

@@ -383,6 +383,49 @@ fn gpu_steps() {
     steps(&Device::cuda(0).unwrap());
 }
 
+/// A cache of other sequences than the queries is refused, as is one without pages; pages may be fewer, and sequences none.
+#[test]
+fn caches_are_of_the_step_s_sequences() {
+    let device = Device::cpu();
+    let (of_q, of_cache) = ([4, 1, 8], [4, 1, 4, 8]);
+    let (q, x) = (device.zeros::<f32>(4 * 8).unwrap(), device.zeros::<f32>(4 * 4 * 8).unwrap());
+    let (lengths, table) = (device.upload(&[4u32; 4]).unwrap(), device.upload(&[0u32, 1, 1, 0]).unwrap());
+    let mut answers = device.zeros::<f32>(4 * 8).unwrap();
+    let (q, cache, lengths) = (q.view(of_q).unwrap(), x.view(of_cache).unwrap(), lengths.view([4]).unwrap());
+    let (table, mut o) = (table.view([4, 1]).unwrap(), answers.view_mut(of_q).unwrap());
+    let mut scratch = Scratch::with_splits(&device, of_q, 2).unwrap();
+
+    let mut in_one_piece = |planes: usize| {
+        let kv = cache.slice(0..planes).unwrap();
+        Decode::new().run(&device, &q, [&kv, &kv], &lengths, &mut o, &mut scratch)
+    };
+    in_one_piece(4).unwrap();
+    for planes in [0, 2, 3] {
+        let said = in_one_piece(planes).unwrap_err().to_string();
+        let wanted = format!("it has {planes} sequences, and there are 4 queries: give it a plane for each");
+        assert!(said.contains(&wanted), "{said}");
+    }
+
+    let mut in_pages = |pages: usize, rows: usize| {
+        let (kv, table) = (cache.slice(0..pages).unwrap(), table.slice(0..rows).unwrap());
+        Decode::new().run_paged(&device, &q, [&kv, &kv], &table, &lengths, &mut o, &mut scratch)
+    };
+    in_pages(4, 4).unwrap();
+    in_pages(2, 4).unwrap();
+    for rows in [0, 2, 3] {
+        let said = in_pages(4, rows).unwrap_err().to_string();
+        let wanted = format!("the table is of {rows} sequences, and there are 4 queries: give it a row for each");
+        assert!(said.contains(&wanted), "{said}");
+    }
+    let said = in_pages(0, 4).unwrap_err().to_string();
+    assert!(said.contains("it has no page, and there are 4 queries: give it one at least"), "{said}");
+
+    let (q, lengths) = (q.slice(0..0).unwrap(), lengths.slice(0..0).unwrap());
+    let mut nothing = o.slice(0..0).unwrap();
+    Decode::new().run(&device, &q, [&cache, &cache], &lengths, &mut nothing, &mut scratch).unwrap();
+    Decode::new().run_paged(&device, &q, [&cache, &cache], &table, &lengths, &mut nothing, &mut scratch).unwrap();
+}
+
 /// Gradients are what the definition's change by, computed in `f64` by differences; and the logits are those of the definition.
 fn gradients(device: &Device) {
     const STEP: f64 = 1.0 / 128.0;

@@ -68,7 +68,7 @@ fn contents(arguments: &[Argument]) -> Vec<Vec<u32>> {
 }
 
 fn seen_by_both(finding: &&Finding) -> bool {
-    matches!(finding.check, Check::OutOfBounds | Check::UsizeOverflow)
+    matches!(finding.check, Check::OutOfBounds | Check::UsizeOverflow | Check::LoopStep)
 }
 
 /// Holds the checked form against the oracle; gives what both say.
@@ -118,6 +118,29 @@ fn off_by_one() {
 fn right_kernels_report_nothing() {
     for n in [0, 1, 31, 32, 33, 64] {
         assert_eq!(agreed(wrong::right::ARTIFACT, 2, &[slice(n), slice(n)]), None);
+    }
+}
+
+#[test]
+fn a_step_of_zero_begins_no_loop() {
+    let found = agreed(wrong::stepped::ARTIFACT, 1, &[Argument::Number(0), slice(40)]);
+    says(found, "the loop steps by 0: a step must be above zero", "thread::x()..y.len()", [0, 0, 0]);
+    let found = agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(0), slice(40)]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::LoopStep));
+    for step in [1, 3, 40, 1000] {
+        assert_eq!(agreed(wrong::stepped::ARTIFACT, 1, &[Argument::Number(step), slice(40)]), None);
+        assert_eq!(agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(step), slice(40)]), None);
+    }
+    // In 32 bits with a sign it is below zero.
+    let found = agreed(wrong::stepped_wide::ARTIFACT, 1, &[Argument::Number(u32::MAX), slice(40)]);
+    assert!(found.is_some_and(|finding| finding.message.contains("the loop steps by -1")));
+}
+
+#[test]
+fn a_loop_that_moves_a_view_may_end_early() {
+    for width in [1, 2, 5] {
+        let arguments = [view(&[10, 32], &[32, 1], 320), Argument::Number(width), slice(32)];
+        assert_eq!(agreed(wrong::running::ARTIFACT, 1, &arguments), None);
     }
 }
 

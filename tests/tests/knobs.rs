@@ -42,6 +42,47 @@ fn a_check_says_how_it_was_made() {
 }
 
 #[test]
+fn what_is_named_is_asked_for() {
+    let line = ["check", "elementwise::saxpy", "--device", "cpu", "--only", "nan-produced", "--json"];
+    let (code, told) = json(&line);
+    let warning = &told["instances"][0]["warnings"][0];
+    assert_eq!((code, &warning["findings"][0]["check"]), (Some(0), &"nan-produced".into()), "{told}");
+    // The trace takes the same case, and tells the same.
+    let case = warning["case"].as_str().unwrap();
+    let (code, trace) = json(&["trace", "elementwise::saxpy", "--case", case, "--only", "nan-produced", "--json"]);
+    assert_eq!((code, trace["case"].as_str()), (Some(0), Some(case)));
+    assert_eq!(trace["report"]["findings"], warning["findings"]);
+    // And nothing is said that nobody asks for.
+    let (_, told) = json(&["check", "elementwise::saxpy", "--device", "cpu", "--json"]);
+    assert_eq!(told["instances"][0]["warnings"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn warnings_are_failures_where_they_are_denied() {
+    let line = ["check", "elementwise::saxpy", "--device", "cpu", "--only", "nan-produced", "--deny-warnings"];
+    let (code, told) = json(&[&line[..], &["--json"]].concat());
+    assert_eq!((code, &told["verdict"]), (Some(1), &"fail".into()));
+    let failure = &told["instances"][0]["failures"][0]["failure"];
+    assert_eq!((&failure["kind"], &failure["report"]["verdict"]), (&"warned".into(), &"pass".into()), "{failure}");
+    let output = run(&line);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("the oracle warns: warning[nan-produced]: "), "{text}");
+    assert_eq!(text.matches("warning[").count(), 1, "{text}");
+}
+
+#[test]
+fn what_no_launch_has_is_refused() {
+    let told = refused(&["run", "none.ptx", "--grid", "1,65536"]);
+    assert!(told.contains("a grid has at most 65535 blocks in y"), "{told}");
+    for error in ["nan", "0", "-1", "some"] {
+        let told = refused(&["check", "elementwise::saxpy", &format!("--cancellation={error}")]);
+        assert!(told.contains("expected a relative error above 0, such as 1e-3"), "{told}");
+    }
+    let told = refused(&["trace", "elementwise::saxpy", "--case", "0"]);
+    assert!(told.contains("saxpy has no case `0`; those of seed 1:\n  1: "), "{told}");
+}
+
+#[test]
 fn too_little_fuel_fails_at_the_loop() {
     let line = ["check", "gemm::matmul", "--device", "cpu", "--json", "--fuel", "20"];
     let (code, all) = json(&line);

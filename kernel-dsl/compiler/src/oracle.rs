@@ -280,7 +280,9 @@ impl Check {
             Check::Livelock => {
                 "let a thread wait only for what is done before it waits, or by warps of its block that do not wait for it"
             }
-            Check::FuelExhausted => "see whether the loop ends; raise `Options::fuel` if it does",
+            Check::FuelExhausted => {
+                "see whether the loop ends; raise `Options::fuel`, `--fuel` of a command, if it does"
+            }
             Check::DivisionOverflow | Check::LoopStep => return None,
         })
     }

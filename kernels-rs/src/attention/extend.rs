@@ -60,7 +60,7 @@ impl<'a> Append<'a> {
         cache: [&mut BufferViewMut<'_, K, 4>; 2],
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
-        contiguous(q, cache[0])?;
+        contiguous::<K>(q.extents()[0], [cache[0].extents(), cache[0].strides()])?;
         self.any(on, q, turned, new, cache, None, Contiguous, lengths)
     }
 
@@ -80,7 +80,7 @@ impl<'a> Append<'a> {
         table: &BufferView<'_, u32, 2>,
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
-        paged(q, cache[0], table)?;
+        paged::<K>(q.extents()[0], [cache[0].extents(), cache[0].strides()], table)?;
         // SAFETY: the table is noted as read by the launch, which is queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
         on.reading(table, || self.any(on, q, turned, new, cache, None, pages, lengths))
@@ -101,7 +101,7 @@ impl<'a> Append<'a> {
         scales: AppendedScales<'_, '_>,
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
-        contiguous(q, cache[0])?;
+        contiguous::<i8>(q.extents()[0], [cache[0].extents(), cache[0].strides()])?;
         self.any(on, q, turned, new, cache, Some(scales), Contiguous, lengths)
     }
 
@@ -121,7 +121,7 @@ impl<'a> Append<'a> {
         table: &BufferView<'_, u32, 2>,
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
-        paged(q, cache[0], table)?;
+        paged::<i8>(q.extents()[0], [cache[0].extents(), cache[0].strides()], table)?;
         // SAFETY: as in `run_paged`.
         let pages = Paged { table: unsafe { table.detached() } };
         on.reading(table, || self.any(on, q, turned, new, cache, Some(scales), pages, lengths))
@@ -165,33 +165,41 @@ impl<'a> Append<'a> {
     }
 }
 
-/// A plane is a sequence.
-fn contiguous<T: Element, K: Element>(q: &BufferView<'_, T, 3>, k: &BufferViewMut<'_, K, 4>) -> Result<(), Error> {
-    let ([sequences, ..], [planes, ..]) = (q.extents(), k.extents());
-    let fit = planes == sequences;
-    if fit { Ok(()) } else { Err(refused(k, format!("it has {planes} sequences, and there are {sequences} queries"))) }
+/// Whether a cache in one piece, of these extents and strides, has a plane for each sequence. Of no sequences nothing is asked.
+pub(super) fn contiguous<K: Element>(sequences: usize, cache: [[usize; 4]; 2]) -> Result<(), Error> {
+    let [[planes, ..], _] = cache;
+    if sequences == 0 || planes == sequences {
+        return Ok(());
+    }
+    let why = format!("it has {planes} sequences, and there are {sequences} queries: give it a plane for each");
+    Err(refused::<K>(cache, why))
 }
 
-/// A sequence has a row of the table, and there is a page.
-fn paged<T: Element, K: Element>(
-    q: &BufferView<'_, T, 3>,
-    k: &BufferViewMut<'_, K, 4>,
+/// Whether a sequence has a row of the table, and there is a page: which page a row names is the kernel's to bring within the cache.
+pub(super) fn paged<K: Element>(
+    sequences: usize,
+    cache: [[usize; 4]; 2],
     table: &BufferView<'_, u32, 2>,
 ) -> Result<(), Error> {
-    let ([sequences, ..], [rows, _], [pages, ..]) = (q.extents(), table.extents(), k.extents());
-    if rows != sequences {
-        return Err(refused(k, format!("the table is of {rows} sequences, and there are {sequences} queries")));
+    let ([[pages, ..], _], [rows, _]) = (cache, table.extents());
+    if sequences == 0 || rows == sequences && pages > 0 {
+        return Ok(());
     }
-    if pages == 0 && sequences > 0 { Err(refused(k, "it has no page".into())) } else { Ok(()) }
+    let why = if rows != sequences {
+        format!("the table is of {rows} sequences, and there are {sequences} queries: give it a row for each")
+    } else {
+        format!("it has no page, and there are {sequences} queries: give it one at least")
+    };
+    Err(refused::<K>(cache, why))
 }
 
 /// A cache that the call is not of.
-fn refused<K: Element>(k: &BufferViewMut<'_, K, 4>, why: String) -> Error {
+fn refused<K: Element>([extents, strides]: [[usize; 4]; 2], why: String) -> Error {
     Error::View {
         element: K::TYPE,
-        len: k.extents().iter().product(),
-        extents: k.extents().to_vec(),
-        strides: k.strides().to_vec(),
+        len: extents.iter().product(),
+        extents: extents.to_vec(),
+        strides: strides.to_vec(),
         why,
     }
 }

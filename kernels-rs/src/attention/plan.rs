@@ -28,7 +28,7 @@ pub(super) struct Tile {
 impl Tile {
     /// Where a device runs such blocks. A multiprocessor has registers for 512 threads, or 384 of those that have more. The costs are those of an H200; where a
     /// step is of one tile of keys, a block leaves as much for half of the products or less.
-    fn places(self, multiprocessors: usize) -> Places {
+    pub const fn places(self, multiprocessors: usize) -> Places {
         let pace: &[f64] = match if self.step == 2 { 384 } else { 512 } / self.threads {
             ..=2 => &[0.7, 1.0],
             3 => &[0.475, 0.949, 1.0],

@@ -279,16 +279,11 @@ fn packed(whole: &[Piece], room: f64, places: &Places) -> Vec<Piece> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulation::Cost;
+    use super::super::plan::Tile;
     use super::*;
 
     /// An H200 with tiles of 64 queries and 128 elements.
-    const H200: Places = Places {
-        multiprocessors: 132,
-        pace: &[0.475, 0.949, 1.0],
-        oldest: 0.1,
-        cost: Cost { step: 2, some: 0.8, begin: 0.03, part: 0.33 },
-    };
+    const H200: Places = Tile { height: 64, width: 128, step: 2, threads: 128 }.places(132);
 
     fn causal(tiles: usize, heads: usize) -> Vec<usize> {
         (1..=tiles).collect::<Vec<_>>().repeat(heads)

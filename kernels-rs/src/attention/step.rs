@@ -2,6 +2,7 @@
 
 use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
 use super::decode::flash_decode;
+use super::extend::{contiguous, paged};
 use crate::{Memory, Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -100,10 +101,10 @@ impl Decode {
         Decode { scale: Some(scale) }
     }
 
-    /// Queues the step, with a cache of [sequence, head, row, element].
+    /// Queues the step, with a cache of [sequence, head, row, element], of as many sequences as there are queries.
     ///
     /// # Errors
-    /// Where the extents do not belong together, rows are not aligned to as many, or a buffer is another device's.
+    /// Where the extents do not belong together, the cache or its table is of other sequences than q, rows are not aligned to as many, or a buffer is another device's.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
@@ -114,6 +115,7 @@ impl Decode {
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
+        contiguous::<K>(q.extents()[0], [k.extents(), k.strides()])?;
         self.any(on, q, [k, v], Unscaled, Contiguous, lengths, o, scratch)
     }
 
@@ -133,6 +135,7 @@ impl Decode {
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
+        paged::<K>(q.extents()[0], [k.extents(), k.strides()], table)?;
         // SAFETY: the table is noted as read by the launch, which is queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
         on.reading(table, || self.any(on, q, [k, v], Unscaled, pages, lengths, o, scratch))
@@ -153,6 +156,7 @@ impl Decode {
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
+        contiguous::<i8>(q.extents()[0], [k.extents(), k.strides()])?;
         let [planes, heads, rows, _] = k.extents();
         for scales in [key_scales, value_scales] {
             if scales.extents() != [planes, heads, rows] {
@@ -171,6 +175,7 @@ impl Decode {
         on.reading(key_scales, || on.reading(value_scales, step))
     }
 
+    /// There is a plane for each sequence, or a page, and a row of the table for each sequence.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     fn any<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed, P: Pages + Passed>(
         self,
@@ -197,8 +202,9 @@ impl Decode {
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
         macro_rules! launch {
             ($lanes:literal, $wide:literal, $e:literal, $group:literal, $u:literal) => {
-                // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever lengths and
-                // pages say; the oracle ran it at and around every edge of its splits (`kernels check`).
+                // SAFETY: the launch compares all extents with one another, but for planes with sequences, which callers have compared: a sequence has a
+                // plane, or a row of the table, and there is a page. So the kernel reads and writes what lies within them, whatever lengths and pages say:
+                // the oracle ran it at and around every edge of its splits (`kernels check`).
                 unsafe {
                     flash_decode::<T, K, C, P, $lanes, $wide, $e, $group, $u>::launch_unchecked(
                         on, q, *k, *v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,

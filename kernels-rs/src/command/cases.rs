@@ -51,8 +51,10 @@ impl Wanted {
             return Ok(cases);
         };
         let names: Vec<_> = cases.iter().map(|case| case.name.clone()).collect();
+        // What is no number of a case may be in a name, as 64 is; that there is no case 0, is more likely to be overlooked.
         let number = wanted.parse().ok().and_then(|n: usize| n.checked_sub(1)).filter(|n| *n < cases.len());
-        match number.or_else(|| names.iter().position(|name| name.contains(wanted.as_str()))) {
+        let named = || names.iter().position(|name| wanted != "0" && name.contains(wanted.as_str()));
+        match number.or_else(named) {
             Some(n) => Ok(vec![cases.swap_remove(n)]),
             None => Err(Error::NoCase { instance: name(), wanted: wanted.clone(), seed: self.seed, names }),
         }

@@ -16,8 +16,8 @@ use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
 use runtime::interpreter::report::Allowed;
-use runtime::interpreter::{self, Options, Schedule, Verdict};
-use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject};
+use runtime::interpreter::{self, Schedule, Verdict};
+use runtime::testing::{CaseReport, Checker, Executor, Failure, InstanceReport, Subject, Warned};
 use serde::Serialize;
 use std::fmt;
 use std::io::Write;
@@ -47,13 +47,6 @@ pub(super) struct Check {
     /// What shapes and values are drawn from
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Warn of sums and differences whose digits cancel, where what is stored is off by this relative error or more: 1e-3
-    #[arg(long, value_name = "ERROR")]
-    cancellation: Option<f64>,
-    /// Tell, too, of what is right and more than is needed, or may not be meant: lanes that store the same value to one element, casts
-    /// to integers that do not hold their operand
-    #[arg(long)]
-    notes: bool,
     /// Have ptxas assemble each kernel for every later target that it knows, too, PTX made for that target
     #[arg(long)]
     every_target: bool,
@@ -63,6 +56,9 @@ pub(super) struct Check {
     /// and of kernels that may tell orders apart: with atomic operations
     #[arg(long, value_name = "COUNT")]
     orders: Option<u64>,
+    /// Take what the oracle warns of for a failure
+    #[arg(long)]
+    deny_warnings: bool,
     /// Take it for well that instances are unsupported, if no other fails
     #[arg(long)]
     allow_unsupported: bool,
@@ -120,7 +116,7 @@ struct Line {
     /// What the hardware's approximations decide.
     decisions: Vec<String>,
     /// What the oracle warns of.
-    warnings: Vec<interpreter::Report>,
+    warnings: Vec<Warned>,
     /// What the kernel does that the oracle forbids, and says that it may.
     allowed: Vec<Allowed>,
     /// The executors as a pass lists them, with what they were compared by.
@@ -199,15 +195,20 @@ impl Check {
             out.flush()?;
         }
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
-        let options = Options { cancellation: self.cancellation, notes: self.notes, ..self.knobs.options() };
         // There is one GPU, whose memory is that of one kernel after the other.
         let at_once = if device.is_cpu() { AT_ONCE } else { 1 };
-        let mut checker = Checker::new(Some(device)).with_options(options);
+        let mut checker = Checker::new(Some(device)).with_options(self.knobs.options());
         if let Some(seeded) = self.orders {
             checker = checker.with_orders(seeded);
         }
         if self.knobs.stops_at_first() {
             checker = checker.with_stop_at_first();
+        }
+        if self.knobs.asks_for_origins() {
+            checker = checker.with_origins();
+        }
+        if self.deny_warnings {
+            checker = checker.with_warnings_denied();
         }
         let bench = Bench { checker, ptxas, every_target: self.every_target, seed: self.seed };
         let started = Instant::now();
@@ -398,7 +399,12 @@ impl Line {
             writeln!(out, "    {line}")?;
         }
         let told = self.decisions.iter().cloned();
-        let told = told.chain(self.warnings.iter().map(ToString::to_string));
+        // What is denied has been told as what went wrong.
+        let denied = |warned: &&Warned| {
+            let mut failures = self.failures.iter().filter_map(|case| case.failure.as_ref());
+            failures.any(|f| matches!(f, Failure::Warned { report } if **report == warned.report))
+        };
+        let told = told.chain(self.warnings.iter().filter(|warned| !denied(warned)).map(ToString::to_string));
         for text in told.chain(self.allowed.iter().map(ToString::to_string)) {
             for line in text.lines() {
                 writeln!(out, "    {line}")?;

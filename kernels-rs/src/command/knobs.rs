@@ -2,8 +2,9 @@
 
 use super::nearest::nearest;
 use clap::Args;
+use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::oracle::GROUPS;
-use runtime::interpreter::{Check, CheckSet, Options, Schedule};
+use runtime::interpreter::{Check, CheckSet, Options, Schedule, Severity};
 
 /// How the oracle runs.
 #[derive(Args)]
@@ -15,15 +16,24 @@ pub(super) struct Knobs {
     /// The byte that shared memory, variables and unwritten buffers are full of: with 0xff, floats are NaNs
     #[arg(long, value_name = "BYTE", default_value = "0", value_parser = byte)]
     fill: u8,
-    /// Make these checks alone: shared-race,out-of-bounds; race is all kinds of races. Those that end an endless launch are always made
+    /// Make these checks alone: shared-race,out-of-bounds; race is all kinds of races. Those that end an endless launch are always made.
+    /// What is else made on demand is asked for by its name: nan-produced and the like of every result, lossy-cast and equal-stores
+    /// without --notes, cancellation with --cancellation 1e-3
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = named, conflicts_with = "without")]
     only: Vec<Named>,
     /// Leave these checks out. What they forbid is skipped all the same
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = leavable)]
     without: Vec<Named>,
-    /// Instructions of warps after which a launch is taken not to end
+    /// Instructions of warps after which a loop is taken not to end
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
+    /// Warn of sums and differences whose digits cancel, where what is stored is off by this relative error or more, such as 1e-3
+    #[arg(long, value_name = "ERROR", value_parser = relative)]
+    cancellation: Option<f64>,
+    /// Tell, too, of what is right and more than is needed, or may not be meant: lanes that store the same value to one element, casts
+    /// to integers that do not hold their operand
+    #[arg(long)]
+    notes: bool,
     /// End with the first thing that is wrong, and tell it alone
     #[arg(long)]
     stop_at_first: bool,
@@ -41,6 +51,9 @@ impl Knobs {
             fill: self.fill,
             without: self.left_out(),
             fuel: self.fuel,
+            // What is named is wanted, and asked for.
+            cancellation: self.cancellation.or(self.names(|check| check == Check::Cancellation).then_some(1e-3)),
+            notes: self.notes || self.names(|check| check.severity(Target::SM_61) == Severity::Note),
             limit: if self.stop_at_first { 1 } else { Options::default().limit },
             ..Options::default()
         }
@@ -54,6 +67,16 @@ impl Knobs {
         }
         let always = Check::ALL.into_iter().filter(|check| check.ends_launch()).collect();
         set(&self.only).and(always).complement()
+    }
+
+    /// Whether NaNs and infinities are asked where they come from, whatever holds them: where such a check is named.
+    pub(super) fn asks_for_origins(&self) -> bool {
+        self.names(|check| Check::ORIGINS.contains(&check))
+    }
+
+    /// Whether `--only` names such a check.
+    fn names(&self, such: impl Fn(Check) -> bool) -> bool {
+        self.only.iter().flat_map(|name| &name.0).any(|check| such(*check))
     }
 
     pub(super) fn order(&self) -> Schedule {
@@ -72,6 +95,12 @@ fn byte(text: &str) -> Result<u8, String> {
         None => text.parse(),
     };
     number.map_err(|_| "expected a byte, such as 255 or 0xff".to_string())
+}
+
+/// A relative error.
+fn relative(text: &str) -> Result<f64, String> {
+    let error = text.parse().ok().filter(|error: &f64| error.is_finite() && *error > 0.0);
+    error.ok_or_else(|| "expected a relative error above 0, such as 1e-3".to_string())
 }
 
 fn named(name: &str) -> Result<Named, String> {

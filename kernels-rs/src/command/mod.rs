@@ -26,12 +26,12 @@
 //! seconds
 //! instances[]      instance, file, line, verdict, seed, cases (their number), executors[], assembled, seconds, problem
 //!                  failures[]   case, verdict, failure: its kind, with the values, and where an executor reported, the report
-//!                  warnings[]   reports of the oracle, of one finding each
+//!                  warnings[]   case, and a report of the oracle, of one finding
 //!                  allowed[]    check, place, reason, count
 //!                  decisions[]  in words
 //! ```
 //!
-//! A failure has a `kind`: "stopped" (executor, why, error in words, report), "differ", "order_dependent" (schedule, mismatch), "wrong",
+//! A failure has a `kind`: "stopped" (executor, why, error in words, report), "differ", "order_dependent" (schedule, mismatch), "warned" (report), "wrong",
 //! "no_tolerance", "outside", "incomplete". The report of the oracle is a [`Report`](runtime::interpreter::Report), documented
 //! [there](runtime::interpreter::report). `trace --json` prints case, seed, what the thread did
 //! ([`Trace`](runtime::interpreter::Trace)), and that report of the whole launch.

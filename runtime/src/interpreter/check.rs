@@ -19,10 +19,17 @@
 //! | polling a flag without fences | a plain load against the flag's store is a race; a poll that never ends, `livelock` |
 //! | an index whose 32-bit product is widened too late | indices are `usize`, whose overflow is `usize-overflow` |
 //! | a subnormal that is flushed to zero | arithmetic flushes none; `fetch_add` on `f32` in global memory does, on every executor |
-//! | a cast that loses bits | `as` is the word for it, as `wrapping_mul` is for wrapping; `u64 as usize` is refused unless it is masked |
+//! | an index of 64 bits cut to 32 | `u64 as usize` is refused unless it is masked; any other cast that loses bits is `lossy-cast`, where a launch asks for notes |
 //!
-//! What is told elsewhere: a `fast::` value that decides a branch, an index or an integer, and what depends on the order of
-//! atomic operations, by [`testing`](crate::testing); bank conflicts, sectors and occupancy, by the command `kernels report`.
+//! Three kinds of thing are told of a kernel and are no [`Check`], since no single run shows them. Each has its name, its severity and
+//! its kernels below, behind those of the checks:
+//!
+//! | what | severity | told by |
+//! |---|---|---|
+//! | `approximate-branch`, `-index`, `-integer`: a `fast::` value decides | warning, before any run | `kernels check` and `kernels report`; [`InstanceReport::decisions`](crate::testing::InstanceReport::decisions) |
+//! | `order-dependent`: atomic operations leave something else in another order | error | `kernels check`, by runs in several orders; [`Failure::OrderDependent`](crate::testing::Failure::OrderDependent) |
+//! | what is legal and slow, such as `bank-conflict` or `integer-division` | note, before any run | `kernels report`, beside sectors and occupancy; [`slow`](kernel_dsl::compiler::analyses::slow) |
+//!
 #![doc = include_str!("checks.md")]
 
 pub use kernel_dsl::compiler::oracle::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};

@@ -4,6 +4,7 @@
 //! not matter. Each loop is compiled twice, for the baseline and for AVX2 with FMA (without which `mul_add` is a call
 //! of a software routine); [`Simd`] chooses at run time.
 
+use super::division::Divide;
 use super::frame::{FULL, LANES, Row, Word};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Comparison, Unary};
@@ -269,8 +270,8 @@ fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32) {
                 Binary::Add | Binary::WrappingAdd => map2(rows, to, a, b, <$t>::wrapping_add),
                 Binary::Sub | Binary::WrappingSub => map2(rows, to, a, b, <$t>::wrapping_sub),
                 Binary::Mul | Binary::WrappingMul => map2(rows, to, a, b, <$t>::wrapping_mul),
-                Binary::Div => map2(rows, to, a, b, |x: $t, y: $t| if y == 0 { 0 } else { x.wrapping_div(y) }),
-                Binary::Rem => map2(rows, to, a, b, |x: $t, y: $t| if y == 0 { 0 } else { x.wrapping_rem(y) }),
+                Binary::Div => map2(rows, to, a, b, <$t>::quotient),
+                Binary::Rem => map2(rows, to, a, b, <$t>::remainder),
                 Binary::Min => map2(rows, to, a, b, |x: $t, y: $t| x.min(y)),
                 Binary::Max => map2(rows, to, a, b, |x: $t, y: $t| x.max(y)),
                 Binary::And => map2(rows, to, a, b, |x: $t, y: $t| x & y),

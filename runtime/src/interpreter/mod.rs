@@ -47,6 +47,7 @@ mod code;
 mod cooperation;
 mod decode;
 mod describe;
+mod division;
 mod findings;
 mod frame;
 mod further;
@@ -191,6 +192,10 @@ pub struct Options {
     /// Bytes of shadow memory that [`Checks::All`] may take: 24 for each element that the launch touches of what it may write, as
     /// many again where it makes atomic operations, and, of a kernel with fences, for each warp beyond the second that loads the
     /// element. A launch that takes more is refused, [`Refused::TooLarge`].
+    ///
+    /// Beside it are the copies of what a launch may write: one for each thread that runs blocks of it, and one where a run may be asked once more
+    /// what came of NaNs, undefined values or lost digits. What that second run keeps is at most a record for each value of the threads of a block, and for
+    /// each element that the launch stores to.
     pub shadow: usize,
     /// The relative error from which on [`Check::Cancellation`] tells of digits that have cancelled, where a launch is to be run once
     /// more for that: `Some(1e-3)`.

@@ -10,7 +10,8 @@ use super::machine::{Machine, Warp};
 use super::memory::{Bytes, argument_at};
 use super::report::{Finding, Object, Report, Space, Thread};
 use super::schedule::Schedule;
-use super::warp::overflow;
+use super::warp::{overflow, stuck};
+use crate::number::value;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::record::{BLOCK, MOST_VALUES, STATE, THREAD, VALUES, WORDS};
 use kernel_dsl::compiler::lower::checked::{Check, Checked, Site};
@@ -47,6 +48,11 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
             let table = table.and_then(|t| kernel.table(t));
             let of = table.map_or_else(|| WITHIN.to_string(), |t| format!("`{}`", t.name));
             (check::Check::OutOfBounds, beyond(&of, &index, &extents, (*elements).into()), None)
+        }
+        Check::Step(ty) => {
+            // A step is a `usize` in Rust: of more bits, it is below zero never.
+            let step = if ty.bits() == 32 { value(*ty, values[0]) } else { "0".to_string() };
+            (check::Check::LoopStep, stuck(&step), None)
         }
         Check::Overflow(op) => (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None),
     };

@@ -406,7 +406,7 @@ impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Trace { kernel, block, thread, lines, left_out } = self;
         write!(f, "{kernel}, thread {thread:?} of block {block:?}")?;
-        if lines.is_empty() {
+        if lines.is_empty() && *left_out == 0 {
             write!(f, "\nit does nothing")?;
         }
         for Line { file, line, text, events, .. } in lines {

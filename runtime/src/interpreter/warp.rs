@@ -479,7 +479,7 @@ impl Machine<'_, '_> {
         if bad != 0 {
             self.report(Check::LoopStep, site, warp.index, bad, |_, lane| {
                 let step = value(ty, register.get(&warp.rows, lane));
-                Description::new(format!("the loop steps by {step}: a step must be above zero"))
+                Description::new(stuck(&step))
             });
         }
         bad
@@ -577,6 +577,11 @@ fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> S
     format!(
         "`{a} {sign} {distance}` shifts a `{ty}`, which has {width} bits, by as many or more: it counts as {counts}"
     )
+}
+
+/// Says that a loop's step is none.
+pub fn stuck(step: &str) -> String {
+    format!("the loop steps by {step}: a step must be above zero")
 }
 
 /// Says that a op b does not fit its type.

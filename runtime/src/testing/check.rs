@@ -7,7 +7,7 @@ use super::ptx;
 use super::signature::{Outputs, Signature};
 use super::{
     Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Mismatch, Problem, Random, Skipped, Stop,
-    Subject,
+    Subject, Warned,
 };
 use crate::contract::Approved;
 use crate::cpu::Executable;
@@ -23,6 +23,7 @@ use kernel_dsl::compiler::{Target, analyses, emit, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::iter;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,13 +39,25 @@ pub struct Checker {
     orders: Option<u64>,
     /// Whether the first case that goes wrong is the last.
     stop_at_first: bool,
+    /// Whether a case of which the oracle warns goes wrong.
+    warnings_denied: bool,
+    /// Whether every run is asked where its NaNs and infinities come from.
+    origins: bool,
 }
 
 impl Checker {
     /// A checker that uses `gpu` too. A CPU device here is no further executor and is passed over.
     pub fn new(gpu: Option<Device>) -> Checker {
         let (cpu, gpu) = (Device::cpu(), gpu.filter(|device| !device.is_cpu()));
-        Checker { cpu, gpu, options: interpreter::Options::default(), orders: None, stop_at_first: false }
+        Checker {
+            cpu,
+            gpu,
+            options: interpreter::Options::default(),
+            orders: None,
+            stop_at_first: false,
+            warnings_denied: false,
+            origins: false,
+        }
     }
 
     /// The same, whose oracle runs by these options. What else runs IR leaves the same checks out, and fills memory with the same.
@@ -64,6 +77,17 @@ impl Checker {
     pub fn with_stop_at_first(self) -> Checker {
         let options = interpreter::Options { limit: 1, ..self.options };
         Checker { options, stop_at_first: true, ..self }
+    }
+
+    /// The same, to which a warning of the oracle is a failure ([`Failure::Warned`]).
+    pub fn with_warnings_denied(self) -> Checker {
+        Checker { warnings_denied: true, ..self }
+    }
+
+    /// The same, which warns of every NaN and infinity that the kernel makes and stores ([`Check::ORIGINS`]). Without this, that is asked of wrong
+    /// results alone: what is right has those that it is to have.
+    pub fn with_origins(self) -> Checker {
+        Checker { origins: true, ..self }
     }
 
     /// The same, which warns of digits that cancel where what is stored is off by a relative `error` or more
@@ -189,6 +213,19 @@ impl Checker {
         self.warned(prepared, case, expected, &mut Warnings::default())
     }
 
+    /// The same, with what the oracle warned of where something goes wrong.
+    #[cfg(feature = "proptest")]
+    pub(super) fn told(
+        &self,
+        prepared: &Prepared,
+        case: &Case,
+        expected: impl FnOnce(&[Input]) -> Vec<Expected>,
+    ) -> Result<(), Box<Failed>> {
+        let mut warnings = Warnings::default();
+        self.warned(prepared, case, expected, &mut warnings)
+            .map_err(|failure| Box::new(Failed { case: case.clone(), failure, warnings: warnings.reports() }))
+    }
+
     fn warned(
         &self,
         prepared: &Prepared,
@@ -211,13 +248,14 @@ impl Checker {
         prepared: &Prepared,
         case: &Case,
         expected: Option<&Reference<'_>>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), Box<Failed>> {
         let expected = LazyCell::new(|| expected.map(|expected| expected(&case.inputs)));
         prepared.sized(case).into_iter().try_for_each(|case| {
             let right =
                 &mut |executor, outputs: &Outputs| prepared.right(&case, executor, outputs, expected.as_deref());
-            self.agreed(prepared, &case, right, &mut Warnings::default())
-                .map_err(|failure| Box::new((case.clone(), failure)))
+            let mut warnings = Warnings::default();
+            self.agreed(prepared, &case, right, &mut warnings)
+                .map_err(|failure| Box::new(Failed { case: case.clone(), failure, warnings: warnings.reports() }))
         })
     }
 
@@ -246,9 +284,10 @@ impl Checker {
         let without = self.options.without.and(Check::ORIGINS.into_iter().collect());
         let quiet = interpreter::Options { without, ..self.options.clone() };
         let schedule = quiet.schedule;
-        let (first, outcome) = oracle(quiet.clone()).map_err(stopped(Executor::Lowered))?;
+        let options = if self.origins { &self.options } else { &quiet };
+        let (first, outcome) = oracle(options.clone()).map_err(stopped(Executor::Lowered))?;
         let instructions = outcome.map_or(0, |outcome| {
-            warnings.add(&outcome.report);
+            warnings.add(&case.name, &outcome.report);
             outcome.statistics.warp_instructions
         });
         // What waits for a block that has not begun, waits for ever.
@@ -274,7 +313,7 @@ impl Checker {
                     }
                 }
                 Err(Error::Violation(report)) if report.errors().all(|f| is_endless(f.check)) => {
-                    warnings.waits(&report);
+                    warnings.waits(&case.name, &report);
                 }
                 Err(e) => return Err(stopped(Executor::Lowered)(e)),
             }
@@ -324,12 +363,16 @@ impl Checker {
         }
         let wrong = right(Executor::Lowered, &lowered);
         if wrong.is_err()
+            && !self.origins
             && let Ok((_, Some(outcome))) =
                 oracle(interpreter::Options { schedule: Schedule::InOrder, ..self.options.clone() })
         {
-            warnings.add(&outcome.report);
+            warnings.add(&case.name, &outcome.report);
         }
-        wrong
+        match warnings.first() {
+            Some(report) if self.warnings_denied => wrong.and(Err(Failure::Warned { report: report.into() })),
+            _ => wrong,
+        }
     }
 }
 
@@ -359,20 +402,31 @@ pub(super) fn program(artifact: &'static Artifact) -> Result<Program> {
 pub(super) type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
 
 /// A case, and what went wrong in it.
-pub(super) type Failed = Box<(Case, Failure)>;
+pub(super) struct Failed {
+    pub case: Case,
+    pub failure: Failure,
+    /// What the oracle warned of until then.
+    pub warnings: Vec<Report>,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.failure.with(&self.warnings))
+    }
+}
 
 /// What the oracle warned of, or noted, a report each, by check, file and place there.
 #[derive(Default)]
 struct Warnings {
-    found: BTreeMap<(Check, String, [u32; 2]), Report>,
+    found: BTreeMap<(Check, String, [u32; 2]), Warned>,
     /// What the kernel allows.
     allowed: BTreeMap<(Check, String, [u32; 2]), Allowed>,
 }
 
 impl Warnings {
-    fn add(&mut self, report: &Report) {
+    fn add(&mut self, case: &str, report: &Report) {
         for finding in report.warnings().chain(report.notes()) {
-            self.note(finding, report);
+            self.note(case, finding, report);
         }
         for allowed in &report.allowed {
             self.allow(allowed.clone());
@@ -381,26 +435,35 @@ impl Warnings {
 
     /// Those of `later` too; of one place, the first report stays.
     fn take(&mut self, later: Warnings) {
-        for (place, report) in later.found {
-            self.found.entry(place).or_insert(report);
+        for (place, warned) in later.found {
+            self.found.entry(place).or_insert(warned);
         }
         later.allowed.into_values().for_each(|allowed| self.allow(allowed));
     }
 
     /// A run in another order came to no end.
-    fn waits(&mut self, report: &Report) {
+    fn waits(&mut self, case: &str, report: &Report) {
         for finding in report.errors() {
             let message =
                 "with blocks and warps in this order a loop does not end: it waits for what need not have begun";
             let finding = Finding { severity: Severity::Warning, message: message.to_string(), ..finding.clone() };
-            self.note(&finding, report);
+            self.note(case, &finding, report);
         }
     }
 
-    fn note(&mut self, finding: &Finding, report: &Report) {
+    fn note(&mut self, case: &str, finding: &Finding, report: &Report) {
         let Place { file, line, column, .. } = &finding.place;
         let place = (finding.check, file.clone(), [*line, *column]);
-        self.found.entry(place).or_insert_with(|| report.alone(finding));
+        self.found.entry(place).or_insert_with(|| Warned { case: case.to_string(), report: report.alone(finding) });
+    }
+
+    /// The first that is more than a note.
+    fn first(&self) -> Option<Report> {
+        self.found.values().map(|warned| &warned.report).find(|report| report.warnings().next().is_some()).cloned()
+    }
+
+    fn reports(self) -> Vec<Report> {
+        self.found.into_values().map(|warned| warned.report).collect()
     }
 
     fn allow(&mut self, allowed: Allowed) {

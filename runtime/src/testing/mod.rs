@@ -92,7 +92,7 @@ pub use parallel::on_every_core;
 pub use property::{Counterexample, Property, Tested, property};
 pub use random::{Draw, Random, Simple};
 pub use registry::subjects;
-pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Reported, Skipped, Stop};
+pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Reported, Skipped, Stop, Warned};
 pub use shapes::{edges, shapes};
 
 use kernel_dsl::Artifact;

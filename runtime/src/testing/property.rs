@@ -1,10 +1,11 @@
 //! What holds for all arguments of a kernel, tried on many, and the smallest on which it does not.
 
-use super::check::{Checker, Prepared, Reference};
+use super::check::{Checker, Failed, Prepared, Reference};
 use super::compare::Expected;
 use super::generate::{Gen, Plan};
 use super::shrink::{Failing, Shrink};
 use super::{Case, Failure, Input, Random};
+use crate::interpreter::Report;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Kernel};
 use std::fmt;
@@ -44,6 +45,7 @@ pub struct Property<'a> {
     cases: Box<dyn Fn(&mut Gen) -> Case + 'a>,
     reference: Option<Box<Reference<'a>>>,
     checker: Checker,
+    warnings_denied: bool,
     seed: u64,
     count: usize,
     replay: Option<u64>,
@@ -65,6 +67,8 @@ pub struct Counterexample {
     pub case: Case,
     /// What goes wrong there.
     pub failure: Failure,
+    /// What the oracle warns of there: of a wrong result, also where its NaNs and infinities come from.
+    pub warnings: Vec<Report>,
     /// The name of the case that failed first.
     pub first: String,
     /// What [`Property::replay`] takes to come back to it.
@@ -93,6 +97,7 @@ impl Tested {
             cases: Box::new(move |draws| cases(draws).into()),
             reference: None,
             checker: Checker::new(None),
+            warnings_denied: false,
             seed: 1,
             count: COUNT,
             replay: None,
@@ -109,6 +114,12 @@ impl<'a> Property<'a> {
     /// Who runs it; without this, all executors but a GPU.
     pub fn checker(self, checker: Checker) -> Property<'a> {
         Property { checker, ..self }
+    }
+
+    /// Takes a warning of the oracle for a failure, as [`Checker::with_warnings_denied`] does: lanes of a warp that race where they run in lockstep,
+    /// integers that overflow, shifts by too much.
+    pub fn deny_warnings(self) -> Property<'a> {
+        Property { warnings_denied: true, ..self }
     }
 
     /// The seed of the cases, 1 if none is said: the same cases each time.
@@ -142,7 +153,10 @@ impl<'a> Property<'a> {
     /// # Panics
     /// Where the instance does not compile.
     #[track_caller]
-    pub fn run(self) -> Result<(), Box<Counterexample>> {
+    pub fn run(mut self) -> Result<(), Box<Counterexample>> {
+        if self.warnings_denied {
+            self.checker = self.checker.with_warnings_denied();
+        }
         let Tested { artifact, instance } = &self.kernel;
         let prepared = Prepared::compile(artifact, instance).unwrap_or_else(|error| panic!("{error}"));
         let mut seeds = Random::new(self.seed);
@@ -167,20 +181,20 @@ impl<'a> Property<'a> {
         let plan = Plan::default();
         let (drawn, case) = draw(plan.clone());
         let Err(failed) = run(case) else { return Ok(()) };
-        let (case, failure) = *failed;
-        let first = case.name.clone();
-        let (Failing { case, failure, .. }, trials) = Shrink::from(Failing { plan, drawn, case, failure }, draw, run);
+        let first = failed.case.name.clone();
+        let (Failing { failed, .. }, trials) = Shrink::from(Failing { plan, drawn, failed: *failed }, draw, run);
+        let Failed { case, failure, warnings } = failed;
         let instance = self.kernel.instance.name(self.kernel.artifact.name);
         let parameters = prepared.names().to_vec();
-        Err(Box::new(Counterexample { instance, case, failure, first, seed, trials, parameters }))
+        Err(Box::new(Counterexample { instance, case, failure, warnings, first, seed, trials, parameters }))
     }
 }
 
 impl fmt::Display for Counterexample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counterexample { instance, case, failure, first, seed, trials, parameters } = self;
+        let Counterexample { instance, case, failure, warnings, first, seed, trials, parameters } = self;
         writeln!(f, "{instance} fails where {}:", case.name)?;
-        writeln!(f, "{}", failure.to_string().trim_end())?;
+        writeln!(f, "{}", failure.with(warnings).trim_end())?;
         for (i, input) in case.inputs.iter().enumerate() {
             let name = parameters.get(i).map_or("?", String::as_str);
             writeln!(f, "  {name}: {input}")?;

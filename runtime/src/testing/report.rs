@@ -4,7 +4,7 @@ use crate::interpreter::report::Allowed;
 use crate::interpreter::{CheckSet, Report, Schedule, Verdict};
 use crate::{Error, ptx};
 use serde::Serialize;
-use std::fmt;
+use std::{fmt, iter};
 
 /// What runs a kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -40,13 +40,23 @@ pub struct InstanceReport {
     /// What approximations decide, by place: where a GPU may differ by more than any tolerance.
     pub decisions: Vec<String>,
     /// What the oracle warns of, each place once: one finding each, of the run that first met it.
-    pub warnings: Vec<Report>,
+    pub warnings: Vec<Warned>,
     /// What the kernel does that the oracle forbids, and says that it may: each place once, with how often all cases did it.
     pub allowed: Vec<Allowed>,
     /// What stopped it before any case: it did not lower, a pass failed, what is to run it cannot, or there were no cases.
     pub problem: Option<Problem>,
     /// One a case.
     pub cases: Vec<CaseReport>,
+}
+
+/// What the oracle warns of, or notes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Warned {
+    /// The case in which it did first.
+    pub case: String,
+    /// Of that alone.
+    #[serde(flatten)]
+    pub report: Report,
 }
 
 /// Why no case was tried.
@@ -102,6 +112,8 @@ pub enum Failure {
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
     /// The oracle wrote different bits when blocks and warps ran in another order.
     OrderDependent { schedule: Schedule, mismatch: Box<Mismatch> },
+    /// The oracle warns, and the check takes that for a failure ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
+    Warned { report: Box<Report> },
     /// The result is off from the reference by more than its bound.
     Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
     /// Approximate values reach an argument, and the kernel does not say how near they must be.
@@ -204,6 +216,14 @@ impl Failure {
         }
     }
 
+    /// In words, and behind it what the oracle warned of, but for what is the failure itself.
+    pub(super) fn with(&self, warnings: &[Report]) -> String {
+        let itself = |warning: &&Report| matches!(self, Failure::Warned { report } if **report == **warning);
+        let others = warnings.iter().filter(|warning| !itself(warning)).map(ToString::to_string);
+        let all: Vec<_> = iter::once(self.to_string()).chain(others).collect();
+        all.iter().map(|text| text.trim_end()).collect::<Vec<_>>().join("\n")
+    }
+
     /// Whether both are one kind of mistake: the same check, or the same executor with other values in the same argument.
     pub(super) fn is_like(&self, other: &Failure) -> bool {
         use Failure::*;
@@ -211,6 +231,10 @@ impl Failure {
             (Stopped { executor, why, .. }, Stopped { executor: e, why: w, .. }) => (executor, why) == (e, w),
             (Differ { right, mismatch, .. }, Differ { right: r, mismatch: m, .. }) => {
                 (right, &mismatch.argument) == (r, &m.argument)
+            }
+            (Warned { report }, Warned { report: r }) => {
+                let first = |report: &Report| report.findings.first().map(|finding| finding.check);
+                first(report) == first(r)
             }
             (OrderDependent { mismatch, .. }, OrderDependent { mismatch: m, .. }) => mismatch.argument == m.argument,
             (Wrong { executor, argument, .. }, Wrong { executor: e, argument: a, .. })
@@ -285,6 +309,7 @@ impl fmt::Display for Failure {
                     "{argument}{index} depends on the order of atomic operations: {left} with blocks and warps in order, {right} {schedule} ({count} differ); if that is meant, say so of the case (`with_order_dependent`)"
                 )
             }
+            Failure::Warned { report } => write!(f, "the oracle warns: {report}"),
             Failure::Wrong { executor, argument, index, given, expected, bound } => {
                 write!(f, "{argument}{index:?} is {given} on {executor}; the reference gives {expected:?} ± {bound:e}")
             }
@@ -298,6 +323,12 @@ impl fmt::Display for Failure {
             ),
             Failure::Incomplete { why } => f.write_str(why),
         }
+    }
+}
+
+impl fmt::Display for Warned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n   = note: first in case `{}`", self.report, self.case)
     }
 }
 

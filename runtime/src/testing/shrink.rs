@@ -6,19 +6,17 @@
 
 use super::check::Failed;
 use super::generate::{Gen, Plan};
-use super::{Case, Failure, Simple};
+use super::{Case, Simple};
 
 /// Trials at most: each runs the kernel on all executors.
 const TRIALS: usize = 3000;
 
 /// A case that fails.
-#[derive(Clone, Debug)]
 pub(super) struct Failing {
     pub plan: Plan,
     /// What was drawn for it.
     pub drawn: Gen,
-    pub case: Case,
-    pub failure: Failure,
+    pub failed: Failed,
 }
 
 /// Looks for smaller cases. `draw` makes a case of a plan; `run` says how it fails, if it does.
@@ -32,7 +30,7 @@ pub(super) struct Shrink<D, R> {
 impl<D, R> Shrink<D, R>
 where
     D: Fn(Plan) -> (Gen, Case),
-    R: FnMut(Case) -> Result<(), Failed>,
+    R: FnMut(Case) -> Result<(), Box<Failed>>,
 {
     /// The smallest case found that fails as `first` does, and how many were tried.
     pub fn from(first: Failing, draw: D, run: R) -> (Failing, usize) {
@@ -52,9 +50,8 @@ where
         self.trials += 1;
         let (drawn, case) = (self.draw)(plan.clone());
         match (self.run)(case) {
-            Err(failed) if failed.1.is_like(&self.best.failure) => {
-                let (case, failure) = *failed;
-                self.best = Failing { plan, drawn, case, failure };
+            Err(failed) if failed.failure.is_like(&self.best.failed.failure) => {
+                self.best = Failing { plan, drawn, failed: *failed };
                 true
             }
             _ => false,

@@ -94,5 +94,5 @@ pub fn agree<K: Kernel>(case: &Case, reference: impl FnOnce(&[Input]) -> Vec<Exp
     let failed = |why: String| TestCaseError::fail(why);
     let prepared =
         Prepared::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).map_err(|e| failed(e.to_string()))?;
-    Checker::new(None).case(&prepared, case, reference).map_err(|e| failed(e.to_string()))
+    Checker::new(None).told(&prepared, case, reference).map_err(|e| failed(e.to_string()))
 }

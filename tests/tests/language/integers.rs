@@ -40,6 +40,35 @@ fn triples(seed: u64) -> [Vec<u32>; 3] {
     all
 }
 
+/// A choice that is stored in several elements of a word, whole and beside others.
+#[kernel(block = 64, grid = x.len().div_ceil(64))]
+#[requires(bytes.len() == 8 * x.len(), halves.len() == 2 * x.len())]
+fn spread(x: &[u32], bytes: &mut [u8], halves: &mut [i16]) {
+    let i = grid::index();
+    if i < x.len() {
+        let all: u8 = if x[i] > 7 { 255 } else { 3 };
+        bytes.store(8 * i, [all; 4]);
+        let other: u8 = if x[i] > 7 { 1 } else { 2 };
+        bytes.store(8 * i + 4, [all, other, all, other]);
+        let half: i16 = if x[i] % 2 == 0 { -5 } else { 1000 };
+        halves.store(2 * i, [half; 2]);
+    }
+}
+
+#[test]
+fn a_choice_may_be_several_parts_of_a_word() {
+    let x: Vec<u32> = WORDS.into_iter().chain(SMALL).collect();
+    let bytes = x.iter().flat_map(|x| {
+        let (all, other) = if *x > 7 { (255u8, 1) } else { (3, 2) };
+        [all, all, all, all, all, other, all, other]
+    });
+    let halves = x.iter().flat_map(|x| [if x % 2 == 0 { -5i16 } else { 1000 }; 2]);
+    let expected = [Expected::exact(1, bytes), Expected::exact(2, halves)];
+    let inputs = vec![Input::slice(&x), Input::slice(&vec![0u8; 8 * x.len()]), Input::slice(&vec![0i16; 2 * x.len()])];
+    agree::<spread>(&checker(false), "spread", inputs, &expected);
+    assemble::<spread>();
+}
+
 /// All of `int::` of 32 bits, and dot products, as bits.
 #[kernel(block = 64, grid = a.len().div_ceil(64))]
 #[requires(b.len() == a.len(), c.len() == a.len(), y.len() == 28 * a.len())]

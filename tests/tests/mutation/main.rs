@@ -94,7 +94,7 @@ impl Wish {
         }
     }
 
-    /// The first of the mutants to try, and the distance to the next.
+    /// The distance from one mutant that is tried to the next.
     fn step(&self, mutants: usize) -> usize {
         match self {
             Wish::Sample => mutants.div_ceil(SAMPLE).max(1),

@@ -1,7 +1,8 @@
-//! Quotients of multiples.
+//! Quotients of multiples of powers of two.
 //!
-//! Of an n-fold x, and c below n, (x + c) / n is x / n: nothing is left that c could add to. The sum cannot wrap, for an n-fold of which
-//! it would is not below 2³² − c. That x is an n-fold is what `#[requires]` says, and shown as comparisons are ([`Bounds`]): it is compared with n times its quotient.
+//! Of an n-fold x, and c below n, (x + c) / n is x / n, unless the sum wraps: nothing is left that c could add to. Where n is a power of two no sum
+//! wraps: 2³² is an n-fold too, so that x is at most 2³² − n. Of other n one may: 2³² − 1 is a 3-fold, and one more is 0. Those are left as they are.
+//! That x is an n-fold is what `#[requires]` says, and shown as comparisons are ([`Bounds`]): it is compared with n times its quotient.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::analyses::bounds::{Bounds, Promised};
@@ -27,7 +28,7 @@ pub fn multiples(kernel: &mut Kernel, bounds: &Bounds, promised: &Promised) -> b
     !shown.is_empty()
 }
 
-/// A quotient of x + c by n.
+/// A quotient of x + c by n, a power of two.
 struct Quotient {
     result: Value,
     x: Value,
@@ -51,7 +52,7 @@ fn candidates(region: &Region, made: &mut HashMap<Value, Op>, kernel: &Kernel, f
             && let Some(Op::Constant(c)) = made.get(c)
         {
             let n = if *operator == Binary::Div { *bits } else { 1 << bits.min(&31) };
-            if *c < n {
+            if n.is_power_of_two() && *c < n {
                 found.push(Quotient { result: *result, x: *x, by: (*operator, *by), n });
             }
         }
@@ -99,5 +100,52 @@ fn replace(region: &mut Region, found: &[Quotient], shown: &[Value]) {
             inst.op = quotient.op();
         }
         inst.op.regions_mut().into_iter().for_each(|inner| replace(inner, found, shown));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::proof::Prover;
+    use crate::trial::lowered;
+    use kernel_dsl::compiler::hir::Instance;
+    use kernel_dsl::prelude::*;
+    use kernel_dsl::{Artifact, Kernel};
+
+    #[kernel(block = 64, grid = 1)]
+    #[requires(x.len() % 3 == 0)]
+    fn thirds(x: &[f32], y: &mut [u32]) {
+        if thread::x() < y.len() {
+            y[thread::x()] = (x.len() / 3) as u32;
+        }
+    }
+
+    #[kernel(block = 64, grid = 1)]
+    #[requires(x.len() % 3 == 0)]
+    fn thirds_of_one_more(x: &[f32], y: &mut [u32]) {
+        if thread::x() < y.len() {
+            y[thread::x()] = ((x.len() + 1) / 3) as u32;
+        }
+    }
+
+    #[kernel(block = 64, grid = 1)]
+    #[requires(x.len() % 3 == 0)]
+    fn thirds_of_one_more_or_of_nothing(x: &[f32], y: &mut [u32]) {
+        if thread::x() < y.len() {
+            y[thread::x()] = (x.len().wrapping_add(1) / 3) as u32;
+        }
+    }
+
+    fn proved(of: &Artifact, other: &Artifact) -> bool {
+        let ((program, kernel), (_, other)) = (lowered(of, &Instance::default()), lowered(other, &Instance::default()));
+        Prover::new(&program, &kernel).proof(&other).is_some()
+    }
+
+    /// Of 2³² − 1 elements: powers of two are in `pairs`.
+    #[test]
+    fn a_multiple_of_three_and_one_more_may_wrap() {
+        for more in [thirds_of_one_more::ARTIFACT, thirds_of_one_more_or_of_nothing::ARTIFACT] {
+            assert!(!proved(thirds::ARTIFACT, more), "{}", more.name);
+            assert!(!proved(more, thirds::ARTIFACT), "{}, the other way round", more.name);
+        }
     }
 }

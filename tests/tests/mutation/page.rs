@@ -156,3 +156,15 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     }
     page
 }
+
+/// What is written, which a whole try has found: of all, and of the changes that every kernel has.
+#[test]
+fn at_least_98_percent_are_caught() {
+    let page = fs::read_to_string(path()).expect("the page can be read");
+    for name in ["all", "of all: barriers, indices, masks and comparisons"] {
+        let head = format!("| {name} |");
+        let row = page.lines().find(|line| line.starts_with(&head)).unwrap_or_else(|| panic!("no row `{name}`"));
+        let caught = row.trim_end_matches([' ', '%', '|']).rsplit(' ').next().and_then(|part| part.parse::<f64>().ok());
+        assert!(caught.is_some_and(|caught| caught >= 98.0), "{row}");
+    }
+}

@@ -1,4 +1,5 @@
-//! For each check, a kernel that breaks it and one that does not. The page of `runtime::interpreter::check` shows them.
+//! For each check, a kernel that breaks it and one that does not, and the same of what is told elsewhere than by a run. The page of
+//! `runtime::interpreter::check` shows them.
 //!
 //! Each runs with `x[i] = i` in 64 elements and `y` of as many.
 
@@ -543,6 +544,257 @@ pub fn to_an_end(x: &[f32], y: &mut [f32]) {
         n += 1;
     }
     y[thread::x()] = n as f32;
+}
+
+// approximate-branch: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn kept_by_an_approximation(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    if fast::exp(-x[i]) > 0.5 {
+        y[i] = x[i];
+    }
+}
+
+// approximate-branch: right
+#[kernel(block = 64, grid = 1)]
+pub fn kept_by_a_value(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    if math::exp(-x[i]) > 0.5 {
+        y[i] = x[i];
+    }
+}
+
+// approximate-index: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn at_an_approximate_power(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let power = fast::log2(x[i] + 1.0) as usize;
+    y[i] = x[power.min(7)];
+}
+
+// approximate-index: right
+#[kernel(block = 64, grid = 1)]
+pub fn at_a_power(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let more = x[i] + 1.0;
+    let power = ((more.to_bits() >> 23) as usize).saturating_sub(127);
+    y[i] = x[power.min(7)];
+}
+
+// approximate-integer: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn approximate_thirds(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let level = (x[i] * fast::rcp(3.0)) as u32;
+    y[i] = level as f32;
+}
+
+// approximate-integer: right
+#[kernel(block = 64, grid = 1)]
+pub fn thirds(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let level = (x[i] / 3.0) as u32;
+    y[i] = level as f32;
+}
+
+// order-dependent: wrong
+#[kernel(block = 32, grid = 2)]
+pub fn added_as_they_come(x: &[f32], y: &mut [f32]) {
+    y.fetch_add(0, 1.0 / (1.0 + x[grid::index()]));
+}
+
+// order-dependent: right
+#[kernel(block = 32, grid = 2)]
+pub fn added_by_block(x: &[f32], y: &mut [f32]) {
+    let sum = warp::sum(1.0 / (1.0 + x[grid::index()]));
+    if warp::lane() == 0 {
+        y[block::x()] = sum;
+    }
+}
+
+// f64-arithmetic: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn a_tenth_in_f64(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = (x[i] as f64 * 0.1) as f32;
+}
+
+// f64-arithmetic: right
+#[kernel(block = 64, grid = 1)]
+pub fn a_tenth(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[i] * 0.1;
+}
+
+// integer-division: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn next_by_remainder(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[(i + 1) % x.len()];
+}
+
+// integer-division: right
+#[kernel(block = 64, grid = 1)]
+pub fn next_by_comparison(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let next = if i + 1 < x.len() { i + 1 } else { 0 };
+    y[i] = x[next];
+}
+
+// 64-bit-multiply: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn hashed_in_64_bits(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let hash = (x[i] as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    y[i] = (hash >> 40) as f32;
+}
+
+// 64-bit-multiply: right
+#[kernel(block = 64, grid = 1)]
+pub fn hashed_in_32_bits(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let hash = (x[i] as u32).wrapping_mul(0x9E37_79B9);
+    y[i] = (hash >> 8) as f32;
+}
+
+// float-division: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn divided_in_a_loop(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let by = x[i] + 1.0;
+    let mut sum = 0.0;
+    for k in 0..x.len() {
+        sum += x[k] / by;
+    }
+    y[i] = sum;
+}
+
+// float-division: right
+#[kernel(block = 64, grid = 1)]
+pub fn divided_before_it(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let by = 1.0 / (x[i] + 1.0);
+    let mut sum = 0.0;
+    for k in 0..x.len() {
+        sum += x[k] * by;
+    }
+    y[i] = sum;
+}
+
+// square-root: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn roots_in_a_loop(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut longest: f32 = 0.0;
+    for k in 0..x.len() {
+        let square = x[i] * x[i] + x[k] * x[k];
+        longest = longest.max(square.sqrt());
+    }
+    y[i] = longest;
+}
+
+// square-root: right
+#[kernel(block = 64, grid = 1)]
+pub fn a_root_after_it(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut longest: f32 = 0.0;
+    for k in 0..x.len() {
+        let square = x[i] * x[i] + x[k] * x[k];
+        longest = longest.max(square);
+    }
+    y[i] = longest.sqrt();
+}
+
+// shared-atomic-loop: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn added_as_floats(x: &[f32], y: &mut [f32]) {
+    let sums = Shared::<f32, 1>::new([32]);
+    let i = thread::x();
+    sums.fill(0.0);
+    block::sync();
+    sums.fetch_add(i % 32, x[i]);
+    block::sync();
+    y[i] = sums[i % 32];
+}
+
+// shared-atomic-loop: right
+#[kernel(block = 64, grid = 1)]
+pub fn added_as_integers(x: &[f32], y: &mut [f32]) {
+    let sums = Shared::<u32, 1>::new([32]);
+    let i = thread::x();
+    sums.fill(0);
+    block::sync();
+    sums.fetch_add(i % 32, x[i] as u32);
+    block::sync();
+    y[i] = sums[i % 32] as f32;
+}
+
+// bank-conflict: wrong
+#[kernel(block = (32, 2), grid = 1)]
+pub fn columns_of_a_tile(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 2>::new([32, 32]);
+    let (row, col) = (thread::y(), thread::x());
+    tile[(col, row)] = x[32 * row + col];
+    block::sync();
+    y[32 * row + col] = tile[(31 - col, row)];
+}
+
+// bank-conflict: right
+#[kernel(block = (32, 2), grid = 1)]
+pub fn columns_of_a_padded_tile(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 2>::padded([32, 32]);
+    let (row, col) = (thread::y(), thread::x());
+    tile[(col, row)] = x[32 * row + col];
+    block::sync();
+    y[32 * row + col] = tile[(31 - col, row)];
+}
+
+// constant-turns: wrong
+#[device(constant)]
+const PINNED: [f32; 4] = [0.5, 0.25, 0.125, 0.0625];
+
+#[kernel(block = 64, grid = 1)]
+pub fn weights_in_turns(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[i] * PINNED[i % 4];
+}
+
+// constant-turns: right
+#[device]
+const WEIGHTS: [f32; 4] = [0.5, 0.25, 0.125, 0.0625];
+
+#[kernel(block = 64, grid = 1)]
+pub fn weights_at_once(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[i] * WEIGHTS[i % 4];
+}
+
+// scattered-access: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn down_the_columns(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (row, col) = (i % 8, i / 8);
+    y[i] = x[8 * row + col];
+}
+
+// scattered-access: right
+#[kernel(block = 64, grid = 1)]
+pub fn along_the_rows(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (row, col) = (i / 8, i % 8);
+    y[i] = x[8 * row + col];
+}
+
+// partial-warp: wrong
+#[kernel(block = 48, grid = 1)]
+pub fn a_warp_and_a_half(x: &[f32], y: &mut [f32]) {
+    y[thread::x()] = x[thread::x()];
+}
+
+// partial-warp: right
+#[kernel(block = 64, grid = 1)]
+pub fn two_warps(x: &[f32], y: &mut [f32]) {
+    y[thread::x()] = x[thread::x()];
 }
 
 // end

@@ -1,16 +1,35 @@
 //! The page of the checks: their definitions as they are written in the compiler, and of each a kernel that breaks it, what a
-//! run prints of it, and a kernel that does not. `UPDATE=1 cargo test -p tests --test oracle` writes it anew.
+//! run prints of it, and a kernel that does not. Behind them stands the same of what is told of a kernel and is no check of a run.
+//! `UPDATE=1 cargo test -p tests --test oracle` writes it anew.
 
 use super::kernels::*;
-use super::support::{Memory, run_on};
-use kernel_dsl::compiler::Target;
+use super::support::{Memory, lowered, run_on};
+use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+use kernel_dsl::compiler::analyses::memory::accesses;
+use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::compiler::{Scalar, Target, ir, passes};
 use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{Check, Options, Severity};
-use std::fmt::Write;
+use runtime::testing::{Case, Checker, Expected, Failure, Input, InstanceReport, Random, Subject};
+use std::fmt::{Debug, Write};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/src/interpreter/checks.md");
 const KERNELS: &str = include_str!("kernels.rs");
 const DEFINITIONS: &str = include_str!("../../../kernel-dsl/compiler/src/oracle.rs");
+const APPROXIMATE: &str = include_str!("../../../kernel-dsl/compiler/src/analyses/approximate.rs");
+const LINTS: &str = include_str!("../../../kernel-dsl/compiler/src/analyses/slow.rs");
+const FAILURES: &str = include_str!("../../../runtime/src/testing/report.rs");
+
+const ELSEWHERE: &str = "
+# Told elsewhere
+
+The rest is told of a kernel and is no `Check` of a run: what approximations decide, and what is legal and slow, before any run; what
+depends on the order of atomic operations, of several. The error fails `kernels check`; what is warned of or noted here does not.
+
+| told | severity | when, and by which command | |
+|---|---|---|---|
+";
 
 /// A check, a kernel that breaks it and one that does not, each with the blocks of its grid.
 struct Entry(Check, (&'static Artifact, u32), (&'static Artifact, u32));
@@ -57,16 +76,195 @@ fn entries() -> Vec<Entry> {
 }
 
 /// What only IR can do that no kernel's text says: the compiler refuses it before.
-const REFUSED: [(Check, &str); 2] = [
-    (
-        Check::ReadOnlyWrite,
-        "The compiler refuses a store to a `&[T]` or `View`; the oracle holds IR to it that a pass made, or a test.",
-    ),
-    (
-        Check::UninitialisedLocal,
-        "rustc refuses a variable that is read before it is written; the oracle holds IR to it that a pass made, or a test.",
-    ),
+struct Refused {
+    check: Check,
+    why: &'static str,
+    /// Kernels that are refused, each before its mended twin, with an empty line between.
+    kernels: &'static str,
+    /// What is said of them.
+    said: &'static str,
+}
+
+const REFUSED: [Refused; 2] = [
+    Refused {
+        check: Check::ReadOnlyWrite,
+        why: "The compiler refuses a store to a `&[T]` or `View`; the oracle holds IR to it that a pass made, or a test.",
+        kernels: include_str!("../../../kernel-dsl/compile_fail/zoo_read_only_write.rs"),
+        said: include_str!("../../../kernel-dsl/compile_fail/expected/zoo_read_only_write.stderr"),
+    },
+    Refused {
+        check: Check::UninitialisedLocal,
+        why: "rustc refuses a variable that is read before it is written; the oracle holds IR to it that a pass made, or a test.",
+        kernels: include_str!("../../../kernel-dsl/compile_fail/zoo_uninitialised_local.rs"),
+        said: include_str!("../../../kernel-dsl/compile_fail/expected/zoo_uninitialised_local.stderr"),
+    },
 ];
+
+impl Refused {
+    /// The first kernel, what is said of it, and its twin, of which nothing is.
+    fn first(&self) -> [String; 3] {
+        let mut kernels = self.kernels.split("\n\n").skip(1);
+        let mark = format!(" //~ {}", self.check);
+        let all = [kernels.next(), self.said.split("\n\n").next(), kernels.next()];
+        all.map(|text| text.unwrap_or_default().trim_end().replace(&mark, ""))
+    }
+}
+
+/// What is told of a kernel, and is no check of a run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Told {
+    /// What comes of approximations decides.
+    Decides(Decided),
+    /// Another order leaves something else.
+    Order,
+    /// It is legal and slow.
+    Slow(Slow),
+}
+
+/// Each of them, with a kernel of which it is told and one of which it is not; of what ptxas finds there are none.
+fn elsewhere() -> Vec<(Told, Option<[&'static Artifact; 2]>)> {
+    macro_rules! pairs {
+        ($($told:expr => $wrong:ident, $right:ident;)*) => {
+            vec![$(($told, Some([$wrong::ARTIFACT, $right::ARTIFACT]))),*]
+        };
+    }
+    let mut all = pairs! {
+        Told::Decides(Decided::Branch) => kept_by_an_approximation, kept_by_a_value;
+        Told::Decides(Decided::Index) => at_an_approximate_power, at_a_power;
+        Told::Decides(Decided::Integer) => approximate_thirds, thirds;
+        Told::Order => added_as_they_come, added_by_block;
+        Told::Slow(Slow::Double) => a_tenth_in_f64, a_tenth;
+        Told::Slow(Slow::IntegerDivision(Scalar::Usize)) => next_by_remainder, next_by_comparison;
+        Told::Slow(Slow::WideMultiply) => hashed_in_64_bits, hashed_in_32_bits;
+        Told::Slow(Slow::FloatDivision(Scalar::F32)) => divided_in_a_loop, divided_before_it;
+        Told::Slow(Slow::SquareRoot(Scalar::F32)) => roots_in_a_loop, a_root_after_it;
+        Told::Slow(Slow::SharedAtomic(Scalar::F32)) => added_as_floats, added_as_integers;
+        Told::Slow(Slow::BankConflict(32)) => columns_of_a_tile, columns_of_a_padded_tile;
+        Told::Slow(Slow::ConstantTurns(4)) => weights_in_turns, weights_at_once;
+        Told::Slow(Slow::Scattered { sectors: 8, least: 4 }) => down_the_columns, along_the_rows;
+        Told::Slow(Slow::PartialWarp(48)) => a_warp_and_a_half, two_warps;
+    };
+    all.push((Told::Slow(Slow::Spills { stores: 8, loads: 8 }), None));
+    all
+}
+
+impl Told {
+    fn name(self) -> String {
+        match self {
+            Told::Decides(decided) => format!("approximate-{}", decided.name()),
+            Told::Order => "order-dependent".to_string(),
+            Told::Slow(slow) => slow.name().to_string(),
+        }
+    }
+
+    fn severity(self) -> &'static str {
+        match self {
+            Told::Decides(_) => "warning",
+            Told::Order => "error",
+            Told::Slow(_) => "note",
+        }
+    }
+
+    /// When it is told, and by which command.
+    fn when(self) -> &'static str {
+        match self {
+            Told::Decides(_) => "before any run, by `kernels check` and `kernels report`",
+            Told::Order => {
+                "by runs in several orders of blocks, warps and lanes, of `kernels check` (`--orders` says how many)"
+            }
+            Told::Slow(Slow::Spills { .. }) => "by `kernels report`, where it finds a ptxas",
+            Told::Slow(_) => "before any run, by `kernels report`",
+        }
+    }
+
+    /// The source that declares it, the enum, and the variant.
+    fn declared(self) -> (&'static str, &'static str, String) {
+        match self {
+            Told::Decides(decided) => (APPROXIMATE, "Decided", variant(&decided)),
+            Told::Order => (FAILURES, "Failure", "OrderDependent".to_string()),
+            Told::Slow(slow) => (LINTS, "Slow", variant(&slow)),
+        }
+    }
+
+    fn definition(self) -> String {
+        let (source, of, variant) = self.declared();
+        let text = documented(source, of, &variant);
+        match self {
+            Told::Decides(_) => {
+                let (first, rest) = text.split_at(1);
+                format!("What comes of an approximation (`fast::`) decides {}{rest}", first.to_lowercase())
+            }
+            _ => text,
+        }
+    }
+
+    /// What is printed of it where it is told of that kernel.
+    fn of(self, artifact: &'static Artifact) -> Option<String> {
+        match self {
+            Told::Decides(decided) => {
+                let kernel = lowered(artifact);
+                let decisions = Approximations::of(&kernel).decisions;
+                let decision = decisions.into_iter().find(|decision| decision.decided == decided)?;
+                let text = decision.error(&kernel).to_string();
+                assert!(checked(artifact).decisions.contains(&text), "{}: a check does not say {text}", artifact.name);
+                Some(text)
+            }
+            Told::Order => {
+                let report = checked(artifact);
+                let (_, failure) = report.first_failure()?;
+                matches!(failure, Failure::OrderDependent { .. }).then(|| report.to_string())
+            }
+            Told::Slow(slow) => {
+                let (kernel, lints) = slow_in(artifact);
+                let lint = lints.iter().find(|lint| lint.slow == slow)?;
+                Some(printed(&kernel, lint))
+            }
+        }
+    }
+}
+
+/// What a check comes to, in order and in two other orders. What the kernel's results should be, nobody says.
+fn checked(artifact: &'static Artifact) -> InstanceReport {
+    fn cases(_: &Instance, _: &mut Random) -> Vec<Case> {
+        let x: Vec<f32> = (0..64).map(|i| i as f32).collect();
+        vec![Case::new("64 elements", [Input::slice(&x), Input::slice(&[0f32; 64])])]
+    }
+    fn reference(_: &Instance, _: &[Input]) -> Vec<Expected> {
+        Vec::new()
+    }
+    let subject = Subject { artifact, cases, reference };
+    Checker::new(None).with_orders(1).check(&subject, &Instance::default(), 1)
+}
+
+/// The kernel after all passes, and what is slow in it.
+fn slow_in(artifact: &Artifact) -> (passes::Optimised, Vec<Lint>) {
+    let lowered = lowered(artifact);
+    let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
+    let kernel = passes::optimise(lowered).unwrap();
+    let lints = lints(&kernel, &sites);
+    (kernel, lints)
+}
+
+/// A lint in the form that `kernels report` gives it.
+fn printed(kernel: &ir::Kernel, lint: &Lint) -> String {
+    let Lint { slow, location, count, looped } = lint;
+    let times = match (count, looped) {
+        (0 | 1, false) => String::new(),
+        (0 | 1, true) => " (in a loop)".to_string(),
+        (n, false) => format!(" ({n} times)"),
+        (n, true) => format!(" ({n} times, in a loop)"),
+    };
+    let mut text = format!("slow[{}]: {}{times}\n", slow.name(), slow.message(kernel.target));
+    if let Some(location) = location {
+        let at = kernel.locations[location.0 as usize];
+        let source = &kernel.sources[at.source as usize];
+        let (offset, column) = (u32::from(at.span.line), at.span.column);
+        let (file, line, code) = (&source.file, source.line + offset, source.line_code(offset));
+        let gutter = line.to_string().len();
+        text += &format!("{:gutter$}--> {file}:{line}:{column}\n{line} | {code}\n", "");
+    }
+    text + "  = help: " + slow.help()
+}
 
 fn options(check: Check) -> Options {
     let uninitialised = if check == Check::UninitialisedBuffer { vec![1] } else { Vec::new() };
@@ -75,24 +273,59 @@ fn options(check: Check) -> Options {
     Options { fuel: 100_000, uninitialised, cancellation, notes, ..Options::default() }
 }
 
-/// The definition of a check: the documentation of its variant.
-fn definition(check: Check) -> String {
-    let (variant, mut lines) = (format!("    {check:?},"), Vec::new());
-    for line in DEFINITIONS.lines().skip_while(|l| !l.starts_with("pub enum Check")) {
-        match line.strip_prefix("    /// ") {
+/// The name of a variant.
+fn variant(of: &impl Debug) -> String {
+    format!("{of:?}").chars().take_while(|c| c.is_alphanumeric()).collect()
+}
+
+/// The variants of the enum `of`, each with its documentation.
+fn variants(source: &str, of: &str) -> Vec<(String, String)> {
+    let (mut all, mut lines) = (Vec::new(), Vec::new());
+    let head = format!("pub enum {of} {{");
+    for line in source.lines().skip_while(|line| *line != head).skip(1).take_while(|line| *line != "}") {
+        let Some(item) = line.strip_prefix("    ") else { continue };
+        match item.strip_prefix("/// ") {
             Some(text) => lines.push(text),
-            None if line == variant => return lines.join("\n"),
-            None => lines.clear(),
+            None if item.starts_with(|c: char| c.is_uppercase()) => {
+                let name: String = item.chars().take_while(|c| c.is_alphanumeric()).collect();
+                all.push((name, lines.join("\n")));
+                lines.clear();
+            }
+            None => {}
         }
     }
-    panic!("{check:?} is not documented")
+    all
+}
+
+/// The documentation of a variant.
+fn documented(source: &str, of: &str, variant: &str) -> String {
+    let found = variants(source, of).into_iter().find(|(name, text)| name == variant && !text.is_empty());
+    found.map(|(_, text)| text).unwrap_or_else(|| panic!("{of}::{variant} is not documented"))
+}
+
+/// The definition of a check: the documentation of its variant.
+fn definition(check: Check) -> String {
+    documented(DEFINITIONS, "Check", &variant(&check))
+}
+
+/// The first of what a definition says.
+fn beginning(definition: &str) -> String {
+    let definition = definition.replace('\n', " ");
+    let end = [". ", "; ", ": "].iter().filter_map(|mark| definition.find(mark)).min();
+    definition[..end.unwrap_or(definition.len())].trim_end_matches('.').to_string()
 }
 
 /// The text of a kernel.
-fn kernel(check: Check, which: &str) -> &'static str {
-    let head = format!("// {check}: {which}\n");
-    let (_, text) = KERNELS.split_once(&head).unwrap_or_else(|| panic!("no {which} kernel of {check}"));
+fn kernel(of: &str, which: &str) -> &'static str {
+    let head = format!("// {of}: {which}\n");
+    let (_, text) = KERNELS.split_once(&head).unwrap_or_else(|| panic!("no {which} kernel of {of}"));
     text.split("\n// ").next().unwrap_or_default().trim()
+}
+
+/// A kernel of which something is told, what is printed of it, and one of which nothing is.
+fn shown(page: &mut String, [wrong, said, right]: [&str; 3]) {
+    writeln!(page, "\n```text\n{wrong}\n```\n\n```text\n{said}\n```").unwrap();
+    writeln!(page, "\nNothing is said of this one:\n\n```text\n{right}\n```").unwrap();
 }
 
 /// The report of the first finding of a check: how a kernel that breaks it is told so.
@@ -115,23 +348,41 @@ fn page() -> String {
         [Severity::Note, _] => "note, where a launch asks for notes",
     };
     for check in Check::ALL {
-        let definition = definition(check);
-        let definition = definition.replace('\n', " ");
-        let end = [". ", "; ", ": "].iter().filter_map(|mark| definition.find(mark)).min();
-        let first = &definition[..end.unwrap_or(definition.len())];
-        writeln!(page, "| [`{check}`](#{check}) | {} | {} |", severity(check), first.trim_end_matches('.')).unwrap();
+        let first = beginning(&definition(check));
+        writeln!(page, "| [`{check}`](#{check}) | {} | {first} |", severity(check)).unwrap();
     }
     let entries = entries();
     for check in Check::ALL {
         writeln!(page, "\n# {check}\n\n`Check::{check:?}`, {}. {}", severity(check), definition(check)).unwrap();
-        if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == check) {
-            writeln!(page, "\n{why}").unwrap();
+        if let Some(refused) = REFUSED.iter().find(|refused| refused.check == check) {
+            writeln!(page, "\n{}", refused.why).unwrap();
+            shown(&mut page, refused.first().each_ref().map(String::as_str));
             continue;
         }
         let entry = entries.iter().find(|e| e.0 == check).unwrap_or_else(|| panic!("no kernels of {check}"));
-        let (wrong, right) = (kernel(check, "wrong"), kernel(check, "right"));
-        writeln!(page, "\n```text\n{wrong}\n```\n\n```text\n{}\n```", told(entry)).unwrap();
-        writeln!(page, "\nNothing is said of this one:\n\n```text\n{right}\n```").unwrap();
+        let name = check.to_string();
+        shown(&mut page, [kernel(&name, "wrong"), &told(entry), kernel(&name, "right")]);
+    }
+    page += ELSEWHERE;
+    let elsewhere = elsewhere();
+    for (told, _) in &elsewhere {
+        let (name, severity, when) = (told.name(), told.severity(), told.when());
+        writeln!(page, "| [`{name}`](#{name}) | {severity} | {when} | {} |", beginning(&told.definition())).unwrap();
+    }
+    for (told, kernels) in elsewhere {
+        let (name, severity, when) = (told.name(), told.severity(), told.when());
+        let (_, of, variant) = told.declared();
+        writeln!(page, "\n# {name}\n\n`{of}::{variant}`, {severity}, told {when}. {}", told.definition()).unwrap();
+        match kernels {
+            Some([wrong, _]) => {
+                let said = told.of(wrong).unwrap_or_else(|| panic!("{} is not told of {name}", wrong.name));
+                shown(&mut page, [kernel(&name, "wrong"), &said, kernel(&name, "right")]);
+            }
+            None => {
+                let why = "Registers are ptxas's to give out, so that no text of a kernel is sure to be told of it.";
+                writeln!(page, "\n{why}").unwrap();
+            }
+        }
     }
     page
 }
@@ -141,6 +392,43 @@ fn kernels_that_do_nothing_wrong_are_not_reported() {
     for Entry(check, _, (right, blocks)) in entries() {
         let (report, _) = run_on(right, blocks, &Memory::new(|i| i as f32), options(check));
         assert!(report.findings.is_empty(), "{} ({check}):\n{report}", right.name);
+    }
+}
+
+#[test]
+fn nothing_is_told_elsewhere_of_kernels_that_do_nothing_wrong() {
+    for (told, kernels) in elsewhere() {
+        let Some([wrong, right]) = kernels else { continue };
+        // No run finds anything in either.
+        for artifact in [wrong, right] {
+            let (report, _) = run_on(artifact, 1, &Memory::new(|i| i as f32), Options::default());
+            assert!(report.findings.is_empty(), "{} ({}):\n{report}", artifact.name, told.name());
+        }
+        let (_, slow) = slow_in(right);
+        let report = checked(right);
+        let quiet = match told {
+            Told::Decides(_) => report.decisions.is_empty(),
+            // All that is missing is what the results should be.
+            Told::Order => matches!(report.first_failure(), Some((_, Failure::Incomplete { .. }))),
+            Told::Slow(_) => slow.is_empty(),
+        };
+        assert!(quiet, "{} ({}): {report}\n{:?}\n{slow:?}", right.name, told.name(), report.decisions);
+    }
+}
+
+#[test]
+fn all_that_is_told_elsewhere_is_there() {
+    let there = elsewhere();
+    for (source, of) in [(APPROXIMATE, "Decided"), (LINTS, "Slow")] {
+        let declared = variants(source, of);
+        assert!(!declared.is_empty(), "{of}");
+        for (variant, _) in declared {
+            let listed = there.iter().any(|(told, _)| {
+                let (_, enumeration, name) = told.declared();
+                (enumeration, name) == (of, variant.clone())
+            });
+            assert!(listed, "{of}::{variant} is not on the page");
+        }
     }
 }
 

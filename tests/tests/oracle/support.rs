@@ -4,6 +4,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::hir::serial;
+use kernel_dsl::compiler::ir;
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Report};
 
 /// Memory that is aligned as a device's is.
@@ -24,11 +25,15 @@ impl Memory {
     }
 }
 
+/// A kernel without generic parameters, as lowered.
+pub fn lowered(artifact: &Artifact) -> ir::Kernel {
+    let program = serial::program(artifact.hir).unwrap();
+    analyses::lowered(&program, &Instance::default(), artifact.target).unwrap()
+}
+
 /// Runs a kernel of `(x: &[f32], y: &mut [f32])` on 64 elements each.
 pub fn run_on(artifact: &Artifact, blocks: u32, x: &Memory, options: Options) -> (Report, Vec<f32>) {
-    let program = serial::program(artifact.hir).unwrap();
-    let kernel = analyses::lowered(&program, &Instance::default(), artifact.target).unwrap();
-    let program = Program::decode(&kernel).unwrap();
+    let program = Program::decode(&lowered(artifact)).unwrap();
     let mut y = Memory::new(|_| 0.0);
     let arguments = vec![
         Binding::Memory { bytes: Bytes::Shared(&x.0), extents: vec![64], strides: vec![] },

@@ -46,6 +46,41 @@ pub fn added(from: usize, y: &mut [f32]) {
     y[i + from] = 1.0;
 }
 
+/// Every `step`-th element.
+#[kernel(block = 32, grid = 1)]
+pub fn stepped(step: usize, y: &mut [f32]) {
+    for i in (thread::x()..y.len()).step_by(step) {
+        y[i] = 1.0;
+    }
+}
+
+/// The same, counted by 64 bits, and by 32 with a sign.
+#[kernel(block = 32, grid = 1)]
+pub fn stepped_wide(step: usize, y: &mut [f32]) {
+    for i in (thread::x() as i64..y.len() as i64).step_by(step) {
+        y[(i & 0xffff_ffff) as usize] = 1.0;
+    }
+    for i in (thread::x() as i32..y.len() as i32).step_by(step) {
+        y[i as usize] += 1.0;
+    }
+}
+
+/// Sums of rows from each on, a view that moves until a number is negative, in tiles of a width that may be anything.
+#[kernel(block = 32, grid = 1)]
+pub fn running(x: View<f32, 2>, width: usize, y: &mut [f32]) {
+    let (mut rows, mut sum) = (x, 0.0);
+    for _ in (0..x.dim(0)).step_by(width) {
+        let element = rows[(0, thread::x())];
+        if element < 0.0 {
+            break;
+        }
+        sum += element;
+        rows = rows.offset((width, 0));
+        block::sync();
+    }
+    y[thread::x()] = sum;
+}
+
 #[kernel(block = 32, grid = 1)]
 pub fn beyond_shared(y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([32]);

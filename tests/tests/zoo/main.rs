@@ -3,7 +3,8 @@
 //! A kernel here is two instances: `MENDED = false` has the mistake that its documentation names, `MENDED = true` has not. The line
 //! at which the oracle is to report it is marked in the source, `//~ out-of-bounds`, or below it, `//~^ loop-step`; of a race, one of its two sides is
 //! marked, the one that comes second when blocks and warps run in order. The oracle must report what is marked, nothing else, and nothing
-//! at all of the twin. What approximations decide the compiler tells before any run, `//~ approximate-branch`. Where the order of atomic
+//! at all of the twin. What approximations decide the compiler tells before any run, `//~ approximate-branch`, and what is legal and slow,
+//! `//~ bank-conflict`: that of the kernels which are here for it alone, since what is slow in the others is not what they are about. Where the order of atomic
 //! operations shows, the argument is told and no line. What rustc and our compiler refuse stands in `kernel-dsl/compile_fail/zoo_*.rs`,
 //! with marks too. `README.md` here is the list; `UPDATE=1 cargo test -p tests --test zoo` writes it anew.
 
@@ -23,12 +24,15 @@ mod page;
 mod refused;
 mod results;
 mod shared_races;
+mod slow;
 mod warp_races;
 mod warps;
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
 use kernel_dsl::compiler::analyses::bounds::{Reach, Site};
+use kernel_dsl::compiler::analyses::memory::accesses;
+use kernel_dsl::compiler::analyses::slow::{Lint, lints};
 use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic, serial};
 use kernel_dsl::compiler::{analyses, ir, passes};
 use runtime::interpreter::{Check, Finding, Options, Report, Schedule};
@@ -54,6 +58,30 @@ pub enum Class {
     Decides(Decided),
     /// By runs in several orders: the argument in which they show.
     Order(usize),
+    /// Before any run: what is legal and slow, by its name in reports.
+    Slow(&'static str),
+}
+
+/// What is slow and found without ptxas.
+const SLOW: [&str; 10] = [
+    "f64-arithmetic",
+    "integer-division",
+    "64-bit-multiply",
+    "float-division",
+    "square-root",
+    "shared-atomic-loop",
+    "bank-conflict",
+    "constant-turns",
+    "scattered-access",
+    "partial-warp",
+];
+
+impl Class {
+    /// All that no run tells; of orders, one.
+    fn others() -> impl Iterator<Item = Class> {
+        let decided = [Decided::Branch, Decided::Index, Decided::Integer].map(Class::Decides);
+        decided.into_iter().chain([Class::Order(0)]).chain(SLOW.map(Class::Slow))
+    }
 }
 
 impl fmt::Display for Class {
@@ -62,6 +90,7 @@ impl fmt::Display for Class {
             Class::Check(check) => check.fmt(f),
             Class::Decides(decided) => write!(f, "approximate-{}", decided.name()),
             Class::Order(_) => f.write_str("order-dependent"),
+            Class::Slow(name) => f.write_str(name),
         }
     }
 }
@@ -74,6 +103,9 @@ macro_rules! bug {
     };
     ($kernel:ident, order $argument:literal, [$($input:expr),* $(,)?]) => {
         $crate::bug!(of $kernel, Order($argument), [$($input),*])
+    };
+    ($kernel:ident, slow $name:literal, [$($input:expr),* $(,)?]) => {
+        $crate::bug!(of $kernel, Slow($name), [$($input),*])
     };
     ($kernel:ident, $check:ident, [$($input:expr),* $(,)?]) => {
         $crate::bug!(of $kernel, Check(runtime::interpreter::Check::$check), [$($input),*])
@@ -104,6 +136,7 @@ const ZOO: &[&[Bug]] = &[
     machine::BUGS,
     decisions::BUGS,
     orders::BUGS,
+    slow::BUGS,
 ];
 
 /// Warp instructions after which a loop here is endless.
@@ -126,6 +159,8 @@ struct Specimen {
     prepared: Prepared,
     lowered: ir::Kernel,
     case: Case,
+    /// Whether what is slow is told too.
+    slow: bool,
 }
 
 impl Bug {
@@ -135,7 +170,8 @@ impl Bug {
         let program = monomorphic(&program, &instance).expect("a declared instance");
         let lowered = analyses::lowered_monomorphic(&program, self.artifact.target).expect("a declared instance");
         let prepared = Prepared::compile(self.artifact, &instance).expect("a declared instance");
-        Specimen { prepared, lowered, case: Case::new(self.artifact.name, (self.inputs)()) }
+        let slow = matches!(self.class, Class::Slow(_));
+        Specimen { prepared, lowered, case: Case::new(self.artifact.name, (self.inputs)()), slow }
     }
 
     /// The first line of the kernel's documentation.
@@ -163,15 +199,27 @@ impl Specimen {
         Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, uninitialised, ..Default::default() }
     }
 
-    /// What is told, with the lines: of a run, and of what approximations decide.
+    /// What is told, with the lines: of a run, of what approximations decide, and of what is slow.
     fn told(&self, report: &Report) -> BTreeSet<Told> {
         let decisions = Approximations::of(&self.lowered).decisions.into_iter().map(|decision| {
-            let at = self.lowered.locations[decision.location.0 as usize];
-            let source = &self.lowered.sources[at.source as usize];
-            let class = Class::Decides(decision.decided).to_string();
-            (class, source.file.clone(), source.line + u32::from(at.span.line))
+            let (file, line) = place(&self.lowered, decision.location);
+            (Class::Decides(decision.decided).to_string(), file, line)
         });
-        report.findings.iter().map(told).chain(decisions).collect()
+        let slow = if self.slow { self.slow_places() } else { Vec::new() };
+        report.findings.iter().map(told).chain(decisions).chain(slow).collect()
+    }
+
+    /// What is slow, with the lines; of the whole kernel, that of its `fn`.
+    fn slow_places(&self) -> Vec<Told> {
+        let sites = accesses(&passes::with_places(self.lowered.clone()).expect("lowered IR is valid"));
+        let kernel = passes::optimise(self.lowered.clone()).expect("lowered IR is valid");
+        let own = &self.lowered.sources[0];
+        let told = |lint: &Lint| {
+            let whole = || (own.file.clone(), own.line);
+            let (file, line) = lint.location.map_or_else(whole, |location| place(&kernel, location));
+            (lint.slow.name().to_string(), file, line)
+        };
+        lints(&kernel, &sites).iter().map(told).collect()
     }
 
     /// Whether another order of blocks, warps and lanes leaves something else in other arguments than these.
@@ -203,8 +251,7 @@ impl Specimen {
                 let Some((_, mark)) = line.split_once("//~") else { continue };
                 let (mark, above) = mark.strip_prefix('^').map_or((mark, 0), |mark| (mark, 1));
                 for class in mark.split(',').map(str::trim) {
-                    let known = [Decided::Branch, Decided::Index, Decided::Integer].map(Class::Decides);
-                    if !known.iter().any(|known| known.to_string() == class) {
+                    if !Class::others().any(|known| known.to_string() == class) {
                         let _: Check = class.parse().unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
                     }
                     all.insert((class.to_string(), source.file.clone(), source.line + offset as u32 - above));
@@ -221,6 +268,13 @@ fn told(finding: &Finding) -> Told {
 
 fn at(finding: &Finding) -> (String, u32) {
     (finding.place.file.clone(), finding.place.line)
+}
+
+/// The file and the line.
+fn place(kernel: &ir::Kernel, location: ir::Location) -> (String, u32) {
+    let at = kernel.locations[location.0 as usize];
+    let source = &kernel.sources[at.source as usize];
+    (source.file.clone(), source.line + u32::from(at.span.line))
 }
 
 fn bugs() -> impl Iterator<Item = &'static Bug> {
@@ -270,7 +324,7 @@ fn races_are_told_in_other_orders_too() {
 /// No access that goes out of bounds is proved not to.
 #[test]
 fn no_proof_is_of_what_goes_out_of_bounds() {
-    let mut accesses = 0;
+    let mut unproved = 0;
     for bug in bugs() {
         let specimen = bug.specimen(false);
         let report = specimen.report();
@@ -283,18 +337,14 @@ fn no_proof_is_of_what_goes_out_of_bounds() {
         let program = monomorphic(&program, &Instance(vec![Constant::Bool(false)])).expect("a declared instance");
         let kernel = passes::with_places(specimen.lowered.clone()).expect("lowered IR is valid");
         let sites = Reach::of(&program, &kernel).sites;
-        for place in &beyond {
-            let here = |site: &&Site| {
-                let at = kernel.locations[site.location.0 as usize];
-                let source = &kernel.sources[at.source as usize];
-                (source.file.clone(), source.line + u32::from(at.span.line)) == *place
-            };
+        for beyond in &beyond {
+            let here = |site: &&Site| place(&kernel, site.location) == *beyond;
             let open = sites.iter().filter(here).filter(|site| site.proof.is_none()).count();
-            accesses += open;
-            assert!(open > 0, "{}: what goes out of bounds in line {} is proved", bug.artifact.name, place.1);
+            unproved += open;
+            assert!(open > 0, "{}: what goes out of bounds in line {} is proved", bug.artifact.name, beyond.1);
         }
     }
-    assert!(accesses >= 16, "{accesses}");
+    assert!(unproved >= 16, "{unproved}");
 }
 
 #[test]
@@ -303,8 +353,9 @@ fn nothing_is_told_of_their_twins() {
     for bug in bugs() {
         let twin = bug.specimen(true);
         let report = twin.report();
-        if !twin.told(&report).is_empty() {
-            wrong.push(format!("{}: {report}", bug.artifact.name));
+        let told = twin.told(&report);
+        if !told.is_empty() {
+            wrong.push(format!("{}: {told:?}\n{report}", bug.artifact.name));
         }
         if matches!(bug.class, Class::Order(_)) && twin.depends_on_order(None) {
             wrong.push(format!("{}: another order shows", bug.artifact.name));
@@ -328,4 +379,9 @@ fn what_does_not_compile_is_told_where_it_is() {
 #[test]
 fn the_page_lists_them() {
     page::check();
+}
+
+#[test]
+fn the_comparison_has_every_class() {
+    page::compared();
 }

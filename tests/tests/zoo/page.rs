@@ -1,7 +1,6 @@
-//! The page that lists the zoo.
+//! The page that lists the zoo, and the one that compares what other tools tell of it.
 
 use crate::{Class, bugs, refused};
-use kernel_dsl::compiler::analyses::approximate::Decided;
 use runtime::interpreter::Check;
 use std::fmt::Write;
 use std::fs;
@@ -12,10 +11,10 @@ const HEAD: &str = "\
 
 Each row is a kernel with one mistake, which stands in this folder beside its mended twin. `UPDATE=1 cargo test -p tests --test zoo`
 writes this page; without `UPDATE` the test holds it against what it finds. *Told at* is the line that the oracle names; of a race, the
-side that comes second when blocks and warps run in order. What approximations decide, the compiler names before any run; where
-the order of atomic operations shows, runs in three orders tell the argument; what does not compile has rustc's code. *On a GPU* are those that the checked form reports, which `launch` runs
-there; *PTX* is what the interpreter of PTX says first, which shares no code with the oracle and looks for no races. No twin is
-reported by any of the three.
+side that comes second when blocks and warps run in order. What approximations decide, the compiler names before any run, and
+`kernels report` what is legal and slow; where the order of atomic operations shows, runs in three orders tell the argument; what does
+not compile has rustc's code. *On a GPU* are those that the checked form reports, which `launch` runs there; *PTX* is what the
+interpreter of PTX says first, which shares no code with the oracle and looks for no races. No twin is reported by any of the three.
 
 ";
 
@@ -78,11 +77,45 @@ fn page() -> String {
          {by_checked_form}, the interpreter of PTX {by_ptx}.\n"
     );
     page += "| class | bugs |\n|---|---|\n";
-    let others = [Decided::Branch, Decided::Index, Decided::Integer].map(Class::Decides);
-    let others = others.into_iter().chain([Class::Order(0)]).map(|class| class.to_string());
-    for class in Check::ALL.into_iter().map(|check| check.to_string()).chain(others) {
-        let here = bugs().filter(|bug| bug.class.to_string() == class).count();
-        let _ = writeln!(page, "| {class} | {} |", here + refused.iter().filter(|bug| bug.class == class).count());
+    for (class, count) in classes() {
+        let _ = writeln!(page, "| {class} | {count} |");
     }
     page
+}
+
+/// Every class, and how many bugs are of it.
+fn classes() -> Vec<(String, usize)> {
+    let refused = refused::all();
+    let count = |class: String| {
+        let here = bugs().filter(|bug| bug.class.to_string() == class).count();
+        let all = here + refused.iter().filter(|bug| bug.class == class).count();
+        (class, all)
+    };
+    let checks = Check::ALL.into_iter().map(|check| check.to_string());
+    checks.chain(Class::others().map(|class| class.to_string())).map(count).collect()
+}
+
+/// Holds the comparison against the zoo: each class that has bugs stands in one row, and the row says of how many.
+pub fn compared() {
+    let text = include_str!("COMPARISON.md");
+    let rows = text.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect();
+    let names = |row: &[&str]| row[0].split(", ").map(str::to_string).collect::<Vec<_>>();
+    let classes: Vec<(String, usize)> = classes().into_iter().filter(|(_, count)| *count > 0).collect();
+    for (class, _) in &classes {
+        let there = rows.iter().filter(|row| names(row).contains(class)).count();
+        assert!(there == 1, "{class} stands in {there} rows of COMPARISON.md");
+    }
+    for row in &rows {
+        let own = names(row);
+        let all: usize = classes.iter().filter(|(class, _)| own.contains(class)).map(|(_, count)| count).sum();
+        let said: Vec<&str> = row[3].split(|c: char| !c.is_alphanumeric()).take(3).collect();
+        let count = all.to_string();
+        assert!(
+            said == [count.as_str(), "of", count.as_str()],
+            "COMPARISON.md says {} of {}, and there are {all}",
+            row[3],
+            row[0]
+        );
+    }
 }

@@ -613,7 +613,7 @@ impl Generator {
     }
 
     /// A loop that carries an address along: moved always or at times, by a constant or by what the loop does not change, used
-    /// before and after it is moved, alone or with a thread's own place added.
+    /// before and after it is moved, alone or with a thread's own place added; it may end early.
     fn running(&mut self) {
         let label = self.label();
         let (base, extent) = (self.parameters[2], self.parameters[3]);
@@ -656,6 +656,15 @@ impl Generator {
             if g.below(3) == 0 {
                 let v = load(g, at(next, own));
                 sum = g.b.scalar(Op::Binary(Binary::Min, sum, v), Scalar::F32);
+            }
+            if g.below(3) == 0 {
+                let condition = g.b.scalar(Op::Compare(Comparison::Gt, sum, v), Scalar::Bool);
+                let last = if g.below(2) == 0 { p } else { next };
+                g.b.enter([]);
+                let then = g.scoped(|g| g.b.effect(Op::Break(label, smallvec![last, sum])));
+                g.b.enter([]);
+                let otherwise = g.scoped(|_| {});
+                g.b.effect(Op::If { condition, then, otherwise });
             }
             if g.below(2) == 0 {
                 let condition = g.b.scalar(Op::Compare(Comparison::Lt, sum, v), Scalar::Bool);

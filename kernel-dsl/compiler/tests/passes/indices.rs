@@ -1,15 +1,21 @@
 //! Indices near 2³²: constants that wrap, or that are larger than an access can add, lead to the element that the kernel names.
 
 use crate::evaluator::run_with;
-use crate::examples::{Write, at};
+use crate::examples::Write;
 use crate::generator;
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::passes::optimise;
+use smallvec::smallvec;
 
 /// Stores to `y` at what `index` makes of a run-time `usize` and the next one, and holds the store's address after passes against that before,
-/// for each of `given`.
+/// for each of `given`; to floats, and to a part of elements of 16 bytes.
 fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
+    check_within(given, None, &index);
+    check_within(given, Some(Within { bytes: 16, offset: 8, indices: smallvec![] }), &index);
+}
+
+fn check_within(given: &[u32], within: Option<Within>, index: &impl Fn(&mut Write, Value) -> Value) {
     let mut k = generator::empty();
     k.parameters.truncate(4);
     k.parameters.push(Parameter { name: "v".into(), argument: 2, role: Role::Value(Scalar::Usize) });
@@ -20,7 +26,8 @@ fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
     w.each(0, [p[4], end, one], Unroll::Never, |w, v| {
         let index = index(w, v);
         let one = w.f(1.0);
-        w.store(at(p[2], index, p[3]), one);
+        let dims = smallvec![Dim { index, extent: p[3], stride: None }];
+        w.store(Place::Global { base: p[2], dims, within: within.clone().map(Box::new) }, one);
     });
     let before = w.0.finish();
     verify::verify(&before).unwrap_or_else(|e| panic!("{e}\n{before}"));

@@ -8,6 +8,7 @@ use super::machine::counted;
 use super::{Outcome, json};
 use clap::{Args, ValueEnum};
 use element::Content;
+use kernel_dsl::compiler::launch::MAX_GRID;
 use kernel_dsl::compiler::ptx::{Module, parse};
 use parameters::{Buffer, Parameter, Parameters};
 use runtime::interpreter::Bytes;
@@ -35,7 +36,7 @@ pub(super) struct Run {
     /// The kernel, if the file has several
     entry: Option<String>,
     /// Blocks in x, y, z
-    #[arg(long, value_name = "X,Y,Z", default_value = "1", value_parser = extent)]
+    #[arg(long, value_name = "X,Y,Z", default_value = "1", value_parser = grid)]
     grid: [u32; 3],
     /// Threads of a block in x, y, z; what the kernel requires, if it does
     #[arg(long, value_name = "X,Y,Z", value_parser = extent)]
@@ -54,7 +55,7 @@ pub(super) struct Run {
     /// Which lanes go first where a warp's lanes part: a right kernel does the same by each
     #[arg(long, value_enum, default_value_t = Policy::Stack)]
     policy: Policy,
-    /// Instructions of warps after which a kernel is taken not to end
+    /// Instructions of warps after which a loop is taken not to end
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
     /// Print a JSON object
@@ -362,6 +363,15 @@ fn extent(text: &str) -> Result<[u32; 3], String> {
         *to = part.trim().parse().map_err(|_| format!("`{part}` is no number of blocks or threads"))?;
     }
     Ok(extent)
+}
+
+/// The same, of a grid that a driver takes.
+fn grid(text: &str) -> Result<[u32; 3], String> {
+    let grid = extent(text)?;
+    match (0..3).find(|axis| grid[*axis] > MAX_GRID[*axis]) {
+        None => Ok(grid),
+        Some(axis) => Err(format!("a grid has at most {} blocks in {}", MAX_GRID[axis], ["x", "y", "z"][axis])),
+    }
 }
 
 fn save(text: &str) -> Result<Save, String> {

@@ -5,7 +5,8 @@
 //! * each access to global and shared memory is made only where its own indices are below their extents. A load gives 0
 //!   elsewhere, a store does nothing, and the kernel goes on;
 //! * sums, differences and products of `usize`, and the stepping of a loop, wrap where they overflow: no pass may assume that they do not, so that
-//!   an address is computed from the very index that was compared. A loop whose index would wrap ends;
+//!   an address is computed from the very index that was compared. A loop whose index would wrap ends, and one whose step is not
+//!   above zero does not begin;
 //! * what is found so is reported ([`Op::Report`]) to a record, whose address is one more parameter, the last. It
 //!   counts as an argument of its own.
 //!
@@ -27,7 +28,9 @@ use super::lower;
 use crate::Scalar;
 use crate::error::Errors;
 use crate::hir::{Instance, Program};
-use crate::ir::{self, Binary, Comparison, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values};
+use crate::ir::{
+    self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values,
+};
 use crate::{emit, passes};
 use facts::Facts;
 use smallvec::{SmallVec, smallvec};
@@ -78,6 +81,8 @@ pub enum Check {
     Within { table: Option<ir::TableId>, rank: u32, elements: u32 },
     /// `Add`, `Sub` or `Mul` on `usize`. The values are the operands.
     Overflow(Binary),
+    /// A loop over a range of this type. The value is its step, cast to `usize`, if that has 32 bits; else there is none.
+    Step(Scalar),
 }
 
 impl Checked {
@@ -304,12 +309,14 @@ impl Guarder {
                 }
             }
             Op::For(l) => {
+                let end = l.end;
+                self.begin(l, at);
                 let known = self.facts.known();
                 let index = l.body.parameters[0];
                 let mut counted = None;
                 if self.kernel.ty(index) == USIZE {
-                    self.facts.counts(index, l.end);
-                    if !self.facts.steps(l.end, l.step) {
+                    self.facts.counts(index, end);
+                    if !self.facts.steps(end, l.step) {
                         counted = Some(Counted { label: l.label, index, step: l.step, location: at });
                     }
                 }
@@ -575,6 +582,22 @@ impl Guarder {
             }
             _ => self.emit(Op::Compare(Comparison::Lt, result, a), BOOL, at),
         }
+    }
+
+    /// Before a loop: where its step is not above zero, it has nothing to run over.
+    fn begin(&mut self, l: &mut For, at: Location) {
+        let ty = self.kernel.ty(l.step);
+        let (Some(scalar), None | Some(0)) = (ty.scalar(), self.facts.bits(l.step)) else { return };
+        let [zero, one] = [0, 1].map(|bits| self.constant(ty, bits, at));
+        let stuck = self.emit(Op::Compare(Comparison::Le, l.step, zero), BOOL, at);
+        let values = match scalar {
+            Scalar::Usize => smallvec![l.step],
+            _ if scalar.bits() == 32 => smallvec![self.emit(Op::Cast(l.step), USIZE, at)],
+            _ => Values::new(),
+        };
+        self.refuse(stuck, Check::Step(scalar), values, at);
+        l.step = self.emit(Op::Select { condition: stuck, yes: one, no: l.step }, ty, at);
+        l.end = self.emit(Op::Select { condition: stuck, yes: l.start, no: l.end }, ty, at);
     }
 
     /// At the end of an iteration: where the next index would wrap, the loop ends with what it would carry on.

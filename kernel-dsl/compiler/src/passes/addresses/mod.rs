@@ -266,12 +266,14 @@ impl Lowerer<'_> {
         let alone = terms.len() == 1 && moved.sum.terms.is_empty();
         for (index, stride) in terms {
             let sum = self.scaled(*index, *stride);
+            let alone = alone && sum.constant.saturating_mul(bytes.into()) >= i32::MIN.into();
             self.add(&mut moved.sum, sum, *index, *stride, alone);
         }
         moved
     }
 
-    /// Adds `sum`, which is index times stride, or that product whole where a negative constant is not alone.
+    /// Adds `sum`, which is index times stride, or that product whole where a negative constant is not alone, or is more than an
+    /// access can add: no term could take it away again.
     fn add(&self, to: &mut Sum, sum: Sum, index: Value, stride: Option<Value>, alone: bool) {
         if sum.constant < 0 && !alone {
             let whole = match stride.map(|s| self.constants.bits(s)) {

@@ -42,6 +42,8 @@ struct Indices<'f> {
     label: Label,
     /// Which of the carried values it is.
     carried: usize,
+    /// What stands for it in the body, if what the loop hands out is of what it carries: of a `For`.
+    handed_out: Option<Value>,
     members: &'f HashSet<Value>,
     root: &'f Root,
     /// What the index has in it already, that accesses add.
@@ -111,6 +113,7 @@ impl Mover {
         let mut indices = Indices {
             label,
             carried,
+            handed_out: (first > 0).then_some(index),
             members,
             root,
             distance: distance.filter(|d| Some(d.1) == root.bytes),
@@ -165,6 +168,12 @@ impl Mover {
             };
             if let Some(values) = next {
                 values[family.carried] = family.index[&values[family.carried]];
+            }
+            // Nobody reads what the loop hands out of it, but that is an index now.
+            if let (Op::Break(label, values), Some(index)) = (&mut inst.op, family.handed_out)
+                && *label == family.label
+            {
+                values[family.carried] = index;
             }
             let mut needed: SmallVec<[Value; 2]> = SmallVec::new();
             inst.op.for_each_operand(|v| needed.extend(family.members.contains(&v).then_some(v)));

@@ -31,7 +31,8 @@ pub fn words(kernel: &mut Kernel) -> Result<(), Errors> {
     }
     let choices = packs.iter().filter_map(|pack| {
         let sides = uses.chosen(pack)?;
-        Some(Choice { pack: pack.clone(), sides, left: pack.len() })
+        // One choice may be several parts.
+        Some(Choice { pack: pack.clone(), sides, left: pack.iter().collect::<HashSet<_>>().len() })
     });
     let choices = choices.collect();
     let constants = uses.constants;
