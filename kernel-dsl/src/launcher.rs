@@ -185,13 +185,19 @@ impl<'a> Memory<'a> {
     /// # Safety
     /// For `'a`, all elements that `shape` spans must lie in one live allocation of that device, initialised, and nobody else may
     /// write them; where `mutable`, nobody else may read them either. On a device whose memory is the host's,
-    /// `address` is a host address that was made from a pointer valid for that.
+    /// `address` is a host address that was made from a pointer valid for that. Of what lies between the elements that `shape` names, others
+    /// may write and read what is theirs if the memory is [owned](Memory::owned_by) by what tells the launcher so.
     pub unsafe fn new(element: ElementType, device: u64, address: u64, shape: Shape, mutable: bool) -> Memory<'a> {
         Memory { element, device, address, shape, mutable, owner: None, borrow: PhantomData }
     }
 
     /// The same with what its owner keeps of it, for a launcher that knows it to find: who uses it, say.
-    pub fn owned_by(self, owner: &'a (dyn Any + Sync)) -> Memory<'a> {
+    ///
+    /// # Safety
+    /// It is what the owner of this very memory keeps, in place of what was given before. By this the launcher has its work wait for who still
+    /// uses the memory, notes there that it does, and knows whether others have other parts of it: what an owner does not see, nobody waits for
+    /// before the memory is written or freed.
+    pub unsafe fn owned_by(self, owner: &'a (dyn Any + Sync)) -> Memory<'a> {
         Memory { owner: Some(Owner(owner)), ..self }
     }
 

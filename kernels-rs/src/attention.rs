@@ -97,6 +97,7 @@ pub mod decode;
 mod extend;
 mod gradient;
 mod join;
+mod lengths;
 pub mod mask;
 mod plan;
 pub mod prefill;

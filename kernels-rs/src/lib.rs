@@ -14,6 +14,8 @@ pub mod convolution;
 pub mod elementwise;
 pub mod gemm;
 pub mod histogram;
+mod operand;
+mod parts;
 pub mod permute;
 pub mod quant;
 mod queue;

@@ -192,4 +192,19 @@ impl<T: Element> Shared<T> {
             Shared::Slot(slot) => slot.view(extents),
         }
     }
+
+    /// As [`DeviceBuffer::view_strided`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn view_strided<const R: usize>(
+        &self,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferView<'_, T, R>, Error> {
+        match self {
+            Shared::Buffer(buffer) => buffer.view_strided(extents, strides),
+            Shared::Slot(slot) => slot.view_strided(extents, strides),
+        }
+    }
 }

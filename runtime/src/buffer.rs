@@ -3,6 +3,7 @@
 use crate::device::{Backend, Memory};
 use crate::pool::Piece;
 use crate::stream::{Use, Used, Uses};
+use crate::vacant::HOST;
 use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
 use crate::{Device, Error, Result};
 use kernel_dsl::launcher::{self, Shape, SliceArgument, SliceMutArgument};
@@ -51,6 +52,11 @@ impl RawBuffer {
         &self.uses
     }
 
+    /// All that was noted of it has been waited for.
+    pub fn forget_uses(&mut self) {
+        self.uses = Uses::default();
+    }
+
     /// Has all bytes set, in the device's own queue: whoever uses them comes after it.
     pub fn fill(&mut self, value: u8) -> Result<()> {
         let queue = self.device.backend().queue();
@@ -61,46 +67,54 @@ impl RawBuffer {
     /// Overwrites all bytes; `from` has as many.
     pub fn write(&mut self, from: &[u8]) -> Result<()> {
         assert_eq!(from.len(), self.bytes, "callers compare lengths");
-        let queue = self.device.backend().queue();
-        if self.device.backend().may_give_up() {
-            let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
-            self.device.backend().wait_for(&staged.uses.before_write())?;
-            let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
-            let used = Used::written(&self.uses).and(Use::Read(&staged.uses));
-            // SAFETY: the staged memory is ours alone, as long, and of the host; its use is noted for whoever has it next. Should the
-            // wait be given up, the device is lost, and its pool hands out nothing any more.
-            unsafe {
-                ptr::copy_nonoverlapping(from.as_ptr(), start, self.bytes);
-                queue.write(&used, self.address(), start, self.bytes)?;
-            }
-            return queue.wait();
+        let backend = self.device.backend();
+        let queue = backend.queue();
+        let directly = || {
+            // SAFETY: the memory is ours alone, and as long as `from`, which is borrowed until the copy is over: no limit ends the wait, and
+            // where it fails the device is lost, and with it the copy.
+            unsafe { queue.write(&Used::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
+            queue.wait()
+        };
+        if let Some(written) = backend.unlimited(directly) {
+            return written;
         }
-        // SAFETY: the memory is ours alone, and as long as `from`, which is borrowed until the copy is over; where the wait fails the
-        // device is lost, and with it the copy.
-        unsafe { queue.write(&Used::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
+        let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
+        backend.wait_for(&staged.uses.before_write())?;
+        let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
+        let used = Used::written(&self.uses).and(Use::Read(&staged.uses));
+        // SAFETY: the staged memory is ours alone, as long, and of the host; its use is noted for whoever has it next. Should the
+        // wait be given up, the device is lost, and its pool hands out nothing any more.
+        unsafe {
+            ptr::copy_nonoverlapping(from.as_ptr(), start, self.bytes);
+            queue.write(&used, self.address(), start, self.bytes)?;
+        }
         queue.wait()
     }
 
     /// Reads all bytes; `to` has as many.
     pub fn read(&self, to: &mut [u8]) -> Result<()> {
         assert_eq!(to.len(), self.bytes, "callers compare lengths");
-        let queue = self.device.backend().queue();
-        if self.device.backend().may_give_up() {
-            let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
-            let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
-            let used = Used::read(&self.uses).and(Use::Write(&staged.uses));
-            // SAFETY: as in `write`; the copy is over when it is looked at.
-            unsafe {
-                queue.read(&used, self.address(), start, self.bytes)?;
-                queue.wait()?;
-                ptr::copy_nonoverlapping(start, to.as_mut_ptr(), self.bytes);
-            }
-            return Ok(());
+        let backend = self.device.backend();
+        let queue = backend.queue();
+        let directly = || {
+            // SAFETY: the memory is as long as `to`, which is borrowed until the copy is over, as above; a writer would need the memory
+            // exclusively.
+            unsafe { queue.read(&Used::read(&self.uses), self.address(), to.as_mut_ptr(), to.len())? };
+            queue.wait()
+        };
+        if let Some(read) = backend.unlimited(directly) {
+            return read;
         }
-        // SAFETY: the memory is as long as `to`, which is borrowed until the copy is over, as above; a writer would need the memory
-        // exclusively.
-        unsafe { queue.read(&Used::read(&self.uses), self.address(), to.as_mut_ptr(), to.len())? };
-        queue.wait()
+        let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
+        let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
+        let used = Used::read(&self.uses).and(Use::Write(&staged.uses));
+        // SAFETY: as in `write`; the copy is over when it is looked at.
+        unsafe {
+            queue.read(&used, self.address(), start, self.bytes)?;
+            queue.wait()?;
+            ptr::copy_nonoverlapping(start, to.as_mut_ptr(), self.bytes);
+        }
+        Ok(())
     }
 }
 
@@ -147,12 +161,13 @@ impl Device {
 
     /// A buffer of `len` elements that are still to be written. On a GPU they are what the memory held before. On the CPU
     /// each byte is 0xFF, which makes NaNs of floats, and it is kept which of them are written, by copies and launches: one whose kernel
-    /// loads another is [told so](crate::interpreter::Check::UninitialisedBuffer).
+    /// loads another is [told so](crate::interpreter::Check::UninitialisedBuffer). Who takes them all to write, by
+    /// [`as_mut_slice`](DeviceBuffer::as_mut_slice) or their address, counts as having written them.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
-        if let Backend::Cpu(cpu) = self.backend() {
+        if let Backend::Cpu(_) = self.backend() {
             buffer.raw.fill(0xff)?;
-            cpu.vacant().made(buffer.raw.address(), buffer.raw.bytes());
+            HOST.made(buffer.raw.address(), buffer.raw.bytes());
         }
         Ok(buffer)
     }
@@ -236,9 +251,9 @@ impl<T: Element> DeviceBuffer<T> {
     /// with it is not noted: it must come after what streams still do with the buffer, and before what they do next. 0 if there
     /// are no elements.
     pub fn device_address(&self) -> u64 {
-        if let Backend::Cpu(cpu) = self.device().backend() {
+        if self.device().is_cpu() {
             // Who writes by it is not seen.
-            cpu.vacant().stored(self.address(), self.raw.bytes());
+            HOST.stored(self.address(), self.raw.bytes());
         }
         self.address()
     }
@@ -373,8 +388,12 @@ impl<T: Element> DeviceBuffer<T> {
         match self.device().is_cpu() {
             false => None,
             true if self.is_empty() => Some(&mut []),
-            // SAFETY: as above; `self` is exclusive.
-            true => Some(unsafe { std::slice::from_raw_parts_mut(host(self.address()).cast(), self.len()) }),
+            true => {
+                // What is written there is not seen.
+                HOST.stored(self.address(), self.bytes());
+                // SAFETY: as above; `self` is exclusive.
+                Some(unsafe { std::slice::from_raw_parts_mut(host(self.address()).cast(), self.len()) })
+            }
         }
     }
 
@@ -397,9 +416,10 @@ impl<T: Element> DeviceBuffer<T> {
     fn memory(&self, mutable: bool) -> launcher::Memory<'_> {
         let shape = Shape::Slice(self.len() as u64);
         // SAFETY: the buffer owns that many elements and is borrowed for as long as the argument lives, exclusively where `mutable`
-        // (the callers see to it); on the CPU they are initialised.
-        let memory = unsafe { launcher::Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable) };
-        memory.owned_by(self.uses())
+        // (the callers see to it); on the CPU they are initialised. The uses are its own.
+        unsafe {
+            launcher::Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable).owned_by(self.uses())
+        }
     }
 }
 

@@ -6,9 +6,10 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Check, Launch, Outcome, Report};
 use crate::pool::{Pool, Source};
-use crate::stream::Pending;
+use crate::stream::{Parts, Pending};
 use crate::trace::{event, span};
-use crate::vacant::{Ranges, Vacant};
+use crate::turns::{Span, TURNS};
+use crate::vacant::{HOST, Ranges};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -19,7 +20,7 @@ use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What the driver aligns allocations to, so that what is aligned here is there too.
@@ -31,8 +32,6 @@ pub(crate) struct Cpu {
     /// By the artifact's address, which is static.
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
-    /// What of it holds nothing yet.
-    vacant: Arc<Vacant>,
     /// How long a launch may take.
     time_limit: Mutex<Option<Duration>>,
 }
@@ -47,11 +46,6 @@ impl Cpu {
         (&self.memory, HostMemory)
     }
 
-    /// What of its memory holds nothing yet.
-    pub fn vacant(&self) -> &Arc<Vacant> {
-        &self.vacant
-    }
-
     /// Runs the instance on the interpreter. It is lowered and decoded once.
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
         let instance = program.instance();
@@ -62,7 +56,7 @@ impl Cpu {
             Executable::new(&lowered)
         })?;
         let limit = *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner);
-        executable.run_within(approved, limit, &self.vacant)
+        executable.run_within(approved, limit)
     }
 }
 
@@ -147,9 +141,11 @@ impl Executable {
         Ok(Executable { instance: kernel.instance.clone(), program, shared: kernel.shared_memory() })
     }
 
-    /// Runs it on arguments in host memory, of which `vacant` tells what holds nothing, for as long as `limit` at most. What a
-    /// kernel that does wrong has written until then stays written.
-    fn run_within(&self, approved: &Approved, limit: Option<Duration>, vacant: &Vacant) -> Result<()> {
+    /// Runs it on arguments in host memory, for as long as `limit` at most. What a kernel that does wrong has written until then
+    /// stays written.
+    fn run_within(&self, approved: &Approved, limit: Option<Duration>) -> Result<()> {
+        // Beside parts that other threads have.
+        let _turn = TURNS.take(parts(approved));
         // Nobody sees the warnings: what only makes such is not asked for.
         let without = Check::ORIGINS.into_iter().collect();
         let deadline = limit.map(interpreter::Deadline::after);
@@ -158,7 +154,7 @@ impl Executable {
             Argument::Scalar { .. } => (0, 0),
         };
         let places: Vec<_> = approved.arguments().iter().map(place).collect();
-        let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, vacant.of(*address, *bytes)));
+        let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, HOST.of(*address, *bytes)));
         let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
         let options = interpreter::Options { without, deadline, vacant: held.clone(), ..Default::default() };
         let outcome = self.outcome(approved, options);
@@ -167,11 +163,11 @@ impl Executable {
             match &outcome {
                 Ok(Some(outcome)) => {
                     let left = outcome.vacant.iter().find(|(argument, _)| *argument == index);
-                    vacant.settle(address, bytes, left.map_or(&Ranges::default(), |(_, left)| left));
+                    HOST.settle(address, bytes, left.map_or(&Ranges::default(), |(_, left)| left));
                 }
                 Ok(None) => {}
                 // How far it has come is not known.
-                Err(_) if approved.writes(index) => vacant.stored(address, bytes),
+                Err(_) if approved.writes(index) => HOST.stored(address, bytes),
                 Err(_) => {}
             }
         }
@@ -261,6 +257,20 @@ impl Executable {
     }
 }
 
+/// What the launch takes of buffers of which others may have other parts.
+fn parts(approved: &Approved) -> Vec<Span> {
+    let arguments = approved.arguments().iter().enumerate();
+    let parts = arguments.filter_map(|(index, argument)| match argument {
+        Argument::Memory(memory) => {
+            memory.owner::<Parts>()?;
+            let bytes = memory.address()..memory.address().saturating_add(memory.bytes());
+            Some(Span { bytes, writes: approved.writes(index) })
+        }
+        Argument::Scalar { .. } => None,
+    });
+    parts.collect()
+}
+
 /// An outcome without errors.
 fn right(outcome: Option<Outcome>) -> Result<Option<Outcome>> {
     outcome.map(Outcome::result).transpose().map_err(Error::Violation)
@@ -288,7 +298,8 @@ pub(crate) fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
     let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
     // SAFETY: `Memory` vouches for as many initialised bytes of one live allocation of this device, which is the host's
     // memory, and that nobody writes them; where the kernel writes them, the contract has found that the memory is mutable, which makes it
-    // ours alone, and that it shares no byte with another argument.
+    // ours alone, and that it shares no byte with another argument. Of a part, what lies between its elements may be others': a launch on
+    // the device has its turn of all of it.
     unsafe {
         match (writes, len) {
             (true, 0) => Bytes::Exclusive(&mut []),

@@ -8,6 +8,7 @@ use crate::pool::{MemoryStatistics, Piece, Pool, Source};
 use crate::store::Store;
 use crate::stream::{Pending, Queue};
 use crate::trace::{event, hears};
+use crate::vacant::HOST;
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -193,7 +194,10 @@ impl Device {
     /// has a limit of its own, and ends the kernel.)
     ///
     /// While a limit is set, each operation on a GPU has an event behind it, the host polls where it would sleep, and copies
-    /// from and to memory that is not pinned go through memory that is.
+    /// from and to memory that is not pinned go through memory that is. What was submitted before there was any has no events: setting the
+    /// first limit waits for all of it, for ever if it does not end, so set it before what may not. (Work that somebody else captures
+    /// meanwhile, by the [driver's handle](crate::Stream::driver_handle) of a stream, cannot be waited for: the driver breaks
+    /// the capture off. A [`Recording`](crate::Recording) is no such capture.)
     pub fn limit_time(&self, limit: Option<Duration>) {
         match &self.0.backend {
             Backend::Cpu(cpu) => cpu.limit_time(limit),
@@ -356,8 +360,8 @@ impl Backend {
     /// Takes so many bytes back, for others to have once `pending` is over.
     pub fn give(&self, memory: Memory, (piece, bytes): (Piece, usize), pending: Pending) {
         event!(TRACE, ?memory, address = piece.address, "memory given back");
-        if let Backend::Cpu(cpu) = self {
-            cpu.vacant().stored(piece.address, bytes);
+        if let Backend::Cpu(_) = self {
+            HOST.stored(piece.address, bytes);
         }
         self.with_pool(memory, |pool, source| pool.give(piece, pending, source));
     }
@@ -388,15 +392,19 @@ impl Backend {
         }
     }
 
-    /// Whether the host may give up waiting, with copies still under way.
-    pub fn may_give_up(&self) -> bool {
-        matches!(self, Backend::Cuda(cuda) if cuda.time_limit().is_some())
+    /// What `act` gives, which waits for work however long that takes; `None`, without a call, where there is a limit of time, and the
+    /// host may give up waiting with copies still under way.
+    pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
+        match self {
+            Backend::Cpu(_) => Some(act()),
+            Backend::Cuda(cuda) => cuda.unlimited(act),
+        }
     }
 
     /// The device's own queue.
     pub fn queue(&self) -> Queue {
         match self {
-            Backend::Cpu(cpu) => Queue::Cpu(cpu.vacant().clone()),
+            Backend::Cpu(_) => Queue::Cpu,
             Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.first_lane()),
         }
     }

@@ -69,6 +69,7 @@ pub mod store;
 mod stream;
 pub mod testing;
 mod trace;
+mod turns;
 mod vacant;
 mod view;
 

@@ -12,7 +12,7 @@ use std::ptr;
 /// `len` elements of the host's memory, page-locked, so that a [`Stream`](crate::Stream) copies them while the host goes on.
 ///
 /// It is kept for the next when it is dropped, as a [`DeviceBuffer`](crate::DeviceBuffer) is. Looking at it waits for copies that are to
-/// write it; writing, for those that are to read it, too.
+/// write it, those of who had the memory before among them; writing, for those that are to read it, too.
 pub struct PinnedBuffer<T: Element> {
     raw: RawBuffer,
     len: usize,
@@ -57,6 +57,7 @@ impl<T: Element> PinnedBuffer<T> {
     /// The elements, once all copies are over.
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
         self.device().backend().wait_for(&self.uses().before_write())?;
+        self.raw.forget_uses();
         if self.is_empty() {
             return Ok(&mut []);
         }

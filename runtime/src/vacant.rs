@@ -84,8 +84,11 @@ impl Ranges {
     }
 }
 
-/// What of a device's memory holds nothing.
-#[derive(Default, Debug)]
+/// What of the CPU's memory holds nothing: one for all CPU devices, which take one another's buffers.
+pub(crate) static HOST: Vacant = Vacant::new();
+
+/// What of some memory holds nothing.
+#[derive(Debug)]
 pub(crate) struct Vacant {
     /// Whether there is any: where all is written, nothing is looked up.
     any: AtomicBool,
@@ -94,6 +97,11 @@ pub(crate) struct Vacant {
 }
 
 impl Vacant {
+    /// Memory of which all is written.
+    pub const fn new() -> Vacant {
+        Vacant { any: AtomicBool::new(false), buffers: Mutex::new(BTreeMap::new()) }
+    }
+
     /// The buffer at `address` was made, and holds nothing.
     pub fn made(&self, address: u64, bytes: usize) {
         if bytes > 0 {
@@ -180,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_buffer_holds_what_was_stored_there() {
-        let vacant = Vacant::default();
+        let vacant = Vacant::new();
         assert!(vacant.of(64, 8).is_empty());
         vacant.made(1024, 100);
         vacant.made(2048, 8);

@@ -298,6 +298,11 @@ impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
 }
 
 impl<T: Element, const R: usize> BufferView<'_, T, R> {
+    /// What its memory is known by.
+    pub(crate) fn device_id(&self) -> u64 {
+        self.origin.device
+    }
+
     /// What reading it is noted as.
     pub(crate) fn used(&self) -> Used<'_> {
         match self.origin.keeper {
@@ -337,13 +342,16 @@ fn memory<'a, T: Element, const R: usize>(
 ) -> Argument<'a> {
     let address = layout.address::<T>(origin);
     // SAFETY: the layout reaches over elements of the buffer only, which are initialised; callers borrow the buffer for 'a,
-    // exclusively where `mutable`.
-    let memory = unsafe { Memory::new(T::TYPE, origin.device, address, shape, mutable) };
-    Argument::Memory(match origin.keeper {
-        Keeper::Nobody => memory,
-        Keeper::Whole(uses) => memory.owned_by(uses),
-        Keeper::Part(parts) => memory.owned_by(parts),
-    })
+    // exclusively where `mutable`: all of it, or a part, which its owner tells. The keeper is the buffer's own.
+    let memory = unsafe {
+        let memory = Memory::new(T::TYPE, origin.device, address, shape, mutable);
+        match origin.keeper {
+            Keeper::Nobody => memory,
+            Keeper::Whole(uses) => memory.owned_by(uses),
+            Keeper::Part(parts) => memory.owned_by(parts),
+        }
+    };
+    Argument::Memory(memory)
 }
 
 fn view<const R: usize>(layout: &Layout<R>) -> Shape {

@@ -81,6 +81,39 @@ fn threads_write_parts_of_one_buffer() {
     assert_eq!(buffer.as_slice().unwrap(), expected);
 }
 
+/// Halves of a transposed matrix, each of which reaches over the other's elements, are written and read by two threads at once.
+#[test]
+fn threads_write_columns_of_one_buffer() {
+    const ROWS: usize = 40;
+    const COLUMNS: usize = 48;
+    const ROUNDS: u32 = 20;
+    let device = Device::cpu();
+    let mut buffer = device.zeros::<u32>(ROWS * COLUMNS).unwrap();
+    let columns = buffer.view_mut([ROWS, COLUMNS]).unwrap().strided().transposed();
+    let (left, right) = columns.split_at(COLUMNS / 2).unwrap();
+    std::thread::scope(|scope| {
+        for (mut part, value) in [(left, 1), (right, 2)] {
+            let device = &device;
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    increase::launch(device, value, part.reborrow()).unwrap();
+                }
+            });
+        }
+    });
+    let expected = |i: usize| ROUNDS * if i % COLUMNS < COLUMNS / 2 { 1 } else { 2 };
+    assert_eq!(buffer.as_slice().unwrap(), (0..ROWS * COLUMNS).map(expected).collect::<Vec<_>>());
+}
+
+/// y ← y + value
+#[kernel(block = (8, 8), grid = (y.cols().div_ceil(8), y.rows().div_ceil(8)))]
+pub fn increase(value: u32, mut y: StridedMut<u32, 2>) {
+    let (row, col) = (block::y() * 8 + thread::y(), block::x() * 8 + thread::x());
+    if row < y.rows() && col < y.cols() {
+        y[(row, col)] += value;
+    }
+}
+
 /// All of y is `value`.
 #[kernel(block = 32, grid = y.len().div_ceil(32))]
 pub fn set(value: u32, y: &mut [u32]) {

@@ -5,7 +5,7 @@ use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, s
 use kernels_rs::attention::score::{Alibi, Bias, Softcap};
 use kernels_rs::attention::{Attention, Decode, Gradients, Scratch};
 use runtime::testing::Random;
-use runtime::{Device, DeviceBuffer};
+use runtime::{BufferView, Device, DeviceBuffer, Error};
 
 /// Sequences, heads of queries and of keys, queries, keys, elements of a key and of a value.
 #[derive(Clone, Copy, Debug)]
@@ -666,6 +666,137 @@ fn cpu_gradients_of_some() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_gradients_of_some() {
     gradients_of_some(&Device::cuda(0).unwrap());
+}
+
+/// A call with lists of queries and keys, forwards and backwards.
+fn of_lists(
+    device: &Device,
+    way: &mut Way,
+    lists: [&BufferView<'_, u32, 1>; 2],
+    packed: bool,
+) -> [Result<(), Error>; 2] {
+    let [of_q, of_k, of_v, of_o] = way.of;
+    let of_lse = [of_q[0], of_q[1], of_q[2]];
+    let attention = Attention::new();
+    let [q, k, v] = &way.x.on_device;
+    let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+    let forwards = {
+        let (mut o, mut lse) = (way.o.view_mut(of_o).unwrap(), way.lse.view_mut(of_lse).unwrap());
+        if packed {
+            attention.run_packed(device, &q, &k, &v, &mut o, Some(&mut lse), lists, 2)
+        } else {
+            attention.run_padded(device, &q, &k, &v, &mut o, Some(&mut lse), lists)
+        }
+    };
+    let [d_q, d_k, d_v] = &mut way.found;
+    let gradients = Gradients {
+        d_q: d_q.view_mut(of_q).unwrap(),
+        d_k: d_k.view_mut(of_k).unwrap(),
+        d_v: d_v.view_mut(of_v).unwrap(),
+    };
+    let (o, d_o, lse) = (way.o.view(of_o).unwrap(), way.d_o.view(of_o).unwrap(), way.lse.view(of_lse).unwrap());
+    let backwards = if packed {
+        attention.backward_packed(device, [&q, &k, &v], [&o, &d_o], &lse, gradients, lists, [2, 3])
+    } else {
+        attention.backward_padded(device, [&q, &k, &v], [&o, &d_o], &lse, gradients, lists)
+    };
+    [forwards, backwards]
+}
+
+/// Lists of other sequences than the call's are refused, forwards and backwards: of those that are in one list alone nothing would be computed.
+#[test]
+fn lists_are_of_the_call_s_sequences() {
+    let device = Device::cpu();
+    let numbers = device.upload(&[0u32, 1, 2]).unwrap();
+    let list = |n: usize| numbers.range(0..n).unwrap();
+    let refused = |batch: usize, lists: [usize; 2], packed: bool, why: &str| {
+        let mut way = Way::new(&device, &mut Random::new(31), Shape { batch, queries: 2, keys: 3, ..ONE });
+        let [queries, keys] = lists.map(list);
+        for called in of_lists(&device, &mut way, [&queries, &keys], packed) {
+            let said = called.map_or_else(|error| error.to_string(), |()| String::new());
+            assert!(if why.is_empty() { said.is_empty() } else { said.contains(why) }, "{batch}, {lists:?}: {said}");
+        }
+    };
+    refused(2, [2, 2], false, "");
+    refused(2, [1, 2], false, "the list of queries is [1], and is to be [2]: a number for each sequence of the batch");
+    refused(2, [2, 1], false, "the list of keys is [1], and is to be [2]");
+    refused(2, [3, 3], false, "the list of queries is [3], and is to be [2]");
+    refused(1, [3, 3], true, "");
+    refused(1, [3, 2], true, "the list of keys is [2], and is to be [3]: as many places as the list of queries has");
+    refused(1, [1, 3], true, "the list of keys is [3], and is to be [1]");
+    refused(2, [3, 3], true, "q is a batch of 2, and sequences that lie one behind the other are a batch of one");
+}
+
+/// Of no sequences, and of no queries, nothing is computed; extents are compared all the same.
+#[test]
+fn nothing_is_computed_of_no_queries() {
+    let device = Device::cpu();
+    for (batch, queries) in [(0, 2), (2, 0)] {
+        let shape = Shape { batch, queries, keys: 3, ..ONE };
+        let x = Operands::new(&device, &mut Random::new(32), shape);
+        let nothing = x.answer(|_, x| x);
+        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run(&device, q, k, v, o, Some(lse)));
+        let numbers = device.upload(&vec![0u32; batch]).unwrap();
+        let list = numbers.view([batch]).unwrap();
+        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_padded(
+            &device,
+            q,
+            k,
+            v,
+            o,
+            Some(lse),
+            [&list, &list]
+        ));
+        let mask = BlockMask::new(BlockSize::Small, 1, [queries, 3], local(0)).upload(&device).unwrap();
+        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_sparse(
+            &device,
+            q,
+            k,
+            v,
+            o,
+            Some(lse),
+            &mask
+        ));
+        let [q, k, v] = &x.on_device;
+        let (q, k) = (q.view([batch, 1, queries, 8]).unwrap(), k.view([batch, 1, 3, 8]).unwrap());
+        let v = v.view([batch, 1, 3, 4]).unwrap();
+        let mut o = device.zeros::<f32>(0).unwrap();
+        let mut o = o.view_mut([batch, 1, queries, 5]).unwrap();
+        let said = Attention::new().run(&device, &q, &k, &v, &mut o, None).unwrap_err().to_string();
+        assert!(said.contains("o.dim(3) == v.dim(3)"), "{said}");
+    }
+    // One behind the other: no place at which one begins, the end of none, and one that is empty.
+    for places in 0..3 {
+        let shape = Shape { queries: 0, keys: 0, ..ONE };
+        let x = Operands::new(&device, &mut Random::new(33), shape);
+        let nothing = x.answer(|_, x| x);
+        let numbers = device.upload(&vec![0u32; places]).unwrap();
+        let list = numbers.view([places]).unwrap();
+        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_packed(
+            &device,
+            q,
+            k,
+            v,
+            o,
+            Some(lse),
+            [&list, &list],
+            1
+        ));
+    }
+}
+
+/// Values without elements leave nothing from which the logarithms could come: they are not left as they were.
+#[test]
+fn values_without_elements_have_no_logarithms() {
+    let device = Device::cpu();
+    let x = Operands::new(&device, &mut Random::new(34), Shape { values: 0, ..ONE });
+    let [q, k, v] = &x.on_device;
+    let (q, k, v) = (q.view([1, 1, 1, 8]).unwrap(), k.view([1, 1, 1, 8]).unwrap(), v.view([1, 1, 1, 0]).unwrap());
+    let (mut o, mut lse) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(1).unwrap());
+    let (mut o, mut lse) = (o.view_mut([1, 1, 1, 0]).unwrap(), lse.view_mut([1, 1, 1]).unwrap());
+    Attention::new().run(&device, &q, &k, &v, &mut o, None).unwrap();
+    let said = Attention::new().run(&device, &q, &k, &v, &mut o, Some(&mut lse)).unwrap_err().to_string();
+    assert!(said.contains("values without elements have no logarithms"), "{said}");
 }
 
 #[test]

@@ -137,6 +137,29 @@ fn a_step_of_zero_begins_no_loop() {
 }
 
 #[test]
+fn a_loop_ends_where_its_next_index_would_wrap() {
+    let arguments = [Argument::Number(1 << 30), slice(32)];
+    assert_eq!(agreed(wrong::ranges_to_the_end::ARTIFACT, 1, &arguments), None);
+    let program = serial::program(wrong::ranges_to_the_end::ARTIFACT.hir).unwrap();
+    let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
+    let (own, _, left) = run(&form.kernel, 1, &arguments);
+    // By itself: nothing is left for the interpreter to end.
+    assert!(own.report.findings.is_empty(), "{}", own.report);
+    assert_eq!(contents(&left)[1], [4411.0f32.to_bits(); 32]);
+}
+
+#[test]
+fn an_index_into_more_arrays_than_a_record_tells_of_is_checked() {
+    assert_eq!(agreed(wrong::in_six_arrays::ARTIFACT, 1, &[Argument::Number(1), slice(32)]), None);
+    let program = serial::program(wrong::in_six_arrays::ARTIFACT.hir).unwrap();
+    let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
+    let (own, record, _) = run(&form.kernel, 1, &[Argument::Number(2), slice(32)]);
+    assert!(own.report.findings.is_empty(), "{}", own.report);
+    let report = interpreter::reported(&form, &record).expect("it is beyond");
+    assert_eq!(report.findings[0].check, Check::OutOfBounds, "{report}");
+}
+
+#[test]
 fn a_loop_that_moves_a_view_may_end_early() {
     for width in [1, 2, 5] {
         let arguments = [view(&[10, 32], &[32, 1], 320), Argument::Number(width), slice(32)];

@@ -139,5 +139,30 @@ fn extents_are_compared() {
     let of_w = of_w.view([3, 6]).unwrap();
     let refused = Norm::rms(0.0).project(&device, &of_x, &of_w, Some(&bias), &mut y.view_mut([2, 3]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("it is the bias of 3 columns"), "{said}");
+    assert!(said.contains("bias is [12], and is to be [3]: a number for each column of y"), "{said}");
+
+    let (no_numbers, weight) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(6).unwrap());
+    let none = no_numbers.view([0]).unwrap();
+    let refused = Norm::rms(0.0).weight(&none).project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap());
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("weight is [0], and is to be [6]: a number for each column of x"), "{said}");
+    let weight = weight.view([6]).unwrap();
+    let norm = Norm::rms(1.0).weight(&weight);
+    norm.project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap()).unwrap();
+}
+
+/// Of more rows than one kernel has, too, y has a row for each of x: as many elements in other rows are not the halves' products.
+#[test]
+fn halves_are_of_one_row() {
+    let device = Device::cpu();
+    let (x, w) = (device.zeros::<f32>(9 * 4).unwrap(), device.zeros::<f32>(6 * 4).unwrap());
+    let (x, w) = (x.view([9, 4]).unwrap(), w.view([6, 4]).unwrap());
+    let mut y = device.zeros::<f32>(27).unwrap();
+    let norm = Norm::rms(1.0);
+    norm.project_gated(&device, swiglu {}, &x, &w, &mut y.view_mut([9, 3]).unwrap()).unwrap();
+    for extents in [[27, 1], [3, 9]] {
+        let refused = norm.project_gated(&device, swiglu {}, &x, &w, &mut y.view_mut(extents).unwrap());
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains(&format!("y is {extents:?}, and is to be [9, 3]")), "{said}");
+    }
 }

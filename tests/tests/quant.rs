@@ -163,9 +163,18 @@ fn quantised(x: &[f32]) -> Vec<f64> {
 /// Weights of each format, with rows of activations for every kernel, whole blocks and parts of them.
 fn weights(device: &Device) {
     let mut random = Random::new(9);
-    for [m, n, k] in
-        [[1, 5, 64], [1, 3, 4200], [2, 40, 96], [3, 5, 33], [8, 17, 50], [9, 130, 40], [70, 5, 96], [2, 3, 0]]
-    {
+    for [m, n, k] in [
+        [1, 5, 64],
+        [1, 3, 4200],
+        [2, 40, 96],
+        [3, 5, 33],
+        [8, 17, 50],
+        [9, 130, 40],
+        [70, 5, 96],
+        [2, 3, 0],
+        [2, 0, 64],
+        [9, 0, 40],
+    ] {
         let (numbers, x): (Vec<f32>, Vec<f32>) = (random.values(n * k), random.values(m * k));
         let (dw, dx) = (device.upload(&numbers).unwrap(), device.upload(&x).unwrap());
         let view = dw.view([n, k]).unwrap();
@@ -217,6 +226,39 @@ fn cpu_weights() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_weights() {
     weights(&Device::cuda(0).unwrap());
+}
+
+/// Activations of another length than the weights' rows are refused, of few rows and of many, and so is what does not take all of the weights.
+#[test]
+fn weights_are_of_the_call_s_extents() {
+    let device = Device::cpu();
+    let (numbers, mut y) = (device.zeros::<f32>(128).unwrap(), device.zeros::<f32>(128).unwrap());
+    let w = numbers.view([2, 64]).unwrap();
+    let bytes = device.zeros::<i8>(128).unwrap();
+    let int8 = Weights::from_rows(&device, &bytes.view([2, 64]).unwrap(), device.zeros(2).unwrap()).unwrap();
+    let (q8, q4) = (Weights::quantise_q8(&device, &w).unwrap(), Weights::quantise_q4(&device, &w).unwrap());
+    for weights in [&q8, &q4, &int8] {
+        for rows in [1, 9] {
+            let mut product = |cols: usize| {
+                let x = numbers.view_strided([rows, cols], [0, 1]).unwrap();
+                weights.product(&device, &x, &mut y.view_strided_mut([rows, 2], [2, 1]).unwrap())
+            };
+            product(64).unwrap();
+            for cols in [32, 63, 65] {
+                let said = product(cols).unwrap_err().to_string();
+                let wanted = format!("x is [{rows}, {cols}], and is to be [{rows}, 64]: a number for each column");
+                assert!(said.contains(&wanted), "{said}");
+            }
+        }
+    }
+    for weights in [&q8, &q4] {
+        weights.dequantise(&device, &mut y.view_mut([2, 64]).unwrap()).unwrap();
+        for to in [[2, 32], [1, 64]] {
+            let mut part = y.view_strided_mut(to, [64, 1]).unwrap();
+            let said = weights.dequantise(&device, &mut part).unwrap_err().to_string();
+            assert!(said.contains(&format!("is {to:?}, and is to be [2, 64]")), "{said}");
+        }
+    }
 }
 
 /// A file's blocks are what they say.

@@ -101,8 +101,15 @@ fn of_many(device: &Device, few: u64) {
         assert!(kept == 1 || ranks.iter().any(|rank| *rank != ranks[0]), "{sample:?}: {ranks:?}");
     }
     let mut tokens = device.zeros::<u32>(1).unwrap();
-    let refused = Sample::new(0).top_p(0.0).run(device, &logits, &mut tokens.view_mut([1]).unwrap());
-    assert!(refused.unwrap_err().to_string().contains("top_p is 0"));
+    for p in [0.0, -0.5, f32::NAN] {
+        let sample = Sample::new(0).top_p(p);
+        // By each way there is to draw.
+        for sample in [sample, sample.top_k(5), sample.top_k(1500), sample.temperature(0.0)] {
+            let refused = sample.run(device, &logits, &mut tokens.view_mut([1]).unwrap());
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains(&format!("top_p is {p}, and is to be above 0")), "{said}");
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Attention of many queries as one calls it: the tile chosen, the kernel launched.
 
+use super::lengths::{packed, padded};
 use super::mask::DeviceMask;
 use super::plan::{Asked, NUMBERS, Plan, Plans, Seen, Tile};
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Span, Whole};
 use crate::access::rows_begin_at;
+use crate::operand::Operand;
 use crate::permute::fill;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -129,7 +131,7 @@ impl Attention {
     /// `keys[i]` keys. Rows of O behind those stay as they are.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run).
+    /// As for [`run`](Attention::run); and where the lists have not a number for each sequence of the batch.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run_padded<T: Float + GenericArgument>(
         self,
@@ -141,8 +143,7 @@ impl Attention {
         lse: Option<&mut BufferViewMut<'_, f32, 3>>,
         [queries, keys]: [&BufferView<'_, u32, 1>; 2],
     ) -> Result<(), Error> {
-        let [batch, _, longest, _] = q.extents();
-        let count = batch.min(queries.extents()[0]).min(keys.extents()[0]);
+        let (count, [_, _, longest, _]) = (padded(q, [queries, keys])?, q.extents());
         // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
         let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
         let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, None, [count, longest], longest > 64);
@@ -150,10 +151,10 @@ impl Attention {
     }
 
     /// Queues the product of sequences one behind the other, in views of a batch of one: sequence i has the queries from `queries[i]` to
-    /// `queries[i + 1]`, `longest` at most, and keys likewise.
+    /// `queries[i + 1]`, `longest` at most, and keys likewise. Rows of O that are no sequence's stay as they are.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run).
+    /// As for [`run`](Attention::run); and where the views are no batch of one, or the lists not of one length.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run_packed<T: Float + GenericArgument>(
         self,
@@ -166,7 +167,7 @@ impl Attention {
         [queries, keys]: [&BufferView<'_, u32, 1>; 2],
         longest: usize,
     ) -> Result<(), Error> {
-        let count = if q.extents()[0] == 0 { 0 } else { queries.extents()[0].min(keys.extents()[0]).saturating_sub(1) };
+        let count = packed(q, [queries, keys])?;
         // SAFETY: as in `run_padded`; a sequence more begins than there are.
         let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
         let shape = [count, longest.min(q.extents()[2])];
@@ -221,7 +222,11 @@ impl Attention {
         shape: [usize; 2],
         large: bool,
     ) -> Result<(), Error> {
-        let [batch, heads, rows, _] = q.extents();
+        let ([batch, heads, rows, _], wide) = (q.extents(), v.extents()[3]);
+        if wide == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
+            // Blocks have pieces of values, and there is none.
+            return Err(v.refused("values without elements have no logarithms: ask for none".into()));
+        }
         let mut own;
         let mut lse = match lse {
             Some(lse) => lse.reborrow(),
@@ -231,7 +236,6 @@ impl Attention {
             }
         };
         let mut operands = Operands { q, k, v, o };
-        let wide = v.extents()[3];
         let fours = q.extents()[3].is_multiple_of(8)
             && wide.is_multiple_of(4)
             && [q, k, v].into_iter().all(|x| rows_begin_at(x, 4))
@@ -327,7 +331,8 @@ impl Attention {
                 score,
                 pattern,
                 sequences,
-                work.view([plan.blocks, NUMBERS])?,
+                // Of no blocks, too, a row begins at a multiple of four numbers: then extents are compared, and there is nothing to run.
+                work.view_strided([plan.blocks, NUMBERS], [NUMBERS, 1])?,
             )
         }
     }

@@ -2,6 +2,7 @@
 
 use super::append::cache_append;
 use super::cache::{Contiguous, Paged, Pages, Stored};
+use crate::operand::refused;
 use crate::rotary::Layout;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -172,7 +173,7 @@ pub(super) fn contiguous<K: Element>(sequences: usize, cache: [[usize; 4]; 2]) -
         return Ok(());
     }
     let why = format!("it has {planes} sequences, and there are {sequences} queries: give it a plane for each");
-    Err(refused::<K>(cache, why))
+    Err(refused::<K, 4>(cache, why))
 }
 
 /// Whether a sequence has a row of the table, and there is a page: which page a row names is the kernel's to bring within the cache.
@@ -190,16 +191,5 @@ pub(super) fn paged<K: Element>(
     } else {
         format!("it has no page, and there are {sequences} queries: give it one at least")
     };
-    Err(refused::<K>(cache, why))
-}
-
-/// A cache that the call is not of.
-fn refused<K: Element>([extents, strides]: [[usize; 4]; 2], why: String) -> Error {
-    Error::View {
-        element: K::TYPE,
-        len: extents.iter().product(),
-        extents: extents.to_vec(),
-        strides: strides.to_vec(),
-        why,
-    }
+    Err(refused::<K, 4>(cache, why))
 }

@@ -3,6 +3,7 @@
 use super::backward::{attention_delta, attention_gradient};
 use super::call::Attention;
 use super::debug::attention_scores;
+use super::lengths::{packed, padded};
 use super::mask::DeviceMask;
 use super::score::{Plain, Score};
 use super::span::{Dense, Packed, Padded, Pattern, Sequences, Whole};
@@ -83,7 +84,7 @@ impl Attention {
     /// Queues the gradients of a call of [`run_padded`](Attention::run_padded). Rows behind those that count stay as they are.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run).
+    /// As for [`run_padded`](Attention::run_padded).
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn backward_padded<T: Float + GenericArgument>(
         self,
@@ -94,7 +95,7 @@ impl Attention {
         gradients: Gradients<'_, T>,
         [queries, keys]: [&BufferView<'_, u32, 1>; 2],
     ) -> Result<(), Error> {
-        let count = q.extents()[0].min(queries.extents()[0]).min(keys.extents()[0]);
+        let count = padded(q, [queries, keys])?;
         // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
         let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
         let shape = [count, q.extents()[2], k.extents()[2]];
@@ -105,7 +106,7 @@ impl Attention {
     /// Queues the gradients of a call of [`run_packed`](Attention::run_packed), of sequences of `longest` queries and keys at most.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run).
+    /// As for [`run_packed`](Attention::run_packed).
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn backward_packed<T: Float + GenericArgument>(
         self,
@@ -117,7 +118,7 @@ impl Attention {
         [queries, keys]: [&BufferView<'_, u32, 1>; 2],
         longest: [usize; 2],
     ) -> Result<(), Error> {
-        let count = if q.extents()[0] == 0 { 0 } else { queries.extents()[0].min(keys.extents()[0]).saturating_sub(1) };
+        let count = packed(q, [queries, keys])?;
         // SAFETY: as in `backward_padded`; a sequence more begins than there are.
         let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
         let shape = [count, longest[0].min(q.extents()[2]), longest[1].min(k.extents()[2])];

@@ -3,8 +3,9 @@
 use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
 use super::decode::flash_decode;
 use super::extend::{contiguous, paged};
+use crate::operand::Operand;
 use crate::{Memory, Passed, Queue};
-use kernel_dsl::{Element, Float, GenericArgument};
+use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// Blocks of a multiprocessor that keep its memory busy where a number has two bytes or one: each has 16 KB under way. Of four bytes half as many
@@ -159,15 +160,7 @@ impl Decode {
         contiguous::<i8>(q.extents()[0], [k.extents(), k.strides()])?;
         let [planes, heads, rows, _] = k.extents();
         for scales in [key_scales, value_scales] {
-            if scales.extents() != [planes, heads, rows] {
-                return Err(Error::View {
-                    element: <f32 as Element>::TYPE,
-                    len: scales.extents().iter().product(),
-                    extents: vec![planes, heads, rows],
-                    strides: scales.strides().to_vec(),
-                    why: format!("there is a scale for each head of each row, and these are {:?}", scales.extents()),
-                });
-            }
+            scales.expected("a list of scales", [planes, heads, rows], "one for each head of each row of the cache")?;
         }
         // SAFETY: the scales are noted as read by the launch, which is queued before their borrow ends; they have an element for each head of each row.
         let scales = unsafe { Scaled { keys: key_scales.detached(), values: value_scales.detached() } };

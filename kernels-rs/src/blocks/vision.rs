@@ -4,6 +4,7 @@ use crate::Passed;
 use crate::attention::Attention;
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
+use crate::permute::fill;
 use crate::rotary::Rotary;
 use crate::rowwise::Norm;
 use crate::{Memory, Queue, Shared};
@@ -76,7 +77,7 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
     }
 
     /// Queues the layer: x is `[patches, width]`. Positions are `[axes, patches]`, as `rotary` has axes. Image i has the patches from `images[i]` to `images[i + 1]`, `longest` at
-    /// most, and sees no other's.
+    /// most, and sees no other's. Patches of no image see nothing.
     ///
     /// # Errors
     /// Where extents do not belong together, or memory is short.
@@ -102,6 +103,8 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
         let of_two = turned.strided().permuted([1, 0, 2])?.slice(0..2 * heads)?.permuted([1, 0, 2])?;
         rotary.run_in_place(on, positions, &mut of_two.side_by_side()?)?;
         let mut o = on.scratch::<T>(n * width)?;
+        // Attention leaves the patches of no image as they are. Bytes of 0 are a 0 of every format.
+        fill(on, 0i8, o.view_mut([n * width])?.cast::<i8>()?.strided())?;
         let qkv = qkv.view([n, 3, heads, head])?.strided().permuted([1, 2, 0, 3])?;
         let part = |i: usize| qkv.slice(i..i + 1)?.side_by_side();
         let mut o_heads = o.view_mut([1, n, heads, head])?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;

@@ -353,11 +353,5 @@ fn pieces(all: usize, each: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// What does not go together with x.
 fn refused<T: Element>(x: &BufferView<'_, T, 5>, why: String) -> Error {
-    Error::View {
-        element: T::TYPE,
-        len: x.extents().iter().product(),
-        extents: x.extents().to_vec(),
-        strides: x.strides().to_vec(),
-        why,
-    }
+    crate::operand::refused::<T, 5>([x.extents(), x.strides()], why)
 }

@@ -3,6 +3,7 @@
 use super::maps::{map_1, map_2, map_3};
 use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, together, together_mut, widest};
+use crate::operand::Operand;
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferStrided, BufferStridedMut, Error};
 
@@ -211,6 +212,7 @@ where
     Y: Float + GenericArgument,
 {
     let [rows, n] = y.extents();
+    x.expected("x", [rows, n.saturating_mul(2)], "for each row of y its two halves")?;
     let halves = x.reshaped([rows, 2, n])?.permuted([1, 0, 2])?;
     map2(on, f, halves.slice(0..1)?.reshaped([rows, n])?, halves.slice(1..2)?.reshaped([rows, n])?, y)
 }

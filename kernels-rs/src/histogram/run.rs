@@ -4,10 +4,14 @@ use super::Key;
 use super::kernels::{count_global, count_shared};
 use crate::Queue;
 use crate::axes::{together, widest};
+use crate::operand::Operand;
 use crate::permute::fill;
 use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 use std::ops::RangeInclusive;
+
+/// Threads of a multiprocessor at most: eight blocks of 256, as the kernels have it.
+const THREADS: usize = 8 * 256;
 
 /// `bins[b]` ← how many keys have bin b, of as many bins as there is room for. A `u8` or `u32` is its bin's number; an `f32` x has bin ⌊(x − low) / (high − low) · bins⌋, computed in `f32`,
 /// where `range` is low to high, and `high` itself is in the last. What has no bin, a NaN too, is not counted. More than 2³² − 1 keys of a bin there cannot be.
@@ -24,15 +28,17 @@ use std::ops::RangeInclusive;
 /// ```
 ///
 /// # Errors
-/// Where keys and bins overlap, or a buffer is another device's.
+/// Where keys and bins overlap, there are more keys than the kernels can count in 32 bits, the threads of the device beyond the last included, or a buffer is another device's.
 pub fn histogram<K: Key + GenericArgument>(
     on: &impl Queue,
     keys: &BufferView<'_, K, 1>,
     range: RangeInclusive<f32>,
     bins: &mut BufferViewMut<'_, u32, 1>,
 ) -> Result<(), Error> {
-    fill(on, 0u32, bins.reborrow().strided())?;
     let ([n], [wanted], wide) = (keys.extents(), bins.extents(), widest(size_of::<K>()));
+    // A thread goes on by as many keys as there are threads.
+    keys.countable(n, THREADS * on.device().facts().multiprocessors as usize)?;
+    fill(on, 0u32, bins.reborrow().strided())?;
     if n == 0 || wanted == 0 {
         return Ok(());
     }

@@ -4,6 +4,7 @@ use super::rows::{copy_rows, fill_rows};
 use super::tiles::transpose_tiles;
 use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, together, together_mut, widest};
+use crate::operand::Operand;
 use kernel_dsl::launcher::ValueArgument;
 use kernel_dsl::{GenericArgument, Number};
 use runtime::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Error};
@@ -71,6 +72,9 @@ pub fn transpose_batch<T: Number + GenericArgument>(
     x: &BufferView<'_, T, 3>,
     y: &mut BufferViewMut<'_, T, 3>,
 ) -> Result<(), Error> {
+    let [batch, rows, cols] = x.extents();
+    // A copy would broadcast a batch of one.
+    y.expected("y", [batch, cols, rows], "the transposes of x's matrices")?;
     copy(on, x.strided().permuted([0, 2, 1])?, y.reborrow().strided())
 }
 

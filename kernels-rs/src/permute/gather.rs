@@ -57,10 +57,13 @@ pub fn gather<T: Number + GenericArgument>(
     index: &BufferView<'_, u32, 1>,
     y: &mut BufferViewMut<'_, T, 2>,
 ) -> Result<(), Error> {
-    let ([rows, n], [tokens, _]) = (table.extents(), y.extents());
+    let ([rows, n], [tokens, of_y]) = (table.extents(), y.extents());
+    // So that where one row lies apart from no other does not matter.
+    let table = &table.strided().reshaped([rows, n])?.side_by_side()?;
+    let y = &mut y.reborrow().strided().reshaped([tokens, of_y])?.side_by_side()?;
     let wide = widest(size_of::<T>());
-    let whole = table.strided().reshaped([1, 1, rows, n]).is_ok_and(|x| together(&x, wide))
-        && y.reborrow().strided().reshaped([1, 1, tokens, n]).is_ok_and(|mut y| together_mut(&mut y, wide));
+    let whole = together(&table.strided().reshaped([1, 1, rows, n])?, wide)
+        && together_mut(&mut y.reborrow().strided().reshaped([1, 1, tokens, of_y])?, wide);
     macro_rules! by {
         ($v:literal, $n:literal) => {
             // SAFETY: the launch compares all extents with one another, and the kernel compares each number with the table's rows: the oracle ran

@@ -8,6 +8,7 @@ use crate::Passed;
 use crate::Queue;
 use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
+use crate::operand::Operand;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -44,6 +45,8 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
+        let [_, cols] = self.extents();
+        x.expected("x", [x.extents()[0], cols], "a number for each column of the weights")?;
         match self.format() {
             Format::Q8 => self.by_rows::<T, E, 8, true>(on, x, y, epilogue),
             Format::Q4 => self.by_rows::<T, E, 4, true>(on, x, y, epilogue),

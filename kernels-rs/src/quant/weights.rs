@@ -2,6 +2,7 @@
 
 use super::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, repack_q4, repack_q8, repack_rows};
 use super::weighted::eight_bits;
+use crate::operand::Operand;
 use crate::queue::{Queue, Shared};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
@@ -136,6 +137,7 @@ impl Weights {
         on: &impl Queue,
         to: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
+        to.expected("what takes the numbers", self.extents(), "a number for each of the weights")?;
         let lent = self.lend(on)?;
         let (quanta, d, _) = lent.views()?;
         // SAFETY: as in `from_q8`.
@@ -158,7 +160,8 @@ impl Weights {
         let [quanta, d] = shape.map(|extents| extents.iter().product());
         let (mut quanta, mut d) = (device.zeros(quanta)?, device.zeros(d)?);
         if cols > 0 {
-            fill(quanta.view_mut(shape[0])?, d.view_mut(shape[1])?)?;
+            let [by_quanta, by_d] = shape.map(by_rows);
+            fill(quanta.view_strided_mut(shape[0], by_quanta)?, d.view_strided_mut(shape[1], by_d)?)?;
         }
         let (quanta, d, scales) = (Arc::new(quanta), Arc::new(d), Arc::new(device.alloc(0)?));
         Ok(Weights { format, rows, cols, quanta, d, scales })
@@ -186,6 +189,11 @@ impl Weights {
     }
 }
 
+/// Strides of a plane, one that has no rows among them: the kernels want rows at multiples of 16 bytes in any case.
+fn by_rows([_, cols]: [usize; 2]) -> [usize; 2] {
+    [cols, 1]
+}
+
 /// Numbers of a row as the planes have them: whole blocks, and one at least.
 pub(super) fn padded(cols: usize) -> usize {
     cols.next_multiple_of(32).max(32)
@@ -205,6 +213,11 @@ type Planes<'a> = (BufferView<'a, i8, 2>, BufferView<'a, f16, 2>, BufferView<'a,
 
 impl Lent {
     pub(super) fn views(&self) -> Result<Planes<'_>, Error> {
-        Ok((self.quanta.view(self.shape[0])?, self.d.view(self.shape[1])?, self.scales.view([self.rows])?))
+        let ([quanta, d], [by_quanta, by_d]) = (self.shape, self.shape.map(by_rows));
+        Ok((
+            self.quanta.view_strided(quanta, by_quanta)?,
+            self.d.view_strided(d, by_d)?,
+            self.scales.view([self.rows])?,
+        ))
     }
 }

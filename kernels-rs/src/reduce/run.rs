@@ -3,6 +3,8 @@
 use super::Monoid;
 use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
 use crate::axes::{together, widest};
+use crate::operand::Operand;
+use crate::parts::chunk;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -16,8 +18,14 @@ impl<M: Monoid + GenericArgument> Reduced for M {}
 const LEAST_OF_ROW: usize = 8192;
 /// The same of a strip of columns.
 const LEAST_OF_COLUMN: usize = 64;
-/// Blocks for each multiprocessor that are enough to read at full speed.
-const RESIDENT: usize = 8;
+/// Elements of a row that a block goes on by at most: four accesses of eight elements of each of its 256 threads.
+const STEP_OF_ROW: usize = 4 * 8 * 256;
+/// Rows of a column that it goes on by: four of each of its warps.
+const STEP_OF_COLUMN: usize = 4 * 8;
+/// Rows, or results, of a block at most.
+const ROWS: usize = 8;
+/// Columns of a block at most.
+const COLUMNS: usize = 32 * 8;
 
 /// `y[r]` ← what the elements of row r of x come to. x is `[rows, n]` of `f32`, `f16`, `bf16` or a format of one's own, computed in `f32`; y has an element
 /// a row. The last stride is 1, rows may lie apart, and either extent may be 0.
@@ -40,7 +48,8 @@ const RESIDENT: usize = 8;
 /// ```
 ///
 /// # Errors
-/// Where y has not an element for each row, x and y overlap, a buffer is another device's, or memory for parts is short.
+/// Where y has not an element for each row, x and y overlap, an axis has more elements than the kernels can count in 32 bits, steps and parts beyond its end included, a buffer is another
+/// device's, or memory for parts is short.
 pub fn rows<X: Float + GenericArgument, M: Reduced>(
     on: &impl Queue,
     _monoid: M,
@@ -48,12 +57,14 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
     y: &mut BufferViewMut<'_, M::Out, 1>,
 ) -> Result<(), Error> {
     let [rows, n] = x.extents();
-    if rows == 0 && y.extents() == [0] {
+    y.expected("y", [rows], "an element for each row of x")?;
+    if rows == 0 {
         return Ok(());
     }
+    x.countable(rows, ROWS)?;
     // So that where one row lies apart from no other does not matter.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
-    let chunk = chunk(on, rows, n, LEAST_OF_ROW);
+    let chunk = chunk(on, x, rows, n, LEAST_OF_ROW, STEP_OF_ROW)?;
     if chunk < n {
         let parts = parts::<X, M>(on, x, chunk, 0)?;
         // SAFETY: as in `of_row`.
@@ -92,14 +103,19 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     y: &mut BufferViewMut<'_, M::Out, 1>,
 ) -> Result<(), Error> {
     let [batch, rows, cols] = x.extents();
-    let results = batch * cols;
-    if results == 0 && y.extents() == [0] {
+    let results = batch.saturating_mul(cols);
+    y.expected("y", [results], "an element for each column of each matrix of x")?;
+    if results == 0 {
         return Ok(());
     }
+    x.countable(cols, COLUMNS)?;
+    x.countable(results, ROWS)?;
+    // So that where one row or one matrix lies apart from no other does not matter.
+    let x = &x.strided().reshaped([batch, rows, cols])?.side_by_side()?;
     let wide = widest(size_of::<X>()).min(8);
     let whole = together(&x.strided().reshaped([1, batch, rows, cols])?, wide);
     let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
-    let chunk = chunk(on, strips, rows, LEAST_OF_COLUMN);
+    let chunk = chunk(on, x, strips, rows, LEAST_OF_COLUMN, STEP_OF_COLUMN)?;
     let parts = rows.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(results * parts)?;
     let mut view = states.view_mut([batch, cols, parts])?;
@@ -130,14 +146,16 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
     y: &mut BufferViewMut<'_, M::Out, 1>,
 ) -> Result<(), Error> {
     let [rows, n] = x.extents();
-    let elements = rows * n;
+    // Places count through all rows.
+    let elements = rows.saturating_mul(n);
+    x.countable(elements, LEAST_OF_ROW + STEP_OF_ROW)?;
     // One row, where rows follow one another.
     let x = match x.strided().reshaped([1, elements]) {
         Ok(row) => row.side_by_side()?,
         Err(_) => *x,
     };
     let [rows, of_row] = x.extents();
-    let chunk = chunk(on, rows, of_row, LEAST_OF_ROW);
+    let chunk = chunk(on, &x, rows, of_row, LEAST_OF_ROW, STEP_OF_ROW)?;
     let parts = parts::<X, M>(on, &x, chunk, of_row)?;
     // SAFETY: as in `rows`.
     unsafe { join_parts::<M>::launch_unchecked(on, parts.view([1, parts.len()])?, elements, y) }
@@ -166,13 +184,6 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
         _ => of_part!(1),
     }
     Ok(states)
-}
-
-/// Elements of each of `strips` pieces of work that a block takes: as many as fill the device, and `least` or more.
-fn chunk(on: &impl Queue, strips: usize, n: usize, least: usize) -> usize {
-    let blocks = RESIDENT * on.device().facts().multiprocessors as usize;
-    let parts = blocks.div_ceil(strips.max(1));
-    n.div_ceil(parts).max(1).next_multiple_of(least)
 }
 
 /// Elements of a row that are read at once.

@@ -101,6 +101,10 @@ impl Rotary {
     ) -> Result<(), Error> {
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
+        // So that where one token or one head lies apart from no other does not matter.
+        let (of_x, of_y) = (x.extents(), y.extents());
+        let x = &x.strided().reshaped(of_x)?.side_by_side()?;
+        let y = &mut y.reborrow().strided().reshaped(of_y)?.side_by_side()?;
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
         macro_rules! by {
             ($halves:literal, $v:literal, $tokens:literal) => {
@@ -131,6 +135,9 @@ impl Rotary {
     ) -> Result<(), Error> {
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
+        // As in `run`.
+        let of_x = x.extents();
+        let x = &mut x.reborrow().strided().reshaped(of_x)?.side_by_side()?;
         let wide = self.width(&x.reborrow().shared())?;
         macro_rules! by {
             ($halves:literal, $v:literal, $tokens:literal) => {

@@ -6,9 +6,10 @@ use super::threshold::sample_likely;
 use super::top::sample_top;
 use crate::Queue;
 use crate::access::rows_begin_at;
+use crate::operand::Operand;
 use crate::rowwise::plan::queue;
 use kernel_dsl::compiler::hir::Constant;
-use kernel_dsl::{Element, Float, GenericArgument};
+use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The most tokens that are sorted.
@@ -83,6 +84,9 @@ impl Sample {
         tokens: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
+        if self.top_p.is_nan() || self.top_p <= 0.0 {
+            return Err(logits.refused(format!("top_p is {}, and is to be above 0: 1 is all of them", self.top_p)));
+        }
         let words = |n: u64| [n as u32, (n >> 32) as u32];
         let stream = Stream { seed: words(self.seed), offset: words(self.offset) };
         let greedy = self.temperature == 0.0;
@@ -95,15 +99,6 @@ impl Sample {
             return unsafe { queue(on, &call, &constants) };
         }
         if !greedy && cols > 0 && (k > 0 && k < cols || self.top_p < 1.0) {
-            if self.top_p.is_nan() || self.top_p <= 0.0 {
-                return Err(Error::View {
-                    element: <f32 as Element>::TYPE,
-                    len: rows * cols,
-                    extents: vec![rows, cols],
-                    strides: logits.strides().to_vec(),
-                    why: format!("top_p is {}, and is to be above 0", self.top_p),
-                });
-            }
             // At least 2⁻³²; 0 stands for all.
             let part = (f64::from(self.top_p) * 2f64.powi(32)).round().max(1.0);
             let part = if self.top_p < 1.0 { part as u32 } else { 0 };

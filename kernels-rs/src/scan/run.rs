@@ -3,12 +3,12 @@
 use super::kernels::{scan_rows, sum_parts};
 use crate::Queue;
 use crate::axes::{together, together_mut};
+use crate::operand::Operand;
+use crate::parts::chunk;
 use kernel_dsl::{GenericArgument, Number};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Blocks for each multiprocessor that are enough to move memory at full speed.
-const RESIDENT: usize = 8;
-/// Elements of a tile.
+/// Elements of a tile, by which a block goes on.
 const TILE: usize = 4096;
 
 /// y[r, i] ← x[r, 0] + … + x[r, i]. Both are [rows, n], with a last stride of 1 and rows that may lie apart, of any number of at least 32 bits; either extent
@@ -31,7 +31,8 @@ const TILE: usize = 4096;
 /// ```
 ///
 /// # Errors
-/// Where the extents differ, x and y overlap, a buffer is another device's, or memory for the sums of parts is short.
+/// Where the extents differ, x and y overlap, rows have more elements than the kernels can count in 32 bits, a tile and a part beyond their end included, a buffer is another device's, or
+/// memory for the sums of parts is short.
 pub fn inclusive<T: Number + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
@@ -58,15 +59,14 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     y: &mut BufferViewMut<'_, T, 2>,
 ) -> Result<(), Error> {
     let [rows, n] = x.extents();
-    if [rows, n].contains(&0) && y.extents() == [rows, n] {
+    y.expected("y", [rows, n], "as x is")?;
+    if [rows, n].contains(&0) {
         return Ok(());
     }
     // So that where one row lies apart from no other does not matter.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
-    let shape = y.extents();
-    let y = &mut y.reborrow().strided().reshaped(shape)?.side_by_side()?;
-    let blocks = RESIDENT * on.device().facts().multiprocessors as usize;
-    let chunk = n.div_ceil(blocks.div_ceil(rows.max(1))).max(1).next_multiple_of(TILE);
+    let y = &mut y.reborrow().strided().reshaped([rows, n])?.side_by_side()?;
+    let chunk = chunk(on, x, rows, n, TILE, TILE)?;
     let nothing = on.scratch::<T>(0)?;
     if chunk >= n {
         return part::<T, INCLUSIVE>(on, x, chunk, &nothing.view([0, 0])?, y);

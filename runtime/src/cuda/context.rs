@@ -6,7 +6,7 @@
 //!
 //! Where a kernel or the hardware fails for good, the context is lost: every later operation says so at once, without a call of the driver. A
 //! lost context is left alone until the last that is of it has been dropped, for memory of the host may be the driver's; whoever
-//! opens the device meanwhile gets a context of our own beside it.
+//! opens the device meanwhile gets a context of our own beside it. Where a kernel does not end, it is left alone for good.
 
 use super::driver::{Code, Driver, DriverError};
 use super::info::DeviceInfo;
@@ -18,9 +18,12 @@ use crate::trace::event;
 use cudarc::driver::sys;
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+
+/// Numbers of devices in whose primary context a kernel does not end. It is never released, so that whoever retained it would get it again.
+static ABANDONED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// A device with a context, which it keeps alive.
 pub(super) struct Context {
@@ -32,6 +35,8 @@ pub(super) struct Context {
     lost: OnceLock<Arc<Loss>>,
     /// In nanoseconds; 0 is none.
     time_limit: AtomicU64,
+    /// Whether operations have events behind them because there is a limit, or will be.
+    timed: AtomicBool,
     /// What the lanes have been given, for whoever asks why the context was lost.
     under_way: Mutex<Vec<Weak<UnderWay>>>,
     /// The lanes' timelines.
@@ -62,6 +67,11 @@ struct Current<'a> {
     thread: PhantomData<*mut ()>,
 }
 
+fn abandoned() -> MutexGuard<'static, Vec<usize>> {
+    // A panic while the lock is held leaves a list that is whole.
+    ABANDONED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Drop for Current<'_> {
     fn drop(&mut self) {
         if self.pushed {
@@ -73,13 +83,13 @@ impl Drop for Current<'_> {
 }
 
 impl Context {
-    /// A context of device `ordinal`: the primary one, if `primary` says that it may do and it is not lost.
+    /// A context of device `ordinal`: the primary one, if `primary` says that it may do and it is neither lost nor abandoned.
     pub fn open(ordinal: usize, primary: bool) -> Result<Context, Error> {
         let driver = Driver::open()?;
         let info = driver.device_info(ordinal)?;
         info.require_supported()?;
         let device = driver.device(ordinal)?;
-        if !primary {
+        if !primary || abandoned().contains(&ordinal) {
             return Context::own(driver, info, device);
         }
         let mut context = ptr::null_mut();
@@ -130,6 +140,7 @@ impl Context {
             kind,
             lost: OnceLock::new(),
             time_limit: AtomicU64::new(0),
+            timed: AtomicBool::new(false),
             under_way: Mutex::default(),
             timelines: Mutex::default(),
             left: Mutex::default(),
@@ -149,6 +160,10 @@ impl Context {
     /// Marks it as lost; the first cause is kept.
     pub fn lose(&self, cause: Cause) -> Error {
         let loss = self.lost.get_or_init(|| {
+            if self.kind == Kind::Primary && matches!(cause, Cause::TimeLimit { .. }) {
+                // Before anybody can see the loss, and open the device anew.
+                abandoned().push(self.info.ordinal);
+            }
             let lanes = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
             let under_way = lanes.iter().filter_map(Weak::upgrade).flat_map(|lane| lane.list()).collect();
             let loss = Arc::new(Loss { device: self.info.to_string(), cause, under_way });
@@ -166,7 +181,17 @@ impl Context {
         }
     }
 
-    /// Sets that.
+    /// Whether what lanes are given has events behind it for the sake of a limit.
+    pub fn is_timed(&self) -> bool {
+        self.timed.load(Ordering::Acquire)
+    }
+
+    /// Sets that: before there is a limit, and when there is none any more.
+    pub fn set_timed(&self, timed: bool) {
+        self.timed.store(timed, Ordering::Release);
+    }
+
+    /// Sets how long that is. Nothing is under way then that has no event behind it.
     pub fn limit_time(&self, limit: Option<Duration>) {
         let nanoseconds = limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).max(1));
         self.time_limit.store(nanoseconds, Ordering::Relaxed);
@@ -373,7 +398,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         if self.lost().is_some_and(|loss| matches!(loss.cause(), Cause::TimeLimit { .. })) {
             // Ending it would wait for the kernel that does not end, as may whoever comes into the driver meanwhile. It goes with the
-            // process.
+            // process; the primary one is known as abandoned since it was lost.
             return;
         }
         let left = self.take_left();
@@ -394,5 +419,25 @@ impl Drop for Context {
                 Kind::Own => (self.driver.context_destroy)(self.context),
             }
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs an NVIDIA GPU"]
+    fn gpu_is_not_opened_in_the_context_of_a_kernel_that_does_not_end() {
+        let primary = Context::open(0, true).expect("a GPU");
+        assert_eq!(primary.kind, Kind::Primary);
+        let known_by = primary.handle();
+        // As if: nothing runs there.
+        primary.lose(Cause::TimeLimit { waiting_for: "a kernel".into(), limit: Duration::ZERO });
+        assert_eq!(Context::open(0, true).expect("the GPU beside it").kind, Kind::Own);
+        drop(primary);
+        let anew = Context::open(0, true).expect("the GPU after it");
+        assert_eq!(anew.kind, Kind::Own);
+        assert!(anew.handle() != known_by && anew.free_memory().is_some());
     }
 }

@@ -21,7 +21,7 @@ use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 /// What the environment has where a device's memory is to be the driver's each time.
@@ -36,6 +36,8 @@ pub(crate) struct Cuda {
     lanes: Lanes,
     memory: Pool,
     pinned: Pool,
+    /// Written to set a limit of time, and read by who must not be met by a new one.
+    limiting: RwLock<()>,
     /// What was compiled is kept there.
     store: Mutex<Option<Store>>,
     /// By the artifact's address, which is static.
@@ -83,6 +85,7 @@ impl Cuda {
         let store = if context.driver.is_on_cpu() && !Store::is_asked_for() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
             lanes: Lanes::new(context.clone())?,
+            limiting: RwLock::default(),
             store: Mutex::new(store),
             context,
             id: 1 + ordinal as u64 + (open.lost << 32),
@@ -112,9 +115,22 @@ impl Cuda {
         self.context.time_limit()
     }
 
-    /// Sets that.
+    /// Sets that. Where there was none, nothing tells how far what was submitted has come, much work or a kernel that does not end: it is
+    /// waited for first, without a limit.
     pub fn limit_time(&self, limit: Option<Duration>) {
+        let _limiting = self.limiting.write().unwrap_or_else(PoisonError::into_inner);
+        if limit.is_some() && self.time_limit().is_none() {
+            self.context.set_timed(true);
+            self.lanes.wait_for_untimed();
+        }
         self.context.limit_time(limit);
+        self.context.set_timed(limit.is_some());
+    }
+
+    /// What `act` gives if there is no limit of time, nor will be before it is over.
+    pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
+        let _limiting = self.limiting.read().unwrap_or_else(PoisonError::into_inner);
+        self.time_limit().is_none().then(act)
     }
 
     /// Where what is compiled is kept.

@@ -217,6 +217,23 @@ impl Lanes {
         all.iter().try_for_each(|lane| lane.finish())
     }
 
+    /// Waits for all that was submitted before operations were [timed](Context::is_timed), which they are now; without a limit.
+    pub fn wait_for_untimed(&self) {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for lane in &all {
+            // Who submits has the state: whoever has it after this sees that operations are timed.
+            drop(lane.state());
+            let submitted = lane.submitted.load(Ordering::Acquire);
+            // SAFETY: the stream is alive.
+            let wait = |driver: &Driver| unsafe { (driver.stream_wait)(lane.stream) };
+            // What fails is the device, which is lost by it, and says so to whoever uses it next; or somebody captures the stream's work,
+            // none of which is under way then.
+            if lane.context.run(|| "waiting for a stream".into(), wait).is_ok() {
+                lane.is_over_until(submitted);
+            }
+        }
+    }
+
     /// Waits on the host for all of this.
     pub fn wait_for(&self, pending: &Pending) -> Result<()> {
         pending.iter().try_for_each(|moment| {
@@ -314,7 +331,7 @@ impl Lane {
                 self.context.run_or_lose(|| "waiting for a stream".into(), wait)?;
             }
             // SAFETY: as above.
-            Some(limit) => self.within(limit, "a stream", |driver| unsafe { (driver.stream_query)(self.stream) })?,
+            Some(_) => self.within("a stream", |driver| unsafe { (driver.stream_query)(self.stream) })?,
         }
         self.is_over_until(submitted);
         Ok(())
@@ -322,7 +339,7 @@ impl Lane {
 
     /// Whether events are kept of its operations.
     fn is_timed(&self) -> bool {
-        self.profiled.load(Ordering::Relaxed) || self.context.time_limit().is_some()
+        self.profiled.load(Ordering::Relaxed) || self.context.is_timed()
     }
 
     /// Submits an operation with events around it.
@@ -330,7 +347,7 @@ impl Lane {
         self.timeline().advance(&self.context)?;
         while self.timeline().is_full() {
             match self.context.time_limit() {
-                Some(limit) => self.within(limit, "room for more work", |_| match self.timeline().is_full() {
+                Some(_) => self.within("room for more work", |_| match self.timeline().is_full() {
                     true => NOT_READY,
                     false => 0,
                 })?,
@@ -352,9 +369,9 @@ impl Lane {
         }
     }
 
-    /// Waits until `over` gives no more that it is not. If for as long as `limit` no operation of any lane comes to its end, the device is
-    /// lost.
-    pub(super) fn within(&self, limit: Duration, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
+    /// Waits until `over` gives no more that it is not. If for as long as the limit says no operation of any lane comes to its end, the device
+    /// is lost.
+    pub(super) fn within(&self, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
         let (mut since, mut looks) = (Instant::now(), 0u32);
         loop {
             let mut ready = true;
@@ -375,6 +392,8 @@ impl Lane {
             if self.context.progress()? > 0 {
                 since = Instant::now();
             }
+            // Where it was taken back meanwhile, what is submitted from then on has no events.
+            let limit = self.context.time_limit().unwrap_or(Duration::MAX);
             if since.elapsed() > limit {
                 let waiting_for = self.timeline().current().unwrap_or_else(|| what.to_string());
                 return Err(self.context.lose(Cause::TimeLimit { waiting_for, limit }));

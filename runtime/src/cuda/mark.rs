@@ -74,7 +74,7 @@ impl Mark {
                 |driver| unsafe { (driver.event_wait)(self.event) },
             )?,
             // SAFETY: as above.
-            Some(limit) => self.lane.within(limit, "an event", |driver| unsafe { (driver.event_query)(self.event) })?,
+            Some(_) => self.lane.within("an event", |driver| unsafe { (driver.event_query)(self.event) })?,
         }
         self.lane.is_over_until(self.moment.count);
         Ok(())

@@ -193,9 +193,11 @@ impl Launch {
                 let lent = &slots[*slot];
                 let (address, mutable) = (lent.raw().address() + offset, *mutable && lent.is_mutable());
                 // SAFETY: the shape was that of a view of the slot, which is as long as then; the graph has the buffer, exclusively where it
-                // is mutable; the rest by the caller's promise.
-                let memory = unsafe { Memory::new(*element, device.id(), address, shape.clone(), mutable) };
-                Argument::Memory(memory.owned_by(lent.raw().uses()))
+                // is mutable; the rest by the caller's promise. The uses are the buffer's own.
+                let memory = unsafe {
+                    Memory::new(*element, device.id(), address, shape.clone(), mutable).owned_by(lent.raw().uses())
+                };
+                Argument::Memory(memory)
             }
         });
         arguments.collect()

@@ -4,7 +4,6 @@ use super::access::Action;
 use super::address::Part;
 use super::code::{Atomic, Pc};
 use super::describe::Target;
-use super::frame::lanes_of;
 use super::machine::{ALL, Machine, Warp};
 use super::memory::Bytes;
 use super::schedule::Schedule;
@@ -27,11 +26,6 @@ impl Machine<'_, '_> {
             }
             if TIER >= ALL {
                 self.note(Action::Atomic, site, warp, access, &mut part);
-                if self.order.is_active() {
-                    let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
-                    lanes_of(part.lanes)
-                        .for_each(|lane| self.order.atomic(warp.index, lane as u32, (buffer, part.offset[lane])));
-                }
             }
             let memory: &mut [u8] = match part.target {
                 Target::Buffer(b) => match &mut self.buffers[b].bytes {
@@ -40,17 +34,35 @@ impl Machine<'_, '_> {
                 },
                 Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
-            step(memory, warp, atomic, &part, self.options.schedule);
+            let written = step(memory, warp, atomic, &part, self.options.schedule);
             if TIER >= ALL {
+                if self.order.is_active() {
+                    self.put_in_order(warp.index, &part, written);
+                }
                 self.watch_atomic(access.element, &part);
+            }
+        }
+    }
+
+    /// Notes what the lanes of `part` hand over and may acquire. Those of `written` have changed their element.
+    fn put_in_order(&mut self, warp: u32, part: &Part, written: u32) {
+        let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
+        for lane in self.options.schedule.lanes(part.lanes) {
+            let element = (buffer, part.offset[lane]);
+            match written >> lane & 1 {
+                0 => self.order.look(warp, lane as u32, element),
+                _ => self.order.atomic(warp, lane as u32, element),
             }
         }
     }
 }
 
-fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedule: Schedule) {
+/// Does what `atomic` says, and gives the lanes that have written their element: not those whose compare-exchange found another value
+/// than it expects.
+fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedule: Schedule) -> u32 {
     let Atomic { access, operation, expected, to } = atomic;
     let size = access.element.bytes() as usize;
+    let mut written = 0;
     for lane in schedule.lanes(part.lanes) {
         let start = part.offset[lane] as usize;
         // Offsets were held against `memory` before; what is outside nevertheless stays as it is.
@@ -61,15 +73,19 @@ fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedu
         let operand = access.values[0].get(&warp.rows, lane);
         let flush = part.target != Target::Shared;
         let after = match expected.map(|e| e.get(&warp.rows, lane)) {
-            Some(expected) if expected != before => before,
-            Some(_) => operand,
-            None => changed(*operation, access.element, before, operand, flush),
+            Some(expected) if expected != before => None,
+            Some(_) => Some(operand),
+            None => Some(changed(*operation, access.element, before, operand, flush)),
         };
-        bytes.copy_from_slice(&after.to_le_bytes()[..size]);
+        if let Some(after) = after {
+            bytes.copy_from_slice(&after.to_le_bytes()[..size]);
+            written |= 1 << lane;
+        }
         if let Some(to) = to {
             to.set(&mut warp.rows, lane, before);
         }
     }
+    written
 }
 
 /// What `operation` writes over `a`; all are bits. `flush` is whether subnormal `f32`s count as zeros.

@@ -239,6 +239,7 @@ pub enum Inst {
     },
     /// As `Step` of 32 unsigned bits, where what it reads is alike in all active lanes.
     StepUniform {
+        ty: Scalar,
         slot: SlotIndex,
         index: RowIndex,
         step: RowIndex,

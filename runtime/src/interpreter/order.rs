@@ -2,8 +2,8 @@
 //!
 //! A fence that a thread makes before an atomic operation releases what came before: all that its block did before the last
 //! barrier, all that its warp did before its own, what the thread itself has done since, and what it has acquired. The element that the operation changes
-//! carries that, however often it is changed again. A thread that changes it later and then makes a fence has acquired what
-//! it carried; from the next barrier of its warp on, so have the lanes of that, and from the block's next, so has the block. Both fences must reach the other
+//! carries that, however often it is changed again. A thread that changes it later, or looks at it by a compare-exchange that finds another value
+//! than it expects and so hands nothing over itself, and then makes a fence has acquired what it carried; from the next barrier of its warp on, so have the lanes of that, and from the block's next, so has the block. Both fences must reach the other
 //! side: one for the block orders nothing between blocks. What a thread has acquired it releases as far as its own fence reaches, whichever way it came by it.
 //!
 //! What is in order is so in the order in which this run came to it, as wherever races are found by what happened.
@@ -199,15 +199,22 @@ impl Order {
         self.active
     }
 
-    /// A lane of a warp changes `element` by an atomic operation.
-    pub fn atomic(&mut self, warp: u32, lane: u32, element: Element) {
+    /// A lane of a warp looks at `element` by an atomic operation that leaves it as it is.
+    pub fn look(&mut self, warp: u32, lane: u32, element: Element) {
         let own = &mut self.warps[warp as usize];
-        let carried = self.carried.entry(element).or_default();
+        let Some(carried) = self.carried.get_mut(&element) else { return };
         // What was for a block that is over is for nobody.
         carried.retain(|carried| carried.reach.includes(self.block, true));
         for Carried { past, reach } in &*carried {
             read(&mut own.read, Read { past: *past, reach: *reach, lanes: 1 << lane });
         }
+    }
+
+    /// A lane of a warp changes `element` by an atomic operation.
+    pub fn atomic(&mut self, warp: u32, lane: u32, element: Element) {
+        self.look(warp, lane, element);
+        let own = &self.warps[warp as usize];
+        let carried = self.carried.entry(element).or_default();
         for (far, reach) in [Reach::Block(self.block), Reach::Device].into_iter().enumerate() {
             if let Some(fenced) = own.fenced[far].iter().find(|fenced| fenced.lanes >> lane & 1 == 1) {
                 let past = Past { block: self.block, at: fenced.at, thread: 32 * warp + lane };
@@ -316,6 +323,31 @@ mod tests {
         assert_eq!(handed_over(None, Some(Scope::Grid)), [false; 4]);
         assert_eq!(handed_over(Some(Scope::Block), Some(Scope::Grid)), [false; 4], "too narrow");
         assert_eq!(handed_over(Some(Scope::Grid), Some(Scope::Block)), [false; 4], "too narrow");
+    }
+
+    #[test]
+    fn what_changes_nothing_acquires_and_hands_nothing_over() {
+        let mut order = Order::default();
+        let first = |order: &Order| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0));
+        order.begin(1, 1);
+        order.fence(0, 1, Scope::Grid, at(1));
+        order.look(0, 0, FLAG);
+        order.begin(1, 3);
+        order.atomic(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(3));
+        assert!(!first(&order), "the first block has changed nothing");
+        order.begin(1, 5);
+        order.look(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(5));
+        assert!(order.known(0).is_empty(), "the second made its fence behind the change");
+        let mut order = Order::default();
+        order.begin(1, 1);
+        order.fence(0, 1, Scope::Grid, at(1));
+        order.atomic(0, 0, FLAG);
+        order.begin(1, 3);
+        order.look(0, 0, FLAG);
+        order.fence(0, 1, Scope::Grid, at(3));
+        assert!(first(&order));
     }
 
     #[test]

@@ -54,12 +54,12 @@ pub fn simplify(code: &mut Code, kinds: &Kinds) {
     let of = |row: RowIndex| kinds.0[row as usize];
     let constants: HashMap<RowIndex, u64> = code.constants.iter().map(|(to, bits)| (to.row, *bits)).collect();
     for inst in &mut code.insts {
-        if let Inst::Step { ty: Scalar::U32 | Scalar::Usize, slot, index, step, limit, body } = *inst
+        if let Inst::Step { ty: ty @ (Scalar::U32 | Scalar::Usize), slot, index, step, limit, body } = *inst
             && of(index).is_uniform()
             && of(step).is_uniform()
             && of(limit).is_uniform()
         {
-            *inst = Inst::StepUniform { slot, index, step, limit, body };
+            *inst = Inst::StepUniform { ty, slot, index, step, limit, body };
         }
         if let Inst::EnterFor { ty, slot, step } = *inst
             && constants.get(&step).is_some_and(|bits| is_positive(ty, *bits))

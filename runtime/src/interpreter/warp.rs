@@ -329,14 +329,14 @@ impl Machine<'_, '_> {
                     }
                     turn!(site);
                 }
-                Inst::StepUniform { slot, index, step, limit, body } => {
+                Inst::StepUniform { ty, slot, index, step, limit, body } => {
                     activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
                     if mask != 0 {
                         let at =
                             |row: u32| u32::lanes(&warp.rows, row as usize)[mask.trailing_zeros() as usize % LANES];
                         let (next, over) = at(index).overflowing_add(at(step));
                         if over && TIER >= ACCESSES {
-                            self.overflowing(site, warp, mask, Binary::Add, Scalar::Usize, index, step);
+                            self.overflowing(site, warp, mask, Binary::Add, ty, index, step);
                         }
                         // From a wrapped index on, the loop might never end.
                         let below = next < at(limit) && !(over && TIER >= ACCESSES);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Blocks are given back at once, however much of the work that uses them is still to run: with a block goes what is pending for it
-//! ([`Pending`]), and the stream that first writes its next owner's memory waits for that, on the device. On one stream that is
+//! ([`Pending`]), and the stream that first uses its next owner's memory waits for that, on the device. On one stream that is
 //! no wait at all.
 //!
 //! A pool that keeps nothing ([`Pool::bare`]) asks the device each time: what looks on from outside, such as NVIDIA's Compute

@@ -20,7 +20,7 @@ enum At {
 impl Event {
     pub(super) fn new(device: &Device, queue: &Queue) -> Result<Event> {
         let at = match queue {
-            Queue::Cpu(_) => At::Cpu(Instant::now()),
+            Queue::Cpu => At::Cpu(Instant::now()),
             Queue::Cuda(cuda, lane) => At::Cuda(cuda.mark(lane)?),
         };
         Ok(Event { device: device.clone(), at })

@@ -71,7 +71,7 @@ impl Device {
     /// A new stream.
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.backend() {
-            Backend::Cpu(cpu) => Queue::Cpu(cpu.vacant().clone()),
+            Backend::Cpu(_) => Queue::Cpu,
             Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.take_lane()?),
         };
         Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording: Recording::default() })
@@ -125,9 +125,10 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Copies all of `from` to a buffer of as many elements.
+    /// Copies all of `from` to a buffer of as many elements. Both are of the stream's device.
     pub fn upload_to<T: Element>(&self, to: &mut DeviceBuffer<T>, from: &PinnedBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer")?;
+        self.same_device(from.device(), "the pinned buffer")?;
         same_length("to the device", to.len(), from.len())?;
         let used = Used::written(to.uses()).and(Use::Read(from.uses()));
         // SAFETY: both are as long, their uses are noted, and by these whoever writes or frees either waits.
@@ -135,9 +136,10 @@ impl Stream {
         self.recording.time(|| Work::Upload { bytes: to.bytes() }, copy)
     }
 
-    /// Copies all of a buffer to `to`, which has as many elements; who then looks at them waits for it.
+    /// Copies all of a buffer to `to`, which has as many elements; who then looks at them waits for it. Both are of the stream's device.
     pub fn download_to<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.same_device(from.device(), "the buffer")?;
+        self.same_device(to.device(), "the pinned buffer")?;
         same_length("from the device", from.len(), to.len())?;
         let memory = to.pointer_mut();
         let used = Used::read(from.uses()).and(Use::Write(to.uses()));
@@ -181,10 +183,14 @@ impl Stream {
     /// waits for what has been submitted by now. So this is called before such a launch and after it.
     ///
     /// # Errors
-    /// Where the driver refuses to wait.
+    /// Where the view is of another device, or the driver refuses to wait.
     pub fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<()> {
+        if view.device_id() != self.device.id() {
+            let found = "another device or a recording".to_string();
+            return Err(Error::OtherDevice { what: "the view", found, stream: self.device.to_string() });
+        }
         match &self.queue {
-            Queue::Cpu(_) => Ok(()),
+            Queue::Cpu => Ok(()),
             Queue::Cuda(cuda, lane) => cuda.note(lane, &view.used()),
         }
     }
@@ -222,7 +228,7 @@ impl Stream {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         match &self.queue {
-            Queue::Cpu(_) => {
+            Queue::Cpu => {
                 // SAFETY: by the caller's promise.
                 let run = || unsafe { self.device.run(form, kernel, constants, block, arguments) };
                 let work = || self.device.work(kernel, constants, block, arguments);
@@ -299,7 +305,7 @@ impl fmt::Debug for Stream {
 impl Queue {
     fn lane(&self) -> Option<&Arc<Lane>> {
         match self {
-            Queue::Cpu(_) => None,
+            Queue::Cpu => None,
             Queue::Cuda(_, lane) => Some(lane),
         }
     }

@@ -75,7 +75,7 @@ impl Stream {
         let (kernel, constants, block) = (call.kernel(), call.constants(), call.block());
         let ready = self.device.approved(kernel, constants, block, call.arguments(), |program, approved| {
             Ok(Some(match &self.queue {
-                Queue::Cpu(_) => None,
+                Queue::Cpu => None,
                 Queue::Cuda(cuda, lane) => Some((cuda, lane, cuda.ready(form, kernel, program, approved)?)),
             }))
         })?;

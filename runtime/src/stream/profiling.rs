@@ -34,7 +34,7 @@ impl Stream {
     /// nothing. Replays of graphs are not looked into.
     pub fn start_profile(&self) -> Result<()> {
         match &self.queue {
-            Queue::Cpu(_) => {
+            Queue::Cpu => {
                 *self.recording.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), Vec::new()));
                 Ok(())
             }
@@ -59,7 +59,7 @@ impl Stream {
     /// ```
     pub fn end_profile(&self) -> Result<Profile> {
         let operations = match &self.queue {
-            Queue::Cpu(_) => {
+            Queue::Cpu => {
                 let recorded = self.recording.0.lock().unwrap_or_else(PoisonError::into_inner).take();
                 recorded.map_or_else(Vec::new, |(_, done)| done)
             }

@@ -4,13 +4,13 @@ use super::Used;
 use crate::Result;
 use crate::cpu;
 use crate::cuda::{Cuda, Lane};
-use crate::vacant::Vacant;
+use crate::vacant::HOST;
 use std::sync::Arc;
 
-/// Operations run in the order in which they come here. The CPU keeps what of its memory holds nothing yet. Memory of no bytes has address 0 and is never touched.
+/// Operations run in the order in which they come here. On the CPU it is kept what of its memory holds nothing yet ([`HOST`]). Memory of no bytes has address 0 and is never touched.
 #[derive(Clone)]
 pub(crate) enum Queue {
-    Cpu(Arc<Vacant>),
+    Cpu,
     Cuda(Arc<Cuda>, Arc<Lane>),
 }
 
@@ -24,8 +24,8 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu(vacant) => {
-                    vacant.stored(address, bytes);
+                Queue::Cpu => {
+                    HOST.stored(address, bytes);
                     cpu::fill(address, bytes, value);
                     Ok(())
                 }
@@ -44,8 +44,8 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu(vacant) => {
-                    vacant.stored(address, bytes);
+                Queue::Cpu => {
+                    HOST.stored(address, bytes);
                     cpu::copy(from.expose_provenance() as u64, address, bytes);
                     Ok(())
                 }
@@ -64,7 +64,7 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu(_) => {
+                Queue::Cpu => {
                     cpu::copy(address, to.expose_provenance() as u64, bytes);
                     Ok(())
                 }
@@ -83,8 +83,8 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu(vacant) => {
-                    vacant.settle(to, bytes, &vacant.of(from, bytes));
+                Queue::Cpu => {
+                    HOST.settle(to, bytes, &HOST.of(from, bytes));
                     cpu::copy(from, to, bytes);
                     Ok(())
                 }
@@ -109,14 +109,14 @@ impl Queue {
                 // SAFETY: by the caller's promise.
                 unsafe { cuda.copy_from(lane, used, to, from, bytes) }
             }
-            Queue::Cuda(..) | Queue::Cpu(_) => Ok(()),
+            Queue::Cuda(..) | Queue::Cpu => Ok(()),
         }
     }
 
     /// Waits until all that was submitted is over; the error is what was found meanwhile, the oldest first.
     pub fn wait(&self) -> Result<()> {
         match self {
-            Queue::Cpu(_) => Ok(()),
+            Queue::Cpu => Ok(()),
             Queue::Cuda(cuda, lane) => cuda.wait(lane),
         }
     }

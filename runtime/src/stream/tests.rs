@@ -31,10 +31,24 @@ fn a_read_waits_for_the_write_and_a_write_for_all() {
 #[test]
 fn a_new_owner_waits_for_the_former_ones() {
     let uses = Uses::inherited([at(4, 2), at(5, 6)].into_iter().collect());
-    assert!(uses.before_read().is_empty(), "there is nothing yet to read");
+    assert_eq!(sorted(uses.before_read()), [at(4, 2), at(5, 6)], "what is read must not be written meanwhile");
     assert_eq!(sorted(uses.before_write()), [at(4, 2), at(5, 6)]);
+    uses.note_read(at(6, 1));
+    assert_eq!(sorted(uses.before_write()), [at(4, 2), at(5, 6), at(6, 1)]);
     uses.note_write(at(4, 3));
+    assert_eq!(sorted(uses.before_read()), [at(4, 3)]);
     assert_eq!(sorted(uses.before_write()), [at(4, 3)]);
+    // Where there was nobody, nobody is waited for.
+    let uses = Uses::inherited(Pending::new());
+    assert!(uses.before_read().is_empty() && uses.before_write().is_empty());
+    uses.note_read(at(1, 1));
+    assert!(uses.before_read().is_empty());
+    // Who writes a part first has those of others waited for as well.
+    let uses = Uses::inherited([at(4, 2)].into_iter().collect());
+    uses.note_part(at(5, 1));
+    assert_eq!(sorted(uses.before_read()), [at(4, 2), at(5, 1)]);
+    uses.note_write(at(5, 2));
+    assert_eq!(sorted(uses.before_read()), [at(5, 2)]);
 }
 
 #[test]

@@ -64,14 +64,19 @@ pub(crate) struct Parts {
     others: Mutex<Pending>,
     /// Whether there are others: where one stream is alone, the lock is left alone too.
     crowded: AtomicBool,
-    /// Whether parts were written since all of it was: they are among the others, which readers wait for too.
+    /// Whether parts were written since all of it was, or former owners may still write: they are among the others, which readers wait
+    /// for too. Only where it is crowded.
     parted: AtomicBool,
 }
 
 impl Uses {
-    /// Those of memory whose former owner left these behind. Whoever writes it first waits for them.
+    /// Those of memory whose former owner left these behind. Whoever uses it waits for them, until all of it has been written: who only
+    /// reads it, too, for what it holds must not change meanwhile.
     pub fn inherited(pending: Pending) -> Uses {
-        Uses(Parts { crowded: AtomicBool::new(!pending.is_empty()), others: Mutex::new(pending), ..Parts::default() })
+        let some = !pending.is_empty();
+        // It is not known which of them wrote.
+        let (crowded, parted) = (AtomicBool::new(some), AtomicBool::new(some));
+        Uses(Parts { crowded, parted, others: Mutex::new(pending), ..Parts::default() })
     }
 
     /// For whoever has a part.
@@ -100,7 +105,7 @@ impl Deref for Uses {
 }
 
 impl Parts {
-    /// What a read must not overtake.
+    /// What a read must not overtake; where others may have written, all that was noted, for who of them has is not told.
     pub fn before_read(&self) -> Pending {
         match self.parted.load(Ordering::Acquire) {
             true => self.before_write(),

@@ -66,11 +66,12 @@ impl Signature {
                     let form = self.forms.get(index).copied().unwrap_or(Form::View);
                     let mutable = self.writes.get(index).copied().unwrap_or(false);
                     // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
-                    // function's own and outlive the arguments, and each is one argument's.
+                    // function's own and outlive the arguments, and each is one argument's, as are the uses.
                     let memory = unsafe {
                         Memory::new(array.element(), device.id(), buffer.address(), array.shape(form), mutable)
+                            .owned_by(buffer.uses())
                     };
-                    Argument::Memory(memory.owned_by(buffer.uses()))
+                    Argument::Memory(memory)
                 }
                 (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
                 (Input::Array(_), None) => unreachable!("each array has a buffer"),

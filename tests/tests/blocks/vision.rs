@@ -23,7 +23,8 @@ fn norm(device: &Device, random: &mut Random) -> (LayerNorm, [Vec<f64>; 2]) {
     (LayerNorm { weight, bias }, [w, b].map(|x| x.iter().map(|x| f64::from(*x)).collect()))
 }
 
-fn vision<T: Kind>(device: &Device, roundings: f64) {
+/// Of images of which each has the patches from one place to the next, and which need not have all.
+fn vision<T: Kind>(device: &Device, images: [u32; 3], roundings: f64) {
     let VisionShape { width, heads, inner, epsilon } = SHAPE;
     let (head, epsilon) = (width / heads, f64::from(epsilon));
     let mut random = Random::new(13);
@@ -38,7 +39,6 @@ fn vision<T: Kind>(device: &Device, roundings: f64) {
 
     // Rows and columns of 2 × 3 patches and of 4.
     let places: Vec<[u32; 2]> = (0..6).map(|i| [i / 3, i % 3]).chain((0..4).map(|i| [0, i])).collect();
-    let images = [0u32, 6, 10];
     let n = places.len();
     let positions: Vec<u32> = (0..2).flat_map(|axis| places.iter().map(move |place| place[axis])).collect();
     // Half of the pairs turn by the row, half by the column, with the same frequencies.
@@ -85,30 +85,41 @@ fn vision<T: Kind>(device: &Device, roundings: f64) {
         values: m.values[from as usize * width..to as usize * width].to_vec(),
         cols: width,
     };
-    let of_image = |w: &[u32]| {
+    // Patches of no image see nothing.
+    let mut o = Matrix { values: vec![0.0; n * width], cols: width };
+    for w in images.windows(2) {
         let [q, k, v] = [&q, &k, &v].map(|m| rows(m, w[0], w[1]));
-        attention(&q, &k, &v, head, false).values
-    };
-    let o = Matrix { values: images.windows(2).flat_map(of_image).collect(), cols: width };
+        let of_image = attention(&q, &k, &v, head, false).values;
+        o.values[w[0] as usize * width..w[1] as usize * width].copy_from_slice(&of_image);
+    }
     let x_is = x_is.plus(&o.through(&w_o).biased(&b_o));
     let between = layer_norm(&x_is, &plain_norm_2[0], &plain_norm_2[1], epsilon).through(&w_up).biased(&b_up).map(gelu);
     let expected = x_is.plus(&between.through(&w_down).biased(&b_down));
     close::<T>("patches", &x.download().unwrap(), &expected, roundings);
 }
 
+const IMAGES: [u32; 3] = [0, 6, 10];
+
 #[test]
 fn cpu_vision() {
-    vision::<f32>(&Device::cpu(), 64.0);
+    vision::<f32>(&Device::cpu(), IMAGES, 64.0);
 }
 
 #[test]
 fn cpu_vision_of_halves() {
-    vision::<f16>(&Device::cpu(), 16.0);
+    vision::<f16>(&Device::cpu(), IMAGES, 16.0);
+}
+
+/// A patch before the first image, and some behind the last.
+#[test]
+fn cpu_vision_of_fewer_patches() {
+    vision::<f32>(&Device::cpu(), [1, 6, 8], 64.0);
+    vision::<f16>(&Device::cpu(), [1, 6, 8], 16.0);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_vision() {
-    vision::<f32>(&Device::cuda(0).unwrap(), 64.0);
-    vision::<f16>(&Device::cuda(0).unwrap(), 16.0);
+    vision::<f32>(&Device::cuda(0).unwrap(), IMAGES, 64.0);
+    vision::<f16>(&Device::cuda(0).unwrap(), [1, 6, 8], 16.0);
 }

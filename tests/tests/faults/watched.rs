@@ -80,6 +80,28 @@ fn gpu_does_not_wait_for_ever() {
     works(&Device::cuda(0).unwrap());
 }
 
+/// What was submitted when there was no limit may take longer than the one that is set then, all of it and each.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_limits_no_work_that_came_before_the_limit() {
+    let _alone = alone();
+    let device = Device::cuda(0).unwrap();
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let (mut y, mut z) = (device.zeros(32).unwrap(), device.zeros(32).unwrap());
+    for limit in [LIMIT, 2 * LIMIT] {
+        for _ in 0..8 {
+            turns::launch(&stream, many() / 4, &mut y).unwrap();
+            turns::launch(&other, many() / 4, &mut z).unwrap();
+        }
+        device.limit_time(Some(limit));
+        stream.wait().unwrap();
+        other.wait().unwrap();
+        assert!(device.lost().is_none());
+        device.limit_time(None);
+    }
+    works(&device);
+}
+
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_gives_up_whatever_waits() {

@@ -321,3 +321,27 @@ fn impls_that_look_alike_are_told_apart() {
     let expected = [Expected::new(2, vec![10.0, 15.0, 7.0, 9.0], Bound::Exact)];
     agree::<told_apart>(&checker(false), "told apart", inputs, &expected);
 }
+
+#[device]
+const Σ: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+#[device]
+const Δ: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
+
+/// Tables whose names PTX does not have.
+#[kernel(block = 32, grid = 1)]
+#[requires(y.len() == 32)]
+fn tables_of_alike_names(y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([32]);
+    let t = thread::x();
+    tile[t] = Σ[t % 4] + Δ[(t + 1) % 4];
+    block::sync();
+    y[t] = tile[31 - t];
+}
+
+#[test]
+fn tables_may_be_called_alike_in_ptx() {
+    let sum = |t: usize| Σ[(31 - t) % 4] + Δ[(32 - t) % 4];
+    let expected = [Expected::exact(0, (0..32).map(sum))];
+    agree::<tables_of_alike_names>(&checker(false), "tables", vec![Input::slice(&[0f32; 32])], &expected);
+    assemble::<tables_of_alike_names>();
+}

@@ -180,3 +180,27 @@ fn loops_visit_what_rusts_own_do() {
 fn gpu_loops_give_the_bits_of_the_interpreter() {
     all(&checker(true));
 }
+
+/// The first index whose square is no less than `n`, by a range that has more indices than `usize` counts.
+#[kernel(block = 32, grid = roots.len().div_ceil(32))]
+#[requires(n.len() == roots.len())]
+fn roots(n: &[u32], roots: &mut [u32]) {
+    let at = grid::index();
+    if at < roots.len() {
+        let n = n[at] as u64;
+        for (k, i) in (0u64..1 << 32).enumerate() {
+            if i * i >= n {
+                roots[at] = k as u32;
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_range_of_64_bits_is_counted_as_far_as_usize_goes() {
+    let n: Vec<u32> = (0..200).collect();
+    let expected = n.iter().map(|n| (0u32..).find(|i| i * i >= *n).unwrap());
+    let expected = [Expected::exact(1, expected)];
+    agree::<roots>(&checker(false), "roots", vec![Input::slice(&n), Input::slice(&[9u32; 200])], &expected);
+}

@@ -20,6 +20,12 @@ pub fn gathers(device: &Device) {
             assert_eq!(y, if row < rows { table[row * pitch + i % n] } else { 0.0 }, "{tokens} of {rows} × {n} at {i}");
         }
     }
+    // One row, however far from no other.
+    let table = device.upload(&random.values::<f32>(17)).unwrap();
+    let (index, mut y) = (device.zeros::<u32>(1).unwrap(), device.zeros::<f32>(8).unwrap());
+    let row = table.view_strided([1, 8], [9, 1]).unwrap();
+    gather(device, &row, &index.view([1]).unwrap(), &mut y.view_strided_mut([1, 8], [9, 1]).unwrap()).unwrap();
+    assert_eq!(y.download().unwrap(), table.download().unwrap()[..8]);
 }
 
 pub fn scans(device: &Device) {

@@ -66,6 +66,11 @@ pub fn transposes(device: &Device) {
     }
     let (x, mut y) = (device.zeros::<f32>(6).unwrap(), device.zeros::<f32>(6).unwrap());
     assert!(transpose_batch(device, &x.view([1, 2, 3]).unwrap(), &mut y.view_mut([1, 2, 3]).unwrap()).is_err());
+    // One matrix is not the transposes of several.
+    let mut many = device.zeros::<f32>(30).unwrap();
+    let refused = transpose_batch(device, &x.view([1, 2, 3]).unwrap(), &mut many.view_mut([5, 3, 2]).unwrap());
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("y is [5, 3, 2], and is to be [1, 3, 2]"), "{said}");
 }
 
 pub fn fills(device: &Device) {
@@ -164,6 +169,16 @@ pub fn gates(device: &Device) {
                 "{y}, not {expected}"
             );
         }
+    }
+    // As many elements, of other rows.
+    let (x, mut y) = (device.zeros::<f32>(16).unwrap(), device.zeros::<f32>(8).unwrap());
+    let both = x.view([2, 8]).unwrap().strided();
+    gate(device, swiglu {}, both, y.view_mut([2, 4]).unwrap().strided()).unwrap();
+    for extents in [[4, 2], [1, 8]] {
+        let refused = gate(device, swiglu {}, both, y.view_mut(extents).unwrap().strided());
+        let said = refused.unwrap_err().to_string();
+        let wanted = format!("x is [2, 8], and is to be [{}, {}]", extents[0], 2 * extents[1]);
+        assert!(said.contains(&wanted), "{said}");
     }
 }
 

@@ -150,6 +150,22 @@ pub fn specials(device: &Device) {
     let mut y = device.zeros::<f32>(4).unwrap();
     reduce::rows(device, Max, &x.view([4, 4]).unwrap(), &mut y.view_mut([4]).unwrap()).unwrap();
     assert_eq!(y.download().unwrap(), [1.0, -inf, -inf, inf]);
+    // One matrix, however far from no other.
+    let apart = device.upload(&[1.0f32; 40]).unwrap();
+    let mut sums = device.zeros::<f32>(8).unwrap();
+    let matrix = apart.view_strided([1, 5, 8], [41, 8, 1]).unwrap();
+    reduce::columns(device, Sum, &matrix, &mut sums.view_mut([8]).unwrap()).unwrap();
+    assert_eq!(sums.download().unwrap(), [5.0; 8]);
+    // More than 32 bits count, steps beyond the end included: of one element for all.
+    let mut one = sums.range_mut(0..1).unwrap();
+    for far in [(1usize << 32) - 64, 1 << 33, usize::MAX] {
+        let column = apart.view_strided([1, far, 1], [0, 0, 1]).unwrap();
+        let said = reduce::columns(device, Sum, &column, &mut one).unwrap_err().to_string();
+        assert!(said.contains("one call takes") && said.contains("at most"), "{said}");
+        let pairs = apart.view_strided([far, 2], [0, 1]).unwrap();
+        let said = reduce::all(device, Sum, &pairs, &mut one).unwrap_err().to_string();
+        assert!(said.contains("one call takes") && said.contains("at most"), "{said}");
+    }
     // A result that there is no room for.
     assert!(reduce::rows(device, Max, &x.view([2, 8]).unwrap(), &mut y.view_mut([4]).unwrap()).is_err());
 }

@@ -77,6 +77,16 @@ pub fn rotations(device: &Device) {
             check::<f32>(device, &mut random, &call);
         }
     }
+    // One token of one head, however far from no other.
+    let rotary = Rotary::new(device, Layout::Halves, &[1.0; 8]).unwrap();
+    let (mut x, mut y) = (device.zeros::<f32>(32).unwrap(), device.zeros::<f32>(32).unwrap());
+    let position = device.zeros::<u32>(1).unwrap();
+    let position = position.view([1, 1]).unwrap();
+    for (extents, strides) in [([1, 2, 16], [33, 16, 1]), ([1, 1, 16], [35, 17, 1])] {
+        let of_x = x.view_strided(extents, strides).unwrap();
+        rotary.run(device, &of_x, &position, &mut y.view_strided_mut(extents, strides).unwrap()).unwrap();
+        rotary.run_in_place(device, &position, &mut x.view_strided_mut(extents, strides).unwrap()).unwrap();
+    }
     assert_eq!(Rotary::sections(&[2, 1, 3]), [0, 0, 1, 2, 2, 2]);
     assert_eq!(Rotary::sections_in_turns(&[4, 2, 2]), [0, 1, 2, 0, 1, 2, 0, 0]);
     // More kinds of positions than there are.

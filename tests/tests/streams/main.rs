@@ -120,14 +120,50 @@ fn gpu_copies_between_two() {
     assert_eq!(x.download().unwrap(), (0..n as u32).map(after).collect::<Vec<_>>());
     let refused = add::launch(&here, 1, &y, &mut x).unwrap_err().to_string();
     assert!(refused.contains("its memory belongs to another device"), "{refused}");
+    // Nor does a stream know who uses what is pinned for the other card, or views of its memory.
+    let mut pinned = second.pinned::<u32>(n).unwrap();
+    for refused in [
+        here.upload_to(&mut x, &pinned).unwrap_err(),
+        here.download_to(&x, &mut pinned).unwrap_err(),
+        here.reads(&y.range(0..1).unwrap()).unwrap_err(),
+    ] {
+        assert!(matches!(refused, Error::OtherDevice { .. }), "{refused}");
+    }
+    there.upload_to(&mut y, &pinned).unwrap();
+    there.reads(&y.range(0..1).unwrap()).unwrap();
+    there.wait().unwrap();
 }
 
 #[test]
 fn what_belongs_to_another_device_is_refused() {
     let Ok(gpu) = Device::cuda(0) else { return };
     let mut buffer = gpu.zeros::<u32>(3).unwrap();
-    let error = Device::cpu().stream().unwrap().fill_zero(&mut buffer).unwrap_err();
-    assert!(matches!(error, Error::OtherDevice { .. }), "{error}");
+    let stream = Device::cpu().stream().unwrap();
+    let mut here = Device::cpu().zeros::<u32>(3).unwrap();
+    let mut pinned = gpu.pinned::<u32>(3).unwrap();
+    for error in [
+        stream.fill_zero(&mut buffer).unwrap_err(),
+        stream.upload_to(&mut here, &pinned).unwrap_err(),
+        stream.download_to(&here, &mut pinned).unwrap_err(),
+        stream.reads(&buffer.range(0..3).unwrap()).unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::OtherDevice { .. }), "{error}");
+    }
+}
+
+#[test]
+fn views_of_slots_are_of_no_stream() {
+    let device = Device::cpu();
+    let stream = device.stream().unwrap();
+    let buffer = device.zeros::<u32>(3).unwrap();
+    stream.reads(&buffer.range(0..3).unwrap()).unwrap();
+    let recording = device.record();
+    let slot = recording.own(buffer).unwrap();
+    let error = stream.reads(&slot.range(0..3).unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the view is of another device or a recording, the stream of cpu (interpreter): what they share must be one device's"
+    );
 }
 
 #[test]

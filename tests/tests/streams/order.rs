@@ -112,6 +112,15 @@ fn pinned_memory_is_waited_for(device: &Device, times: u32) {
         let expected: Vec<_> = count().iter().map(|x| added(times, round * x, 0)).collect();
         assert_eq!(result.as_slice().unwrap(), expected);
     }
+    // Who gets the memory of one that a copy still writes does not see it change.
+    let mut y = device.zeros(N).unwrap();
+    (0..2).for_each(|_| add::launch(&stream, times, &x, &mut y).unwrap());
+    stream.download_to(&y, &mut result).unwrap();
+    drop(result);
+    let next = device.pinned::<u32>(N).unwrap();
+    let seen = next.as_slice().unwrap().to_vec();
+    stream.wait().unwrap();
+    assert_eq!(next.as_slice().unwrap(), seen);
     let mut copied = device.alloc(N).unwrap();
     stream.copy(&x, &mut copied).unwrap();
     assert_eq!(copied.download().unwrap(), x.download().unwrap());

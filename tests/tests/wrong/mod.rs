@@ -65,6 +65,35 @@ pub fn stepped_wide(step: usize, y: &mut [f32]) {
     }
 }
 
+/// How often loops go round whose next index no number of their type is.
+#[kernel(block = 32, grid = 1)]
+pub fn ranges_to_the_end(step: usize, y: &mut [f32]) {
+    let mut turns = [0u32; 4];
+    for _ in (0u32..u32::MAX).step_by(step) {
+        turns[0] += 1;
+    }
+    for _ in (i32::MIN..i32::MAX).step_by(step) {
+        turns[1] += 1;
+    }
+    for _ in (u64::MAX - 7..u64::MAX).step_by(step) {
+        turns[2] += 1;
+    }
+    for _ in (i64::MAX - 7..i64::MAX).step_by(step) {
+        turns[3] += 1;
+    }
+    y[thread::x()] = (1000 * turns[0] + 100 * turns[1] + 10 * turns[2] + turns[3]) as f32;
+}
+
+/// In an element of more arrays than a record tells of.
+#[allow(clippy::type_complexity)]
+#[device]
+const CUBES: [[[[[[f32; 2]; 2]; 2]; 2]; 2]; 2] = [[[[[[1.0, 2.0]; 2]; 2]; 2]; 2]; 2];
+
+#[kernel(block = 32, grid = 1)]
+pub fn in_six_arrays(i: usize, y: &mut [f32]) {
+    y[thread::x()] = CUBES[i][i][i][i][i][thread::x() % 2];
+}
+
 /// Sums of rows from each on, a view that moves until a number is negative, in tiles of a width that may be anything.
 #[kernel(block = 32, grid = 1)]
 pub fn running(x: View<f32, 2>, width: usize, y: &mut [f32]) {

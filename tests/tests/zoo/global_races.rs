@@ -25,6 +25,7 @@ pub const BUGS: &[Bug] = &[
     bug!(one_of_the_readers_without_fence, GlobalRace, [zeros(1), Input::slice(&[0u32]), zeros(4)]),
     bug!(handed_on_within_the_block, GlobalRace, [counted(256), zeros(8), Input::slice(&[0u32]), zeros(1)]),
     bug!(carry_of_the_block_before, GlobalRace, [counted(64), zeros(2), zeros(64)]),
+    bug!(exchange_that_fails, GlobalRace, [zeros(1), Input::slice(&[0u32]), Input::slice(&[0u32]), zeros(1)]),
 ];
 
 /// a smoothing step stores to the buffer whose next element another block reads
@@ -380,4 +381,24 @@ fn carry_of_the_block_before<const MENDED: bool>(x: &[f32], sums: &mut [f32], y:
         before = if MENDED { warp::sum(x[t]) } else { sums[b - 1] }; //~ global-race
     }
     y[32 * b + t] = before + x[32 * b + t];
+}
+
+/// the block that comes first puts up a flag by an exchange that expects what is not there: it changes nothing, and so hands nothing over
+#[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
+#[requires(value.len() == 1, came.len() == 1, flag.len() == 1, y.len() == 1)]
+fn exchange_that_fails<const MENDED: bool>(value: &mut [f32], came: &mut [u32], flag: &mut [u32], y: &mut [f32]) {
+    if thread::x() == 0 {
+        if came.fetch_add(0, 1) == 0 {
+            value[0] = 1.0;
+            fence::grid();
+            let there: u32 = if MENDED { 0 } else { 7 };
+            flag.compare_exchange(0, there, 1);
+        } else {
+            let up = flag.fetch_add(0, 0) == 1;
+            fence::grid();
+            if up || !MENDED {
+                y[0] = value[0]; //~ global-race
+            }
+        }
+    }
 }

@@ -27,11 +27,10 @@ impl Emitter<'_> {
     }
 
     fn declare(&mut self, table: &ir::Table, space: Space) -> Result<Symbol, crate::Errors> {
-        // No Rust name can be it.
-        let name: String = table.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let alike = self.kernel.tables.iter().take_while(|t| !std::ptr::eq(*t, table)).filter(|t| t.name == table.name);
+        let name = called(table);
+        let alike = self.kernel.tables.iter().take_while(|t| !std::ptr::eq(*t, table)).filter(|t| called(t) == name);
         let number = alike.count();
-        let name = if number == 0 { format!("${name}") } else { format!("${name}${number}") };
+        let name = if number == 0 { name } else { format!("{name}${number}") };
         let (ty, list) = match table.of_one_type() {
             Some(scalar) => {
                 (memory_type(scalar), table.scalars.iter().map(|(_, s, bits)| initial(*s, *bits)).collect())
@@ -53,6 +52,12 @@ impl Emitter<'_> {
             initialiser: Some(Initialiser::List(list)),
         })
     }
+}
+
+/// A table's name in PTX, which others may have too. No Rust name can be it.
+fn called(table: &ir::Table) -> String {
+    let name: String = table.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!("${name}")
 }
 
 /// A scalar as an initialiser writes it.

@@ -125,7 +125,12 @@ impl<'h> Lowerer<'h> {
             false => self.saturating_sub(ty, end, start),
         };
         let step = self.cast(step, ty, bare);
-        let count = self.div_ceil(bare, length, step);
+        let mut count = self.div_ceil(bare, length, step);
+        if bare.bits() == 64 {
+            // No loop goes round more often than `usize` counts: it would take a minute, and is left before.
+            let most = self.number(bare, u32::MAX.into());
+            count = self.binary(Binary::Min, bare, count, most);
+        }
         let count = self.cast(count, bare, Scalar::Usize);
         let (zero, one) = (self.index(0), self.index(1));
         Counter { ty: Scalar::Usize, start: zero, end: count, step: one, order: Order::Ascending }

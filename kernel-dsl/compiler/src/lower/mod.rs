@@ -113,6 +113,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         aliases: Vec::new(),
         exchanged: Vec::new(),
         hidden_loops: 0,
+        beginnings: Vec::new(),
         conversions: Vec::new(),
         tokens: 0,
         later: HashMap::new(),
@@ -162,6 +163,8 @@ struct Lowerer<'h> {
     exchanged: Vec<(Scalar, ir::SharedId)>,
     /// Loops around the closures that are being inlined, which these do not get out of.
     hidden_loops: u32,
+    /// Where shared arrays of dynamic size begin: aligned to what is widest.
+    beginnings: Vec<ir::Value>,
     /// What copies ahead do with elements when they are waited for.
     conversions: Vec<pending::Conversion<'h>>,
     /// Variables for tokens so far.

@@ -130,6 +130,7 @@ impl<'h> Lowerer<'h> {
         self.builder.kernel.dynamic.push(DynamicArray { name, element, extents: SmallVec::new() });
         let values = extents.iter().map(|k| k.value).collect();
         let base = self.builder.value(Op::Dynamic { array, extents: values }, Type::Shared);
+        self.beginnings.push(base);
         let mut strides: SmallVec<[Option<ir::Value>; 2]> = SmallVec::from_elem(None, extents.len());
         let mut stride: Option<Known> = None;
         for d in (0..extents.len().saturating_sub(1)).rev() {
@@ -206,9 +207,15 @@ impl<'h> Lowerer<'h> {
 
     fn dynamic_cast(&mut self, span: Span, view: &View, cell: Cell) -> Val {
         let (from, to) = (view.cell.bytes(), cell.bytes());
-        if !from.is_multiple_of(to) && view.extents.len() > 1 {
+        // What begins elsewhere may begin between two elements.
+        let whole = view.extents.len() == 1 && self.beginnings.contains(&view.base);
+        if !from.is_multiple_of(to) && !whole {
             let message = format!("rows of elements of {from} bytes may not be whole numbers of elements of {to}");
-            self.error_with_help(span, message, "cast an array of rank 1, or to elements that divide its own");
+            self.error_with_help(
+                span,
+                message,
+                "cast an array of rank 1 as a whole, or to elements that divide its own",
+            );
             return Val::Unit;
         }
         let (from, to) = (self.index(from), self.index(to));

@@ -4,6 +4,7 @@ use super::plan::{Team, queue, wide};
 use super::{Norm, Softmax};
 use crate::Queue;
 use crate::access::rows_begin_at;
+use crate::operand::given;
 use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -55,6 +56,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         dz: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = z.extents();
+        self.of_columns(cols)?;
         let wide = wide::<T>(cols, |wide| {
             let all = [rows_begin_at(z, wide), rows_begin_at(dy, wide), rows_begin_at(&*dz, wide)];
             all.into_iter().chain(self.weight.map(|weight| rows_begin_at(weight, wide))).collect()
@@ -84,6 +86,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         dbias: Option<&mut BufferViewMut<'_, W, 1>>,
     ) -> Result<(), Error> {
         let [rows, cols] = z.extents();
+        given(dweight.as_deref(), "dweight", [cols], "a number for each column of z")?;
+        given(dbias.as_deref(), "dbias", [cols], "a number for each column of z")?;
         let slab = rows.div_ceil(SLABS).max(SLAB);
         let shape = [rows.div_ceil(slab), 2, cols];
         let mut parts = on.scratch::<f32>(shape.iter().product())?;

@@ -3,6 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
+use crate::operand::{Operand, given};
 use crate::rowwise::group::{group_norm, group_norm_backward, group_norm_channels};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -73,8 +74,10 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         y: &mut BufferViewMut<'_, O, 3>,
         saved: Option<&mut BufferViewMut<'_, f32, 3>>,
     ) -> Result<(), Error> {
-        let [samples, _, spatial] = x.extents();
-        let mut y = self.rows_mut(x.extents(), y)?;
+        let [samples, all, spatial] = x.extents();
+        self.of_channels(all)?;
+        given(saved.as_deref(), "saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
+        let mut y = self.rows_mut("y", x.extents(), y)?;
         let (x, channels) = self.rows(x)?;
         let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(&y, wide)]);
         let team = Team::of(on.device(), samples * self.groups, channels * spatial, KEEPS);
@@ -113,9 +116,10 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         dy: &BufferView<'_, T, 3>,
         dx: &mut BufferViewMut<'_, T, 3>,
     ) -> Result<(), Error> {
-        let [samples, _, spatial] = x.extents();
-        alike(x.extents(), dy.extents(), dy.strides())?;
-        let mut dx = self.rows_mut(x.extents(), dx)?;
+        let [samples, all, spatial] = x.extents();
+        self.of_channels(all)?;
+        dy.expected("dy", x.extents(), "as x is")?;
+        let mut dx = self.rows_mut("dx", x.extents(), dx)?;
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
         let begin = |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide), rows_begin_at(&dx, wide)];
         let wide = wide::<T>(spatial, begin);
@@ -144,6 +148,8 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     ) -> Result<(), Error> {
         let [_, all, spatial] = x.extents();
         let channels = self.of_group(all)?;
+        given(dweight.as_deref(), "dweight", [all], "a number for each channel of x")?;
+        given(dbias.as_deref(), "dbias", [all], "a number for each channel of x")?;
         if all == 0 {
             return Ok(());
         }
@@ -171,15 +177,22 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         Ok((x.strided().reshaped([samples, self.groups, channels * spatial])?.side_by_side()?, channels))
     }
 
-    /// The same of what is written, which is of the same extents.
+    /// The same of what is written, which is of the extents of x.
     fn rows_mut<'v, T: Element>(
         &self,
+        name: &str,
         extents: [usize; 3],
         y: &'v mut BufferViewMut<'_, T, 3>,
     ) -> Result<BufferViewMut<'v, T, 3>, Error> {
-        alike(extents, y.extents(), y.strides())?;
+        y.expected(name, extents, "as x is")?;
         let [samples, all, spatial] = extents;
         y.reborrow().strided().reshaped([samples, self.groups, self.of_group(all)? * spatial])?.side_by_side()
+    }
+
+    /// That weight and bias have a number for each of so many channels, whichever are given.
+    fn of_channels(&self, channels: usize) -> Result<(), Error> {
+        given(self.weight, "weight", [channels], "a number for each channel of x")?;
+        given(self.bias, "bias", [channels], "a number for each channel of x")
     }
 
     /// The channels of a group, of so many.
@@ -195,18 +208,4 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
             why: format!("{channels} channels are not divided by {} groups", self.groups),
         })
     }
-}
-
-/// Whether an array has the extents of x.
-fn alike(x: [usize; 3], y: [usize; 3], strides: [usize; 3]) -> Result<(), Error> {
-    if x == y {
-        return Ok(());
-    }
-    Err(Error::View {
-        element: <f32 as Element>::TYPE,
-        len: y.iter().product(),
-        extents: y.to_vec(),
-        strides: strides.to_vec(),
-        why: format!("x is {x:?}"),
-    })
 }

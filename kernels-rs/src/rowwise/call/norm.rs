@@ -3,6 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
+use crate::operand::{Operand, given};
 use crate::rowwise::norm::{norm_quantised, norm_rows};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -98,6 +99,8 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         y: &mut BufferViewMut<'_, O, 2>,
         saved: Saved<'_, '_>,
     ) -> Result<(), Error> {
+        self.compared(x, &added)?;
+        given(saved.as_deref(), "saved", [x.extents()[0], 2], "two numbers for each row of x")?;
         let fused = added.is_some();
         let constants = |team: Team, wide| {
             let whole = x.extents()[1] <= team.kept();
@@ -145,6 +148,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         q: &mut BufferViewMut<'_, i8, 2>,
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
+        self.compared(x, &added)?;
         let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
@@ -168,6 +172,20 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         );
         // SAFETY: as above.
         unsafe { queue(on, &call, &constants) }
+    }
+
+    /// That weight and bias have a number for each of so many columns, whichever are given.
+    pub(super) fn of_columns(&self, cols: usize) -> Result<(), Error> {
+        given(self.weight, "weight", [cols], "a number for each column of x")?;
+        given(self.bias, "bias", [cols], "a number for each column of x")
+    }
+
+    /// The same of x's columns, and that what is added to x and where the sum goes are as x is.
+    fn compared<T: Element>(&self, x: &BufferView<'_, T, 2>, added: &Added<'_, '_, T>) -> Result<(), Error> {
+        self.of_columns(x.extents()[1])?;
+        let Some((residual, z)) = added else { return Ok(()) };
+        residual.expected("residual", x.extents(), "as x is")?;
+        z.expected("z", x.extents(), "as x is")
     }
 
     /// Elements that an access takes.

@@ -7,8 +7,9 @@ use crate::elementwise::gate;
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, Epilogue, Identity};
 use crate::gemm::normed::gemv_normed;
+use crate::operand::Operand;
 use crate::{Memory, Passed};
-use kernel_dsl::{DeviceFn, Element, Float, GenericArgument};
+use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// Rows for which the product is limited by its matrix being read, so that each block may normalise them for itself.
@@ -32,14 +33,8 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         y: &mut BufferViewMut<'_, O, 2>,
     ) -> Result<(), Error> {
         match bias {
-            Some(bias) if bias.extents() != [y.extents()[1]] => Err(Error::View {
-                element: <f32 as Element>::TYPE,
-                len: bias.extents()[0],
-                extents: bias.extents().to_vec(),
-                strides: bias.strides().to_vec(),
-                why: format!("it is the bias of {} columns", y.extents()[1]),
-            }),
             Some(bias) => {
+                bias.expected("bias", [y.extents()[1]], "a number for each column of y")?;
                 // SAFETY: the bias has an element for each column, and is noted as read by the launch, which is queued before its borrow ends.
                 let product = || unsafe { self.project_with(on, x, w, y, Bias { bias: bias.detached() }) };
                 on.reading(bias, product)
@@ -108,6 +103,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
             return self.fused::<X, W, O, Identity, F, true>(on, x, w, y, Identity);
         }
         let ([rows, _], [both, _]) = (x.extents(), w.extents());
+        y.expected("y", [rows, both / 2], "a row for each of x, a column for each two rows of W")?;
         let mut halves = on.scratch::<W>(rows * both)?;
         // SAFETY: this epilogue accesses nothing.
         unsafe { self.project_with(on, x, w, &mut halves.view_mut([rows, both])?, Identity)? };
@@ -141,6 +137,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         y: &mut BufferViewMut<'_, O, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
+        self.of_columns(x.extents()[1])?;
         let none = on.scratch::<N>(0)?;
         let none = none.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&none), self.bias.unwrap_or(&none));

@@ -3,6 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
+use crate::operand::given;
 use crate::rowwise::softmax::softmax_rows;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -90,6 +91,8 @@ impl<'a> Softmax<'a> {
         y: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = x.extents();
+        given(self.bias, "bias", [rows, cols], "as x is; a row stride of 0 gives all rows the same")?;
+        given(self.keep, "keep", [rows, cols], "as x is; a row stride of 0 gives all rows the same")?;
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
         let team = Team::of(on.device(), rows, cols, if masked { 16 } else { 32 });
         let wide = wide::<T>(cols, |wide| {

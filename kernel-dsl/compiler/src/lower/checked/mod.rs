@@ -28,6 +28,7 @@ use super::lower;
 use crate::Scalar;
 use crate::error::Errors;
 use crate::hir::{Instance, Program};
+use crate::ir::record::MOST_VALUES;
 use crate::ir::{
     self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values,
 };
@@ -316,9 +317,9 @@ impl Guarder {
                 let mut counted = None;
                 if self.kernel.ty(index) == USIZE {
                     self.facts.counts(index, end);
-                    if !self.facts.steps(end, l.step) {
-                        counted = Some(Counted { label: l.label, index, step: l.step, location: at });
-                    }
+                }
+                if !self.steps(end, l.step) {
+                    counted = Some(Counted { label: l.label, index, step: l.step, location: at });
                 }
                 self.loops.extend(counted);
                 l.body = self.region(std::mem::take(&mut l.body), counted);
@@ -518,7 +519,8 @@ impl Guarder {
         }
         let inside = inside?;
         let mut values = Values::new();
-        for (index, extent) in dims {
+        // The record has no room for more: of an element of many arrays, the innermost are not told.
+        for (index, extent) in dims.into_iter().take(MOST_VALUES / 2) {
             let extent = match extent {
                 Extent::Value(v) => v,
                 Extent::Constant(n) => self.constant(USIZE, n.into(), at),
@@ -600,14 +602,39 @@ impl Guarder {
         l.end = self.emit(Op::Select { condition: stuck, yes: l.start, no: l.end }, ty, at);
     }
 
+    /// Whether the index of a loop to `end` can take `step` without wrapping.
+    fn steps(&self, end: Value, step: Value) -> bool {
+        let ty = self.kernel.ty(step);
+        if ty == USIZE {
+            return self.facts.steps(end, step);
+        }
+        let Some(scalar) = ty.scalar() else { return true };
+        let mask = if scalar.is_signed() { scalar.mask() >> 1 } else { scalar.mask() };
+        match (self.facts.bits(end), self.facts.bits(step)) {
+            // The index is below some end.
+            (_, Some(1)) => true,
+            // A negative end has more room.
+            (Some(end), Some(step)) => end > mask || u128::from(end) + u128::from(step) <= u128::from(mask) + 1,
+            _ => false,
+        }
+    }
+
     /// At the end of an iteration: where the next index would wrap, the loop ends with what it would carry on.
     fn step(&mut self, counted: Counted, carried: Values) {
         let Counted { label, index, step, location } = counted;
-        let last = self.emit(Op::Unary(Unary::Not, step), USIZE, location);
+        let ty = self.kernel.ty(step);
+        let last = match ty.scalar() {
+            Some(scalar) if scalar.is_signed() => {
+                let most = self.constant(ty, scalar.mask() >> 1, location);
+                self.emit(Op::Binary(Binary::WrappingSub, most, step), ty, location)
+            }
+            _ => self.emit(Op::Unary(Unary::Not, step), ty, location),
+        };
         let beyond = self.emit(Op::Compare(Comparison::Gt, index, last), BOOL, location);
-        let report = self.report(Check::Overflow(Binary::Add), smallvec![index, step], location);
+        // Of other integers it is no error: the range has no more.
+        let report = (ty == USIZE).then(|| self.report(Check::Overflow(Binary::Add), smallvec![index, step], location));
         let leave = Inst { op: Op::Break(label, carried), results: Values::new(), location };
-        let then = Region { parameters: Values::new(), insts: vec![report, leave] };
+        let then = Region { parameters: Values::new(), insts: report.into_iter().chain([leave]).collect() };
         let otherwise = self.ending(Vec::new(), location);
         self.effect(Op::If { condition: beyond, then, otherwise }, location);
     }

@@ -19,6 +19,9 @@ use smallvec::{SmallVec, smallvec};
 /// base cannot be moved back by it.
 const LARGEST: u64 = 1 << 28;
 
+/// Bytes of the largest access.
+const WIDEST_ACCESS: i32 = 256;
+
 /// Makes every place an address.
 pub fn addresses(kernel: &mut Kernel) -> Result<(), Errors> {
     let constants = Constants::of(kernel);
@@ -319,13 +322,16 @@ impl Lowerer<'_> {
         let mut steps: SmallVec<[(Sum, u32); 1]> = SmallVec::new();
         let mut inside = within.map_or(0, |w| i64::from(w.offset));
         for step in within.into_iter().flat_map(|w| &w.indices) {
-            let part = self.split(step.index, true);
+            // With a constant that is negative already, another might be more than an access can add.
+            let part = self.split(step.index, sum.constant >= 0);
             inside += part.constant * i64::from(step.bytes);
             steps.push((Sum { constant: 0, ..part }, step.bytes));
         }
         let bytes = sum.constant.saturating_mul(i64::from(unit)).saturating_add(inside);
         let mut address = base;
-        let offset = i32::try_from(bytes).unwrap_or_else(|_| {
+        // The parts of an access lie behind its first.
+        let fits = i32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX - WIDEST_ACCESS);
+        let offset = fits.unwrap_or_else(|| {
             // Beyond what an access can add: the constant moves the base like a term.
             let elements =
                 self.constants.get(&mut self.types, Type::Scalar(Scalar::Usize), sum.constant as u64 & 0xffff_ffff);

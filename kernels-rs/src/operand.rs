@@ -1,0 +1,110 @@
+//! Operands that a call refuses before anything is queued, and how it says so.
+
+use kernel_dsl::Element;
+use runtime::{BufferStrided, BufferView, BufferViewMut, Error};
+
+/// An array that is given to a call.
+pub(crate) trait Operand<const R: usize> {
+    /// Extents and strides.
+    fn layout(&self) -> [[usize; R]; 2];
+
+    /// The error that it is refused with.
+    fn refused(&self, why: String) -> Error;
+
+    /// That it has the extents that are wanted, whose reason is `why`.
+    fn expected(&self, name: &str, wanted: [usize; R], why: &str) -> Result<(), Error> {
+        let [extents, _] = self.layout();
+        if extents == wanted {
+            return Ok(());
+        }
+        Err(self.refused(format!("{name} is {extents:?}, and is to be {wanted:?}: {why}")))
+    }
+
+    /// That a kernel can count `n` elements along an axis of it, where it goes as far as `beyond` them before it compares.
+    fn countable(&self, n: usize, beyond: usize) -> Result<(), Error> {
+        let most = most(beyond);
+        if n as u64 <= most {
+            return Ok(());
+        }
+        Err(self.refused(format!(
+            "there are {n} elements to count, and one call takes {most} at most, since its kernel counts in 32 bits, as far as {beyond} beyond the last: call it for \
+             parts of them"
+        )))
+    }
+}
+
+macro_rules! operands {
+    ($($View:ident)*) => {$(
+        impl<T: Element, const R: usize> Operand<R> for $View<'_, T, R> {
+            fn layout(&self) -> [[usize; R]; 2] {
+                [self.extents(), self.strides()]
+            }
+
+            fn refused(&self, why: String) -> Error {
+                refused::<T, R>(self.layout(), why)
+            }
+        }
+    )*};
+}
+operands!(BufferView BufferViewMut BufferStrided);
+
+/// An operand of these extents and strides that the call is not for.
+pub(crate) fn refused<T: Element, const R: usize>([extents, strides]: [[usize; R]; 2], why: String) -> Error {
+    Error::View {
+        element: T::TYPE,
+        // With strides of 0 there may be more than can be counted.
+        len: extents.iter().fold(1usize, |n, extent| n.saturating_mul(*extent)),
+        extents: extents.to_vec(),
+        strides: strides.to_vec(),
+        why,
+    }
+}
+
+/// That an operand has the extents that are wanted, where it is given. To kernels what is empty is not there: one that is given and empty they would pass over.
+pub(crate) fn given<const R: usize>(
+    operand: Option<&impl Operand<R>>,
+    name: &str,
+    wanted: [usize; R],
+    why: &str,
+) -> Result<(), Error> {
+    operand.map_or(Ok(()), |operand| operand.expected(name, wanted, why))
+}
+
+/// Elements along an axis that a kernel can count in 32 bits as far as `beyond` them.
+const fn most(beyond: usize) -> u64 {
+    (1u64 << 32).saturating_sub(beyond as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Operand, given, most};
+    use runtime::{BufferView, Device};
+
+    #[test]
+    fn what_is_counted_ends_before_32_bits_do() {
+        assert_eq!((most(0), most(8192), most(usize::MAX)), (1 << 32, (1 << 32) - 8192, 0));
+        let device = Device::cpu();
+        let x = device.zeros::<f32>(1).unwrap();
+        let x = x.view([1]).unwrap();
+        x.countable((1 << 32) - 8192, 8192).unwrap();
+        for n in [(1 << 32) - 8191, usize::MAX] {
+            let said = x.countable(n, 8192).unwrap_err().to_string();
+            assert!(said.contains("one call takes 4294959104 at most"), "{said}");
+        }
+    }
+
+    #[test]
+    fn extents_are_those_that_are_wanted() {
+        let device = Device::cpu();
+        let x = device.zeros::<f32>(6).unwrap();
+        let x = x.view([2, 3]).unwrap();
+        x.expected("x", [2, 3], "here").unwrap();
+        let said = x.expected("x", [3, 2], "here").unwrap_err().to_string();
+        assert!(said.contains("x is [2, 3], and is to be [3, 2]: here"), "{said}");
+        given(None::<&BufferView<'_, f32, 2>>, "x", [3, 2], "here").unwrap();
+        assert!(given(Some(&x), "x", [3, 2], "here").is_err());
+        // More elements than can be counted, of a row for all.
+        let far = x.strided().broadcast([usize::MAX, 2, 3]).unwrap().side_by_side().unwrap();
+        assert!(far.expected("x", [2, 2, 3], "here").is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! Launches on the CPU that take parts of buffers, each in its turn.
+//!
+//! Parts of one buffer have no element in common, and may go to several threads at once. Between the first and the last element of one there may
+//! be others' all the same: halves of a transposed matrix are such parts. The interpreter takes the bytes between for its own, copies them
+//! and puts them back. So launches whose parts reach over one another's run one after the other; those whose parts lie apart run at once.
+
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Those of the process: all CPU devices take one another's buffers.
+pub(crate) static TURNS: Turns = Turns::new();
+
+/// What a launch takes for its own: from the first byte of a part to its last, by address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    pub bytes: Range<u64>,
+    pub writes: bool,
+}
+
+impl Span {
+    /// Whether one of the two could see what the other writes.
+    fn meets(&self, other: &Span) -> bool {
+        (self.writes || other.writes) && self.bytes.start < other.bytes.end && other.bytes.start < self.bytes.end
+    }
+}
+
+/// Who runs.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    running: Mutex<Running>,
+    ended: Condvar,
+}
+
+#[derive(Debug)]
+struct Running {
+    /// The number of the next turn.
+    next: u64,
+    /// With the turns that they are of.
+    spans: Vec<(u64, Span)>,
+}
+
+/// A launch that runs; it is over when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    of: &'a Turns,
+    number: u64,
+}
+
+impl Turns {
+    pub const fn new() -> Turns {
+        Turns { running: Mutex::new(Running { next: 0, spans: Vec::new() }), ended: Condvar::new() }
+    }
+
+    /// Waits for all that meet one of `spans`. Who has a turn takes no other before it is over; without spans there is none to take.
+    pub fn take(&self, spans: Vec<Span>) -> Option<Turn<'_>> {
+        if spans.is_empty() {
+            return None;
+        }
+        let meet =
+            |running: &mut Running| running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)));
+        // As in `running`.
+        let mut running = self.ended.wait_while(self.running(), meet).unwrap_or_else(PoisonError::into_inner);
+        let number = running.next;
+        running.next += 1;
+        running.spans.extend(spans.into_iter().map(|span| (number, span)));
+        Some(Turn { of: self, number })
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        // Nothing panics between two steps of one change.
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.of.running().spans.retain(|(number, _)| *number != self.number);
+        self.of.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    fn span(bytes: Range<u64>, writes: bool) -> Span {
+        Span { bytes, writes }
+    }
+
+    #[test]
+    fn spans_meet_where_one_could_see_the_other_write() {
+        let written = span(8..16, true);
+        assert!(written.meets(&span(15..20, false)) && span(0..9, false).meets(&written));
+        assert!(written.meets(&written.clone()));
+        assert!(!written.meets(&span(16..20, true)) && !span(0..8, true).meets(&written));
+        assert!(!written.meets(&span(0..0, true)) && !span(8..16, false).meets(&span(8..16, false)));
+    }
+
+    #[test]
+    fn what_lies_apart_runs_at_once() {
+        let turns = Turns::new();
+        assert!(turns.take(Vec::new()).is_none());
+        let low = turns.take(vec![span(0..8, true)]);
+        let high = turns.take(vec![span(8..16, true), span(20..24, false)]);
+        let read = turns.take(vec![span(20..30, false)]);
+        assert!(low.is_some() && high.is_some() && read.is_some());
+        drop((low, high, read));
+        assert!(turns.take(vec![span(0..30, true)]).is_some());
+        assert!(turns.running().spans.is_empty());
+    }
+
+    #[test]
+    fn what_meets_runs_one_after_the_other() {
+        let (turns, inside) = (Turns::new(), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for part in 0..4 {
+                let (turns, inside) = (&turns, &inside);
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        let turn = turns.take(vec![span(part..part + 100, true)]);
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(turn);
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,53 @@
+//! What of the CPU's memory holds nothing, and who is seen to write it.
+
+use kernel_dsl::prelude::*;
+use runtime::interpreter::Check;
+use runtime::{Device, Error, Result};
+
+/// y ← x
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+#[requires(x.len() == y.len())]
+fn copied(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = x[i];
+    }
+}
+
+#[test]
+fn what_the_host_takes_to_write_is_written() -> Result<()> {
+    let device = Device::cpu();
+    let (mut x, mut y) = (device.alloc::<f32>(4)?, device.zeros::<f32>(4)?);
+    x.as_mut_slice().expect("the host's own memory").fill(1.0);
+    copied::launch(&device, &x, &mut y)?;
+    assert_eq!(y.download()?, [1.0; 4]);
+    Ok(())
+}
+
+/// Each sees what the other writes, and tells what nobody has written.
+#[test]
+fn cpu_devices_are_one() -> Result<()> {
+    let (one, other) = (Device::cpu(), Device::cpu());
+    let x = one.upload(&[1.0f32; 4])?;
+    let (mut y, mut z) = (one.alloc::<f32>(4)?, one.alloc::<f32>(4)?);
+    copied::launch(&other, &x, &mut y)?;
+    other.stream()?.copy(&x, &mut z)?;
+    for written in [&y, &z] {
+        copied::launch(&one, written, &mut one.zeros::<f32>(4)?)?;
+    }
+    let nothing = one.alloc::<f32>(4)?;
+    let error = copied::launch(&other, &nothing, &mut y).expect_err("nobody has written it");
+    let Error::Violation(report) = &error else { panic!("{error}") };
+    assert_eq!(report.findings[0].check, Check::UninitialisedBuffer, "{error}");
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_memory_that_is_copied_to_the_cpu_is_written() -> Result<()> {
+    let (gpu, cpu) = (Device::cuda(0)?, Device::cpu());
+    let x = gpu.upload(&[1.0f32; 4])?;
+    let mut y = cpu.alloc::<f32>(4)?;
+    cpu.stream()?.copy(&x, &mut y)?;
+    copied::launch(&cpu, &y, &mut cpu.zeros::<f32>(4)?)
+}
