@@ -147,6 +147,18 @@ fn extents_are_compared() {
         .run(&device, Quantised::new(left).zero(zeros.view([2]).unwrap()), Quantised::new(right), &mut c)
         .unwrap_err();
     assert!(error.to_string().contains("zero_a"), "{error}");
+    // An empty list is no list that was not given.
+    let (none, no_scale) = (device.zeros::<i32>(0).unwrap(), device.zeros::<f32>(0).unwrap());
+    let (none, no_scale) = (none.view([0]).unwrap(), no_scale.view([0]).unwrap());
+    let product = Igemm::new().transpose_b();
+    let error = product.run(&device, Quantised::new(left).zero(none), Quantised::new(right), &mut c).unwrap_err();
+    assert!(error.to_string().contains("the zero points are empty: give one for all"), "{error}");
+    let error = product.run(&device, Quantised::new(left), Quantised::new(right).scale(no_scale), &mut c).unwrap_err();
+    assert!(error.to_string().contains("the scales are empty: give one for all"), "{error}");
+    // Of no rows it is right.
+    let (rows, mut sums) = (device.zeros::<i8>(0).unwrap(), device.zeros::<i32>(0).unwrap());
+    let (rows, mut sums) = (rows.view([1, 0, 4]).unwrap(), sums.view_mut([1, 0, 3]).unwrap());
+    product.run(&device, Quantised::new(rows).zero(none), Quantised::new(right), &mut sums).unwrap();
 }
 
 /// What 32 activations are multiplied as, by the formula.

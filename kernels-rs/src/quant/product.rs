@@ -6,7 +6,8 @@ use crate::Passed;
 use crate::Queue;
 use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
-use kernel_dsl::GenericArgument;
+use crate::operand::Operand;
+use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantisation of Jacob et al. (*Quantization and Training
@@ -143,6 +144,11 @@ impl Igemm {
         c: &mut BufferViewMut<'_, C, 3>,
         epilogue: E,
     ) -> Result<(), Error> {
+        let [batch, m, n] = c.extents();
+        for (scale, zero, of) in [(a.scale, a.zero, batch * m), (b.scale, b.zero, batch * n)] {
+            some("the scales", scale, of)?;
+            some("the zero points", zero, of)?;
+        }
         let width = self.width(a, b, c);
         match (width, self.transpose_a, self.transpose_b) {
             (Width::Quads, false, false) => self.chosen::<C, E, 16, false, false>(on, a, b, c, epilogue),
@@ -254,6 +260,15 @@ impl Igemm {
                 epilogue,
             )
         }
+    }
+}
+
+/// That numbers that are given for `of` rows or columns are some: to the kernel, an empty list is none that is given.
+fn some<T: Element>(name: &str, given: Option<BufferView<'_, T, 1>>, of: usize) -> Result<(), Error> {
+    match given {
+        Some(list) if list.extents() == [0] && of > 0 => Err(list
+            .refused(format!("{name} are empty: give one for all, or one for each row of op(A) or column of op(B)"))),
+        _ => Ok(()),
     }
 }
 
