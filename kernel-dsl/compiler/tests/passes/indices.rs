@@ -11,11 +11,15 @@ use smallvec::smallvec;
 /// Stores to `y` at what `index` makes of a run-time `usize` and the next one, and holds the store's address after passes against that before,
 /// for each of `given`; to floats, and to a part of elements of 16 bytes.
 fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
-    check_within(given, None, &index);
-    check_within(given, Some(Within { bytes: 16, offset: 8, indices: smallvec![] }), &index);
+    check_within(given, |_, _| None, &index);
+    check_within(given, |_, _| Some(Within { bytes: 16, offset: 8, indices: smallvec![] }), &index);
 }
 
-fn check_within(given: &[u32], within: Option<Within>, index: &impl Fn(&mut Write, Value) -> Value) {
+fn check_within(
+    given: &[u32],
+    within: impl Fn(&mut Write, Value) -> Option<Within>,
+    index: &impl Fn(&mut Write, Value) -> Value,
+) {
     let mut k = generator::empty();
     k.parameters.truncate(4);
     k.parameters.push(Parameter { name: "v".into(), argument: 2, role: Role::Value(Scalar::Usize) });
@@ -24,10 +28,10 @@ fn check_within(given: &[u32], within: Option<Within>, index: &impl Fn(&mut Writ
     let (one, two) = (w.n(1), w.n(2));
     let end = w.add(p[4], two);
     w.each(0, [p[4], end, one], Unroll::Never, |w, v| {
-        let index = index(w, v);
+        let (index, within) = (index(w, v), within(w, v));
         let one = w.f(1.0);
         let dims = smallvec![Dim { index, extent: p[3], stride: None }];
-        w.store(Place::Global { base: p[2], dims, within: within.clone().map(Box::new) }, one);
+        w.store(Place::Global { base: p[2], dims, within: within.map(Box::new) }, one);
     });
     let before = w.0.finish();
     verify::verify(&before).unwrap_or_else(|e| panic!("{e}\n{before}"));
@@ -82,4 +86,21 @@ fn constants_whose_product_nobody_can_count() {
         let sum = w.add(v, n);
         w.mul(sum, n)
     });
+}
+
+#[test]
+fn a_constant_within_an_element_is_no_more_than_an_access_can_add_beside_another() {
+    for n in [(1 << 27) - 1, 1 << 27, (1 << 27) + 1] {
+        let within = |w: &mut Write, v: Value| {
+            let (low, two, one) = (w.n(1), w.n(2), w.n(1));
+            let some = w.bin(Binary::And, v, low);
+            let some = w.bin(Binary::Or, some, two);
+            let index = w.bin(Binary::Sub, some, one);
+            Some(Within { bytes: 16, offset: 0, indices: smallvec![Step { index, extent: 4, bytes: 4 }] })
+        };
+        check_within(&[n, n + 1, n + 1000], within, &|w, v| {
+            let n = w.n(n);
+            w.bin(Binary::Sub, v, n)
+        });
+    }
 }
