@@ -7,7 +7,7 @@
 //! `(250u8..255).step_by(10)` is refused, and such a loop over wider types is reported.
 //!
 //! `.enumerate()` comes last, and behind `unroll_by::<F>(…)`. The loop then counts the numbers, and makes an index of each by a
-//! multiplication and an addition.
+//! multiplication and an addition. Numbers are `usize`: of a range of more than 2³² − 1 indices, those behind have none, and are not run over.
 
 /// A copy of the loop's body for each iteration: `for i in unroll(0..4)`.
 ///

@@ -23,7 +23,6 @@ use kernel_dsl::compiler::{Target, analyses, emit, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::iter;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -213,19 +212,6 @@ impl Checker {
         self.warned(prepared, case, expected, &mut Warnings::default())
     }
 
-    /// The same, with what the oracle warned of where something goes wrong.
-    #[cfg(feature = "proptest")]
-    pub(super) fn told(
-        &self,
-        prepared: &Prepared,
-        case: &Case,
-        expected: impl FnOnce(&[Input]) -> Vec<Expected>,
-    ) -> Result<(), Box<Failed>> {
-        let mut warnings = Warnings::default();
-        self.warned(prepared, case, expected, &mut warnings)
-            .map_err(|failure| Box::new(Failed { case: case.clone(), failure, warnings: warnings.reports() }))
-    }
-
     fn warned(
         &self,
         prepared: &Prepared,
@@ -247,7 +233,7 @@ impl Checker {
         &self,
         prepared: &Prepared,
         case: &Case,
-        expected: Option<&Reference<'_>>,
+        expected: Option<impl FnOnce(&[Input]) -> Vec<Expected>>,
     ) -> Result<(), Box<Failed>> {
         let expected = LazyCell::new(|| expected.map(|expected| expected(&case.inputs)));
         prepared.sized(case).into_iter().try_for_each(|case| {
@@ -407,12 +393,6 @@ pub(super) struct Failed {
     pub failure: Failure,
     /// What the oracle warned of until then.
     pub warnings: Vec<Report>,
-}
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.failure.with(&self.warnings))
-    }
 }
 
 /// What the oracle warned of, or noted, a report each, by check, file and place there.

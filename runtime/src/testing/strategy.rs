@@ -94,5 +94,6 @@ pub fn agree<K: Kernel>(case: &Case, reference: impl FnOnce(&[Input]) -> Vec<Exp
     let failed = |why: String| TestCaseError::fail(why);
     let prepared =
         Prepared::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).map_err(|e| failed(e.to_string()))?;
-    Checker::new(None).told(&prepared, case, reference).map_err(|e| failed(e.to_string()))
+    let agreed = Checker::new(None).first(&prepared, case, Some(reference));
+    agreed.map_err(|wrong| failed(wrong.failure.with(&wrong.warnings)))
 }

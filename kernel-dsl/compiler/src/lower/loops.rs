@@ -127,7 +127,7 @@ impl<'h> Lowerer<'h> {
         let step = self.cast(step, ty, bare);
         let mut count = self.div_ceil(bare, length, step);
         if bare.bits() == 64 {
-            // No loop goes round more often than `usize` counts: it would take a minute, and is left before.
+            // Numbers are `usize`: a range of more indices ends with the last that has one.
             let most = self.number(bare, u32::MAX.into());
             count = self.binary(Binary::Min, bare, count, most);
         }

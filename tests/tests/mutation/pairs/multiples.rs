@@ -158,6 +158,37 @@ fn of_less_than_the_divisor_nothing_is_left_in_the_quotient_of_a_multiple() {
     different!(words_of_any, words_of_any_three_more);
 }
 
+#[kernel(block = 64, grid = 1)]
+#[requires(x.len() % 3 == 0)]
+fn thirds(x: &[f32], y: &mut [u32]) {
+    if thread::x() < y.len() {
+        y[thread::x()] = (x.len() / 3) as u32;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+#[requires(x.len() % 3 == 0)]
+fn thirds_of_one_more(x: &[f32], y: &mut [u32]) {
+    if thread::x() < y.len() {
+        y[thread::x()] = ((x.len() + 1) / 3) as u32;
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+#[requires(x.len() % 3 == 0)]
+fn thirds_of_one_more_or_of_nothing(x: &[f32], y: &mut [u32]) {
+    if thread::x() < y.len() {
+        y[thread::x()] = (x.len().wrapping_add(1) / 3) as u32;
+    }
+}
+
+/// There may be 2³² − 1.
+#[test]
+fn a_multiple_of_three_and_one_more_may_wrap() {
+    different!(thirds, thirds_of_one_more);
+    different!(thirds, thirds_of_one_more_or_of_nothing);
+}
+
 #[kernel(block = 1, grid = y.len().div_ceil(1))]
 fn a_block_for_each(y: &mut [f32]) {
     let i = block::x() + thread::x();
