@@ -1,0 +1,332 @@
+//! Passages of English in a source file or page, without the code around them.
+
+/// Where a passage stands, which decides the rules for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Context {
+    /// Documentation of a function or method.
+    FunctionDoc,
+    /// Documentation of any other item or of a module.
+    ItemDoc,
+    /// A comment inside code.
+    Comment,
+    /// A string literal of at least three words: a message, most likely.
+    Message,
+    /// A paragraph, heading, list item or table cell of a page.
+    Page,
+}
+
+/// A paragraph of English: what a reader takes in at once.
+#[derive(Debug)]
+pub struct Passage {
+    /// The line of its beginning, counted from 1.
+    pub line: usize,
+    pub context: Context,
+    /// Whether it is the first paragraph of a piece of documentation.
+    pub opens: bool,
+    /// The text on one line. Code between backticks is replaced by `` `…` ``.
+    pub text: String,
+    /// Lines wider than [`crate::rules::MAX_COMMENT_WIDTH`] columns.
+    pub wide_lines: Vec<usize>,
+}
+
+/// Returns the passages of a file, which is a page if its name ends in `.md` and Rust source otherwise.
+pub fn passages(file: &str, text: &str) -> Vec<Passage> {
+    if file.ends_with(".md") { page(text) } else { source(text) }
+}
+
+/// Collects lines into paragraphs.
+struct Paragraphs {
+    passages: Vec<Passage>,
+    lines: Vec<String>,
+    wide: Vec<usize>,
+    begin: usize,
+    context: Context,
+    opens: bool,
+    in_fence: bool,
+}
+
+impl Paragraphs {
+    fn new(context: Context) -> Paragraphs {
+        let (passages, lines, wide) = Default::default();
+        Paragraphs { passages, lines, wide, begin: 0, context, opens: true, in_fence: false }
+    }
+
+    /// Ends the current paragraph.
+    fn flush(&mut self) {
+        let text = mask_code(&self.lines.join(" "));
+        if !text.trim().is_empty() || !self.wide.is_empty() {
+            let wide_lines = std::mem::take(&mut self.wide);
+            let text = text.trim().to_owned();
+            self.passages.push(Passage {
+                line: self.begin,
+                context: self.context,
+                opens: self.opens,
+                text,
+                wide_lines,
+            });
+            self.opens = false;
+        }
+        self.lines.clear();
+    }
+
+    /// Adds a line of a comment or page. `wide` says that it has too many columns.
+    fn push(&mut self, number: usize, line: &str, wide: bool) {
+        let trimmed = line.trim();
+        if trimmed.starts_with("```") {
+            self.flush();
+            self.in_fence = !self.in_fence;
+            return;
+        }
+        if self.in_fence {
+            return;
+        }
+        let is_table = trimmed.starts_with('|');
+        let begins_item =
+            trimmed.starts_with("- ") || trimmed.starts_with("* ") || trimmed.starts_with('#') || is_numbered(trimmed);
+        if trimmed.is_empty() || begins_item || is_table {
+            self.flush();
+        }
+        if wide && !is_table && !trimmed.contains("://") {
+            self.wide.push(number);
+        }
+        if is_table {
+            for cell in trimmed.trim_matches('|').split('|') {
+                self.begin = number;
+                self.lines.push(cell.trim().to_owned());
+                self.flush();
+            }
+            return;
+        }
+        if self.lines.is_empty() {
+            self.begin = number;
+        }
+        if !trimmed.is_empty() {
+            self.lines.push(trimmed.trim_start_matches(['#', '-', '*', '>', ' ']).to_owned());
+        }
+    }
+}
+
+/// Whether a line begins a numbered list item.
+fn is_numbered(line: &str) -> bool {
+    let digits = line.chars().take_while(char::is_ascii_digit).count();
+    digits > 0 && line[digits..].starts_with(". ")
+}
+
+/// Replaces code between backticks by `` `…` ``, and links by their text.
+fn mask_code(text: &str) -> String {
+    let mut masked = String::new();
+    let mut parts = text.split('`');
+    masked.push_str(parts.next().unwrap_or_default());
+    while let (Some(_code), rest) = (parts.next(), parts.next()) {
+        masked.push_str("`…`");
+        masked.push_str(rest.unwrap_or_default());
+    }
+    masked
+}
+
+fn page(text: &str) -> Vec<Passage> {
+    let mut paragraphs = Paragraphs::new(Context::Page);
+    for (index, line) in text.lines().enumerate() {
+        paragraphs.push(index + 1, line, false);
+    }
+    paragraphs.flush();
+    paragraphs.passages
+}
+
+/// A piece of a line of source.
+enum Piece<'a> {
+    Doc(&'a str),
+    Comment(&'a str),
+    Code,
+}
+
+fn source(text: &str) -> Vec<Passage> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut passages = Vec::new();
+    let mut strings = Strings::default();
+    let mut index = 0;
+    while index < lines.len() {
+        let piece = if strings.is_open() { Piece::Code } else { piece(lines[index]) };
+        let (context, is_doc) = match piece {
+            Piece::Doc(_) => (doc_context(&lines, index), true),
+            Piece::Comment(_) => (Context::Comment, false),
+            Piece::Code => {
+                strings.read(index + 1, lines[index], &mut passages);
+                index += 1;
+                continue;
+            }
+        };
+        let mut paragraphs = Paragraphs::new(context);
+        while index < lines.len() {
+            let body = match piece_of_kind(lines[index], is_doc) {
+                Some(body) => body,
+                None => break,
+            };
+            let wide = lines[index].chars().count() > crate::rules::MAX_COMMENT_WIDTH;
+            paragraphs.push(index + 1, body, wide);
+            index += 1;
+        }
+        paragraphs.flush();
+        passages.append(&mut paragraphs.passages);
+    }
+    passages
+}
+
+fn piece(line: &str) -> Piece<'_> {
+    let trimmed = line.trim_start();
+    if let Some(body) = trimmed.strip_prefix("///").or_else(|| trimmed.strip_prefix("//!")) {
+        Piece::Doc(body)
+    } else if let Some(body) = trimmed.strip_prefix("//") {
+        Piece::Comment(body)
+    } else {
+        Piece::Code
+    }
+}
+
+/// Returns the body of a line that is documentation if `is_doc`, and a comment otherwise.
+fn piece_of_kind(line: &str, is_doc: bool) -> Option<&str> {
+    match piece(line) {
+        Piece::Doc(body) if is_doc => Some(body),
+        Piece::Comment(body) if !is_doc => Some(body),
+        _ => None,
+    }
+}
+
+/// Says whether the documentation that begins at `index` is that of a function.
+fn doc_context(lines: &[&str], index: usize) -> Context {
+    if lines[index].trim_start().starts_with("//!") {
+        return Context::ItemDoc;
+    }
+    let rest = &lines[index..];
+    let mut item = rest.iter().skip_while(|line| {
+        let line = line.trim_start();
+        line.starts_with("///") || line.starts_with("#[") || line.starts_with(")]") || line.is_empty()
+    });
+    let words = ["pub", "pub(crate)", "pub(super)", "pub(in", "const", "unsafe", "async", "extern", "\"C\"", "default"];
+    let first = item.next().map_or("", |line| line.trim_start());
+    let mut words_of_item = first.split_whitespace().skip_while(|word| words.contains(word));
+    if words_of_item.next() == Some("fn") { Context::FunctionDoc } else { Context::ItemDoc }
+}
+
+/// Finds string literals in code, across lines.
+#[derive(Default)]
+struct Strings {
+    /// The literal that is not closed yet, with the line of its beginning.
+    open: Option<(usize, String)>,
+    /// The number of `#` that close the open literal if it is raw.
+    raw: Option<usize>,
+}
+
+impl Strings {
+    fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Reads a line of code and adds the messages that end in it.
+    fn read(&mut self, number: usize, line: &str, passages: &mut Vec<Passage>) {
+        let chars: Vec<char> = line.chars().collect();
+        let mut at = 0;
+        while at < chars.len() {
+            if let Some((_, text)) = &mut self.open {
+                match (chars[at], self.raw) {
+                    ('\\', None) => {
+                        text.push(' ');
+                        at += 2;
+                        continue;
+                    }
+                    ('"', None) => self.close(passages),
+                    ('"', Some(hashes)) if closes(&chars[at + 1..], hashes) => {
+                        self.close(passages);
+                        at += hashes;
+                    }
+                    (c, _) => text.push(c),
+                }
+                at += 1;
+                continue;
+            }
+            match chars[at] {
+                '/' if chars.get(at + 1) == Some(&'/') => return,
+                '"' => {
+                    self.open = Some((number, String::new()));
+                    self.raw = raw_prefix(&chars[..at]);
+                }
+                // A character literal may hold a quote: `'"'` or `'\"'`.
+                '\'' if chars.get(at + 2) == Some(&'\'') => at += 2,
+                '\'' if chars.get(at + 1) == Some(&'\\') && chars.get(at + 3) == Some(&'\'') => at += 3,
+                _ => {}
+            }
+            at += 1;
+        }
+        if let Some((_, text)) = &mut self.open {
+            text.push(' ');
+        }
+    }
+
+    fn close(&mut self, passages: &mut Vec<Passage>) {
+        self.raw = None;
+        let Some((line, text)) = self.open.take() else { return };
+        let text = mask_code(&text);
+        let words =
+            text.split_whitespace().filter(|word| word.chars().all(|c| c.is_alphabetic() || ",.:;'’-".contains(c)));
+        // Three words in a row of plain letters are a message; PTX, patterns and paths are not.
+        if words.count() >= 3 && !text.contains([';', '%']) {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            passages.push(Passage { line, context: Context::Message, opens: true, text, wide_lines: Vec::new() });
+        }
+    }
+}
+
+fn closes(rest: &[char], hashes: usize) -> bool {
+    rest.len() >= hashes && rest[..hashes].iter().all(|c| *c == '#')
+}
+
+/// Returns the number of `#` of a raw literal whose quote follows `before`, or nothing if it is not raw.
+fn raw_prefix(before: &[char]) -> Option<usize> {
+    let hashes = before.iter().rev().take_while(|c| **c == '#').count();
+    (before.iter().rev().nth(hashes) == Some(&'r')).then_some(hashes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(file: &str, text: &str) -> Vec<(Context, String)> {
+        passages(file, text).into_iter().map(|p| (p.context, p.text)).collect()
+    }
+
+    #[test]
+    fn documentation_comments_and_messages_are_told_apart() {
+        let source = r##"
+//! An essay.
+
+/// Returns `x`
+/// twice.
+///
+/// A second paragraph.
+#[must_use]
+pub const fn twice(x: u32) -> u32 {
+    // The reason.
+    fail("it was not so simple", r#"raw "with quotes" as well"#, '"');
+    2 * x
+}
+"##;
+        assert_eq!(
+            texts("a.rs", source),
+            [
+                (Context::ItemDoc, "An essay.".to_owned()),
+                (Context::FunctionDoc, "Returns `…` twice.".to_owned()),
+                (Context::FunctionDoc, "A second paragraph.".to_owned()),
+                (Context::Comment, "The reason.".to_owned()),
+                (Context::Message, "it was not so simple".to_owned()),
+                (Context::Message, "raw \"with quotes\" as well".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn fences_of_pages_are_code() {
+        let page = "# Title\n\nText `code`\ngoes on.\n\n```sh\nls\n```\n- item\n\n| a | b |\n";
+        let texts: Vec<String> = passages("a.md", page).into_iter().map(|p| p.text).collect();
+        assert_eq!(texts, ["Title", "Text `…` goes on.", "item", "a", "b"]);
+    }
+}

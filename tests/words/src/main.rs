@@ -1,0 +1,87 @@
+//! Lint of the project's English: comments, documentation, messages and pages.
+//!
+//! `cargo run -p words` reads every `.rs` and `.md` file that git tracks, or the paths given, and prints each
+//! violation with its file, line, rule and replacement. The exit code is 1 where a violation is found outside
+//! the folders of `pending.txt`, which are not rewritten yet, or where such a folder has none left.
+//! `--summary` prints one line a folder instead, `--pending` the violations of pending folders too.
+
+mod extract;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let (options, paths): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|a| a.starts_with("--"));
+    if let Some(unknown) = options.iter().find(|option| !["--summary", "--pending"].contains(&option.as_str())) {
+        eprintln!("unknown option `{unknown}`; usage: words [--summary] [--pending] [PATH…]");
+        return ExitCode::from(2);
+    }
+    let has = |name: &str| options.iter().any(|option| option == name);
+    let files = match tracked(&paths) {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| !rules::is_exempt(file)) {
+        match std::fs::read_to_string(file) {
+            Ok(text) => found.extend(rules::check(file, &extract::passages(file, &text))),
+            Err(error) => {
+                eprintln!("cannot read {file}: {error}");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    // A path on the command line restricts the files, so that nothing is known about the other entries.
+    let finished: Vec<&str> = if paths.is_empty() { finished(&found) } else { Vec::new() };
+    if !has("--pending") {
+        found.retain(|violation| !pending().any(|folder| folder == violation.folder()));
+    }
+    if has("--summary") {
+        summarize(&found);
+    } else {
+        found.iter().for_each(|violation| println!("{violation}"));
+    }
+    finished.iter().for_each(|folder| println!("tests/words/pending.txt: {folder} has no violation: remove the entry"));
+    println!("{} files, {} violations", files.len(), found.len());
+    if found.is_empty() && finished.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Returns the folders that are not rewritten yet.
+fn pending() -> impl Iterator<Item = &'static str> {
+    include_str!("../pending.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Returns the pending folders without a violation.
+fn finished(found: &[rules::Violation]) -> Vec<&'static str> {
+    pending().filter(|folder| !found.iter().any(|violation| violation.folder() == *folder)).collect()
+}
+
+/// Lists the `.rs` and `.md` files that git tracks under `paths`, or under the current folder.
+fn tracked(paths: &[String]) -> Result<Vec<String>, String> {
+    let output = Command::new("git").arg("ls-files").arg("--").args(paths).output();
+    let output = output.map_err(|error| format!("cannot run `git ls-files`: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`git ls-files` failed: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    let listing = String::from_utf8_lossy(&output.stdout);
+    let readable = |file: &&str| Path::new(file).extension().is_some_and(|e| e == "rs" || e == "md");
+    Ok(listing.lines().filter(readable).filter(|file| Path::new(file).exists()).map(str::to_owned).collect())
+}
+
+/// Prints the number of violations of each folder, and of each rule.
+fn summarize(found: &[rules::Violation]) {
+    let mut folders = BTreeMap::<&str, usize>::new();
+    let mut rules = BTreeMap::<String, usize>::new();
+    for violation in found {
+        *folders.entry(violation.folder()).or_default() += 1;
+        *rules.entry(violation.rule_name()).or_default() += 1;
+    }
+    folders.iter().for_each(|(folder, count)| println!("{count:6}  {folder}"));
+    println!();
+    rules.iter().for_each(|(rule, count)| println!("{count:6}  {rule}"));
+}
