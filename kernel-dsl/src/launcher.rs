@@ -1,8 +1,8 @@
-//! The border between a kernel's typed launch functions and whatever runs kernels.
+//! The interface between a kernel's typed launch functions and the devices that run kernels.
 //!
-//! An expansion's `launch` takes Rust arguments, turns each into an [`Argument`], and hands them to a [`Launcher`]. The
-//! launcher (a device of crate `runtime`) checks them against the kernel's contract and runs the kernel. Nothing here
-//! knows of CUDA.
+//! An expansion's `launch` takes Rust arguments, turns each into an [`Argument`], and passes them
+//! to a [`Launcher`]. The launcher (a device of crate `runtime`) checks the arguments against the
+//! kernel's contract and runs the kernel. This module does not depend on CUDA.
 
 use crate::artifact::Artifact;
 use crate::element::ScalarElement;
@@ -13,13 +13,13 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Runs kernels: a device.
+/// A device that runs kernels.
 pub trait Launcher {
-    /// Why a launch failed.
+    /// The reason for a failed launch.
     type Error;
 
-    /// Checks the arguments against the kernel's contract and runs the instance, every access checked. `block` is the extent of the
-    /// block that the kernel leaves to its launches, if it does.
+    /// Checks the arguments against the kernel's contract and runs the instance with every access
+    /// checked. `block` is the block's extent where the kernel leaves it to the launch.
     fn launch(
         &self,
         kernel: &'static Artifact,
@@ -28,8 +28,8 @@ pub trait Launcher {
         arguments: &[Argument<'_>],
     ) -> Result<(), Self::Error>;
 
-    /// Checks the arguments against the kernel's contract and runs the instance's own PTX, accesses unchecked; `block` as for
-    /// [`launch`](Launcher::launch).
+    /// Checks the arguments against the kernel's contract and runs the instance's PTX without
+    /// access checks. `block` as for [`launch`](Launcher::launch).
     ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.
@@ -42,7 +42,8 @@ pub trait Launcher {
     ) -> Result<(), Self::Error>;
 }
 
-/// An instance of a kernel with its arguments, which it borrows: what `saxpy::call(…)` gives, and launchers run.
+/// An instance of a kernel with borrowed arguments. `saxpy::call(…)` returns it, and launchers run
+/// it.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     kernel: &'static Artifact,
@@ -52,7 +53,8 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The instance of `kernel` for `constants`; `block` as for [`Launcher::launch`].
+    /// Makes a call of the instance of `kernel` for `constants`. `block` as for
+    /// [`Launcher::launch`].
     pub fn new(
         kernel: &'static Artifact,
         constants: &'static [Constant],
@@ -62,47 +64,47 @@ impl<'a> Call<'a> {
         Call { kernel, constants, block, arguments }
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub fn kernel(&self) -> &'static Artifact {
         self.kernel
     }
 
-    /// The instance's constants.
+    /// Returns the instance's constants.
     pub fn constants(&self) -> &'static [Constant] {
         self.constants
     }
 
-    /// The extent of the block that the kernel leaves to its launches, if it does.
+    /// Returns the block's extent where the kernel leaves it to the launch.
     pub fn block(&self) -> Option<usize> {
         self.block
     }
 
-    /// The same in blocks of another extent, where the kernel leaves that to its launches.
+    /// Sets the block's extent where the kernel leaves it to the launch.
     pub fn in_blocks_of(self, block: usize) -> Call<'a> {
         Call { block: self.block.map(|_| block), ..self }
     }
 
-    /// The arguments in order.
+    /// Returns the arguments in order.
     pub fn arguments(&self) -> &[Argument<'a>] {
         &self.arguments
     }
 
-    /// Has it run, every access checked.
+    /// Runs the call with every access checked.
     pub fn launch<L: Launcher>(self, on: &L) -> Result<(), L::Error> {
         on.launch(self.kernel, self.constants, self.block, &self.arguments)
     }
 
-    /// Has the instance's own PTX run.
+    /// Runs the instance's PTX without access checks.
     ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.
     pub unsafe fn launch_unchecked<L: Launcher>(self, on: &L) -> Result<(), L::Error> {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller guarantees what `launch_unchecked` requires.
         unsafe { on.launch_unchecked(self.kernel, self.constants, self.block, &self.arguments) }
     }
 }
 
-/// An argument of a launch, its Rust type erased.
+/// An argument of a launch with its Rust type erased.
 #[derive(Clone, Debug)]
 pub enum Argument<'a> {
     /// A scalar by value: its bits, zero-extended.
@@ -113,7 +115,7 @@ pub enum Argument<'a> {
 }
 
 impl Argument<'static> {
-    /// A number by value.
+    /// Returns the argument for a number passed by value.
     pub fn scalar<T: ScalarElement>(value: T) -> Argument<'static> {
         Argument::Scalar { ty: T::SCALAR, bits: value.bits() }
     }
@@ -121,7 +123,8 @@ impl Argument<'static> {
 
 /// Device memory that a launch may use.
 ///
-/// It stays on its thread (it is neither `Send` nor `Sync`): a clone of a mutable one is no second writer at the same time.
+/// `Memory` is neither `Send` nor `Sync`: a clone of a mutable one stays on its thread and cannot
+/// become a concurrent second writer.
 #[derive(Clone, Debug)]
 pub struct Memory<'a> {
     element: ElementType,
@@ -133,7 +136,7 @@ pub struct Memory<'a> {
     borrow: PhantomData<(&'a mut [u8], *mut u8)>,
 }
 
-/// What an owner keeps of its memory.
+/// Metadata that an owner attaches to its memory.
 #[derive(Clone, Copy)]
 struct Owner<'a>(&'a (dyn Any + Sync));
 
@@ -146,18 +149,20 @@ impl fmt::Debug for Owner<'_> {
 /// Extents and strides of a slice or view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shape {
-    /// A slice of that many elements.
+    /// A slice of the given number of elements.
     Slice(u64),
-    /// A view: extents, outermost first, and the stride of each dimension in elements (the last is 1). Rank 1 to 5.
+    /// A view: extents, outermost first, and the stride of each dimension in elements (the last is
+    /// 1). Rank 1 to 5.
     #[allow(missing_docs)]
     View { extents: Vec<u64>, strides: Vec<u64> },
-    /// The same with any strides.
+    /// A view with a stride in every dimension.
     #[allow(missing_docs)]
     Strided { extents: Vec<u64>, strides: Vec<u64> },
 }
 
 impl Shape {
-    /// What the entry takes of it behind the address: extents, then strides, all but the last where that is 1.
+    /// Iterates over the entry's parameters after the address: extents, then strides. The last
+    /// stride is left out if it is always 1.
     pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         let (extents, strides): (&[u64], &[u64]) = match self {
             Shape::Slice(len) => (std::slice::from_ref(len), &[]),
@@ -167,7 +172,8 @@ impl Shape {
         extents.iter().chain(strides).copied()
     }
 
-    /// Elements from the first to the last that the shape reaches, gaps included; 0 if any extent is.
+    /// Returns the number of elements from the first to the last that the shape reaches, gaps
+    /// included; 0 if any extent is 0.
     pub fn span(&self) -> u64 {
         match self {
             Shape::Slice(n) => *n,
@@ -180,72 +186,74 @@ impl Shape {
 }
 
 impl<'a> Memory<'a> {
-    /// Memory at `address` of the device that calls itself `device`.
+    /// Returns memory at `address` of the device with the number `device`.
     ///
     /// # Safety
-    /// For `'a`, all elements that `shape` spans must lie in one live allocation of that device, initialised, and nobody else may
-    /// write them; where `mutable`, nobody else may read them either. On a device whose memory is the host's,
-    /// `address` is a host address that was made from a pointer valid for that. Of what lies between the elements that `shape` names, others
-    /// may write and read what is theirs if the memory is [owned](Memory::owned_by) by what tells the launcher so.
+    /// For `'a`, all elements that `shape` spans lie in one live, initialized allocation of that
+    /// device, and no other code writes them. If `mutable`, no other code reads them either. On a
+    /// device that uses host memory, `address` comes from a host pointer valid for these accesses.
+    /// Other code may access the gaps between the elements of `shape` if the memory is
+    /// [owned](Memory::owned_by) by an owner that reports such parts to the launcher.
     pub unsafe fn new(element: ElementType, device: u64, address: u64, shape: Shape, mutable: bool) -> Memory<'a> {
         Memory { element, device, address, shape, mutable, owner: None, borrow: PhantomData }
     }
 
-    /// The same with what its owner keeps of it, for a launcher that knows it to find: who uses it, say.
+    /// Attaches owner metadata that a launcher can downcast, such as its hazard tracker.
     ///
     /// # Safety
-    /// It is what the owner of this very memory keeps, in place of what was given before. By this the launcher has its work wait for who still
-    /// uses the memory, notes there that it does, and knows whether others have other parts of it: what an owner does not see, nobody waits for
+    /// `owner` must be the metadata of this memory's own owner, and replaces earlier metadata. The
+    /// launcher reads from it which work still uses the memory, records the launch there, and
+    /// learns which parts are in use elsewhere. A use that the owner does not see is not waited for
     /// before the memory is written or freed.
     pub unsafe fn owned_by(self, owner: &'a (dyn Any + Sync)) -> Memory<'a> {
         Memory { owner: Some(Owner(owner)), ..self }
     }
 
-    /// What its owner keeps of it, if that is a `T`.
+    /// Returns the owner's metadata if its type is `T`.
     pub fn owner<T: Any>(&self) -> Option<&'a T> {
         self.owner.and_then(|Owner(owner)| (owner as &dyn Any).downcast_ref())
     }
 
-    /// Element type.
+    /// Returns the element type.
     pub fn element(&self) -> ElementType {
         self.element
     }
 
-    /// The device that owns the memory.
+    /// Returns the device that owns the memory.
     pub fn device(&self) -> u64 {
         self.device
     }
 
-    /// Address of the first element.
+    /// Returns the address of the first element.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Extents and strides.
+    /// Returns the extents and strides.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Whether the launch may write it.
+    /// Returns whether the launch may write the memory.
     pub fn mutable(&self) -> bool {
         self.mutable
     }
 
-    /// Bytes from the first element to the end of the last.
+    /// Returns the number of bytes from the first element to the end of the last.
     pub fn bytes(&self) -> u64 {
         self.shape.span().saturating_mul(u64::from(self.element.bytes()))
     }
 }
 
-/// A scalar argument, of a type that [`ScalarElement`] has or `usize` or `bool`; arrays, tuples and device structs of such;
-/// views, where the kernel takes them in a struct. What a kernel takes by value.
+/// A by-value argument: a scalar of a [`ScalarElement`] type, `usize` or `bool`, or an array, tuple
+/// or device struct of them. Structs may contain views if the kernel's parameter does.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel by value",
-    note = "pass a number, `bool`, a `#[device]` enum, or a `#[device]` struct of such"
+    note = "pass a number, `bool`, a `#[device]` enum, or a `#[device]` struct of these"
 )]
 pub trait ValueArgument {
-    /// Adds the argument to a list, its type erased: one entry for each number or view that it is made of, in order. `usize`
-    /// above `u32::MAX` is kept whole, for the launch to refuse.
+    /// Adds the argument to a list with its type erased: one entry for each number or view in it,
+    /// in order. A `usize` above `u32::MAX` is kept whole, so that the launch can reject it.
     fn arguments(self, list: &mut Vec<Argument<'_>>);
 }
 
@@ -291,62 +299,62 @@ tuple_arguments!(A a, B b);
 tuple_arguments!(A a, B b, C c);
 tuple_arguments!(A a, B b, C c, D d);
 
-/// What can be passed for a parameter `&[T]`.
+/// An argument for a parameter `&[T]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel's `&[{T}]`",
     note = "pass `&buffer`, where `buffer` is a device buffer of `{T}`"
 )]
 pub trait SliceArgument<'a, T> {
-    /// The argument with its type erased.
+    /// Returns the argument with its type erased.
     fn argument(self) -> Argument<'a>;
 }
 
-/// What can be passed for a parameter `&mut [T]`.
+/// An argument for a parameter `&mut [T]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel's `&mut [{T}]`",
     note = "pass `&mut buffer`, where `buffer` is a device buffer of `{T}`"
 )]
 pub trait SliceMutArgument<'a, T> {
-    /// The argument with its type erased.
+    /// Returns the argument with its type erased.
     fn argument(self) -> Argument<'a>;
 }
 
-/// What can be passed for a parameter `View<T, R>`.
+/// An argument for a parameter `View<T, R>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel's `View<{T}, {R}>`",
     note = "pass `buffer.view([…])` with {R} extents, where `buffer` is a device buffer of `{T}`"
 )]
 pub trait ViewArgument<'a, T, const R: usize> {
-    /// The argument with its type erased.
+    /// Returns the argument with its type erased.
     fn argument(self) -> Argument<'a>;
 }
 
-/// What can be passed for a parameter `ViewMut<T, R>`.
+/// An argument for a parameter `ViewMut<T, R>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel's `ViewMut<{T}, {R}>`",
     note = "pass `buffer.view_mut([…])` with {R} extents, where `buffer` is a device buffer of `{T}`"
 )]
 pub trait ViewMutArgument<'a, T, const R: usize> {
-    /// The argument with its type erased.
+    /// Returns the argument with its type erased.
     fn argument(self) -> Argument<'a>;
 }
 
-/// What can be passed for a parameter `Strided<T, R>`.
+/// An argument for a parameter `Strided<T, R>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel's `Strided<{T}, {R}>`",
     note = "pass `buffer.strided([…], […])` with {R} extents and strides, or a view, where `buffer` is a device buffer of `{T}`"
 )]
 pub trait StridedArgument<'a, T, const R: usize> {
-    /// The argument with its type erased.
+    /// Returns the argument with its type erased.
     fn argument(self) -> Argument<'a>;
 }
 
-/// What can be passed for a parameter `StridedMut<T, R>`.
+/// An argument for a parameter `StridedMut<T, R>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel's `StridedMut<{T}, {R}>`",
     note = "pass `buffer.strided_mut([…], […])` with {R} extents and strides, or a view, where `buffer` is a device buffer of `{T}`"
 )]
 pub trait StridedMutArgument<'a, T, const R: usize> {
-    /// The argument with its type erased.
+    /// Returns the argument with its type erased.
     fn argument(self) -> Argument<'a>;
 }

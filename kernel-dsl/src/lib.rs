@@ -1,14 +1,15 @@
-//! GPU kernels in Rust: written as functions, compiled to PTX for sm_61 while the crate is compiled, with nothing
-//! installed but stable Rust.
+//! GPU kernels written as Rust functions. The macros compile them to PTX for sm_61 while rustc
+//! compiles the crate. Stable Rust is the only tool needed.
 //!
 //! # What a kernel is
 //!
-//! A kernel is a function that a GPU runs many times at once, each time as a *thread*. A launch makes a *grid* of
-//! *blocks* of threads. Threads of a block share a small, fast memory and can wait for one another; blocks know nothing
-//! of each other, and run in any order. Within a block, 32 threads with consecutive indices form a *warp*, whose
-//! *lanes* run together and can hand each other values.
+//! A kernel is a function that a GPU runs many times in parallel, once for each *thread*. A launch
+//! makes a *grid* of *blocks* of threads. The threads of a block share a small, fast memory and can
+//! wait for each other. Blocks are independent and run in any order. Within a block, 32 threads
+//! with consecutive indices form a *warp*. The threads of a warp are its *lanes*; lanes run
+//! together and can exchange values.
 //!
-//! A kernel says what one thread does:
+//! The kernel's body describes one thread:
 //!
 //! ```
 //! use kernel_dsl::prelude::*;
@@ -25,14 +26,15 @@
 //! # fn main() {}
 //! ```
 //!
-//! The attribute gives the launch its shape: 256 threads a block, and as many blocks as cover `y`. `requires` is what
-//! must hold of the arguments; a launch that does not meet it is refused before anything runs. Both are Rust
-//! expressions over the kernel's parameters.
+//! The attribute gives the launch its shape: 256 threads a block, and enough blocks to cover `y`.
+//! `requires` states a condition on the arguments; a launch that violates the condition is rejected
+//! before anything runs. Both are Rust expressions over the kernel's parameters.
 //!
-//! `saxpy` is now a type, used as a namespace. `saxpy::PTX` is the kernel's PTX, a `&'static str` that is there when
-//! the crate is compiled; `saxpy::launch(&device, 2.0, &x, &mut y)` runs it on a device of crate `runtime`.
+//! The macro turns `saxpy` into a type that serves as a namespace. `saxpy::PTX` is the kernel's
+//! PTX, a `&'static str` in the compiled crate. `saxpy::launch(&device, 2.0, &x, &mut y)` runs the
+//! kernel on a device of crate `runtime`.
 //!
-//! # Shared memory, and instances
+//! # Shared memory and instances
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -60,28 +62,35 @@
 //! # fn main() {}
 //! ```
 //!
-//! A kernel may be generic over constants. Those that `instances` declares are compiled with the crate:
-//! `matmul::<16>::PTX`. `matmul::<24>::launch(…)` works too, compiled when it is first launched, from what the
-//! expansion keeps of the kernel; `matmul::<24>::PTX` is a compile error that lists the instances there are.
+//! A kernel may be generic over constants. The instances that `instances` declares are compiled
+//! with the crate: `matmul::<16>::PTX`. `matmul::<24>::launch(…)` works too: the runtime compiles
+//! it at its first launch, from the kernel's serialized form in the expansion. `matmul::<24>::PTX`
+//! is a compile error that lists the declared instances.
 //!
-//! * [`View`] and [`ViewMut`] are arrays of rank 1 to 5 in global memory. They move like pointers ([`View::offset`]),
-//!   and know their extents. [`Strided`] and [`StridedMut`] are those whose neighbours need not lie side by side: a column, a
-//!   transposed matrix ([`View::strided`], [`Strided::transposed`]).
-//! * [`Shared`] is an array in the block's memory. Handles to it are `Copy`: rustc's borrow checker keeps out of what
-//!   threads do to one another, and the oracle checks that instead. `padded` lets the compiler choose the pitch
-//!   that the memory banks like, `swizzled` does without one, and `dynamic` has the launch tell the size. An array lives to the end of
-//!   the braces that it is made in, and arrays that do not live at once share bytes: a [`block::sync`] belongs between
-//!   the last use of one and the first of the next, at a loop's end too.
-//! * [`copy_from`](Shared::copy_from) is done by the whole block together, and puts zeros beyond the edge. It is no
-//!   barrier, so [`block::sync`] stands after it, and after the tile's last use.
-//! * [`copy_async`](Shared::copy_async) begins such a copy, and [`Pending::wait`] completes it: a loop loads its next tile while it
-//!   computes with this one.
-//! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to 16 bytes, which must be
-//!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and
-//!   shared arrays have them.
-//! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on whatever a kernel may write.
-//! * [`fence`] orders memory between blocks, which the kernel's end does otherwise.
-//! * [`unroll`] makes a copy of the loop's body for each iteration.
+//! * [`View`] and [`ViewMut`] are arrays of rank 1 to 5 in global memory. Views move like pointers
+//!   ([`View::offset`]) and know their extents. The last dimension of a view is contiguous.
+//!   [`Strided`] and [`StridedMut`] have a stride in every dimension: a column, a transposed matrix
+//!   ([`View::strided`], [`Strided::transposed`]).
+//! * [`Shared`] is an array in the block's memory. Its handles are `Copy`, so rustc's borrow
+//!   checker does not restrict which thread accesses an element; the oracle reports races instead.
+//!   `padded` lets the compiler choose the pitch with the fewest bank conflicts, `swizzled` avoids
+//!   conflicts without padding, and the launch evaluates the shape of `dynamic`. An array lives
+//!   until the end of the enclosing braces. Arrays whose lifetimes do not overlap share bytes. A
+//!   [`block::sync`] therefore belongs between the last use of one and the first use of the next,
+//!   also at the end of a loop's body.
+//! * [`copy_from`](Shared::copy_from) is a cooperative copy by the whole block. It writes zeros
+//!   beyond the edge. It is not a barrier: call [`block::sync`] after the copy, and again after the
+//!   last use of the tile.
+//! * [`copy_async`](Shared::copy_async) issues such a copy, and [`Pending::wait`] completes it. A
+//!   loop can load its next tile while it computes with the current one.
+//! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to
+//!   16 bytes, which must be aligned. `load_or` and `store_in` need no alignment and skip elements
+//!   beyond the edge. Slices, views and shared arrays have these methods.
+//! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on all memory that
+//!   a kernel may write.
+//! * [`fence`] orders memory accesses between blocks of one launch. The end of a launch orders them
+//!   for the next launch.
+//! * [`unroll`] copies the loop's body for each iteration.
 //!
 //! # Warps
 //!
@@ -110,24 +119,32 @@
 //! # fn main() {}
 //! ```
 //!
-//! The operations of [`warp`] need all 32 lanes at the same call, so the reductions stand outside of the loops and of
-//! any `if` that depends on the row: lanes of a row that is not there take part with values that do not count. The same
-//! holds of [`block::sync`] and the block.
+//! The operations of [`warp`] need all 32 lanes at the same call. The reductions therefore stay
+//! outside the loops and outside every `if` that depends on the row: lanes whose row does not exist
+//! take part with neutral values. The same rule applies to [`block::sync`] and the threads of the
+//! block.
 //!
-//! A warp, a [group](warp::group) of 2 to 32 of its lanes, and the [block] have the same operations: `sum`, `max` and
-//! `min` of numbers; `reduce` and `scan` by a closure or device function, over numbers, `bool`, and tuples, arrays and options
-//! of them; `broadcast`, `any`, `all`. Lanes have `shuffle`, `shuffle_xor`, `shuffle_up` and `shuffle_down`, and `ballot`.
+//! A warp, a [group](warp::group) of 2 to 32 of its lanes, and the [block] have the same
+//! operations. `sum`, `max` and `min` reduce numbers. `reduce` and `scan` take a closure or device
+//! function, over numbers, `bool`, and tuples, arrays and options of these types. `broadcast`,
+//! `any` and `all` complete the list. Lanes also have `shuffle`, `shuffle_xor`, `shuffle_up`,
+//! `shuffle_down` and `ballot`.
 //!
-//! # Who comes together
+//! # Convergence
 //!
-//! [`block::sync`] and the other operations of [`block`] need all threads of the block at the same call, those of
-//! [`warp`] all lanes of the warp. Whether they are is seen from what decides the way there. A parameter is the same for
-//! all threads; a block's index for a block; `warp::index()`, and `grid::index() / 32`, for a warp; `thread::x()` for
-//! none. What is computed from such values is the same where all of them are, and a variable where all that it was set to
-//! is, and the way to where it was. The result of a reduction, a vote, or a shuffle from one lane is the same for all that
-//! take part. An `if`, `while` or `for` on a value that is the same for the warp keeps the warp together, and so on. A
-//! `return`, `break` or `continue` that some threads take, and others not, leaves the others alone to the end of what is
-//! left: the kernel, the loop, or its iteration.
+//! [`block::sync`] and the other operations of [`block`] need all threads of the block at the same
+//! call; operations of [`warp`] need all lanes of the warp. The compiler decides from the values
+//! that control the path to the call.
+//!
+//! A parameter is uniform for the grid, a block index for the block, `warp::index()` and
+//! `grid::index() / 32` for the warp; `thread::x()` differs between threads. A value computed from
+//! uniform values is uniform. A variable is uniform if every value assigned to it is, and if
+//! control reaches each assignment uniformly. The result of a reduction, a vote, or a shuffle from
+//! one lane is uniform for the participants.
+//!
+//! An `if`, `while` or `for` on a value that is uniform for the warp keeps the warp converged; the
+//! same holds for the block. If only some threads take a `return`, `break` or `continue`, the
+//! others are diverged until the end of the kernel, the loop or the iteration.
 //!
 //! ```compile_fail
 //! # use kernel_dsl::prelude::*;
@@ -150,7 +167,7 @@
 //!        help: let all threads of the block go on, and put what only some have to do under an `if` without the `block::sum`
 //! ```
 //!
-//! Threads beyond the end come along with a value that does not count:
+//! Threads beyond the end take part with a neutral value:
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -166,9 +183,10 @@
 //! # fn main() {}
 //! ```
 //!
-//! Refused is what is proven to depend on the thread. Where shared memory or a buffer that is written decides, or a division by a
-//! number of the launch, the kernel compiles, and the interpreter checks each time whether all have come. Which is so of a
-//! value tells [`compiler::analyses::uniformity`].
+//! The compiler rejects what provably depends on the thread. A value may come from shared memory,
+//! from a written buffer, or from a division by a launch parameter. The kernel then compiles, and
+//! the interpreter checks every execution. [`compiler::analyses::uniformity`] documents the rules
+//! for each value.
 //!
 //! # Functions
 //!
@@ -181,18 +199,19 @@
 //! # fn main() {}
 //! ```
 //!
-//! A `#[device]` function is called from kernels and other device functions, of its own crate or another, and is an
-//! ordinary function on the host as well. It is always inlined. A `&mut` parameter is the caller's variable itself, so
-//! that arrays passed that way stay in registers.
+//! Kernels and other device functions call a `#[device]` function, from its own crate or another.
+//! On the host it is an ordinary function. Calls are always inlined. A `&mut` parameter aliases the
+//! caller's variable, so arrays passed this way stay in registers.
 //!
-//! What a function does can be a parameter, too, of type `impl Fn(f32, usize) -> f32`: a closure is passed for it, or the
-//! path of another device function. A closure is a name for code that is inlined where it is called; it captures by
-//! reference, is bound by `let` or passed on, and is never chosen by a condition or stored.
+//! Code can be a parameter too, of type `impl Fn(f32, usize) -> f32`: the caller passes a closure
+//! or the path of another device function. A closure is inlined at each call. It captures by
+//! reference and is bound by `let` or passed on. It cannot be stored or chosen by a run-time
+//! condition.
 //!
 //! # Structs, traits, and kernels that are generic over types
 //!
-//! `#[device]` also goes on constants, on structs, on enums without data, and on a module, for traits and impls: all that the
-//! module holds is the device's then.
+//! `#[device]` also applies to constants, structs, enums without data, and modules. A device module
+//! may hold traits and impls.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -237,16 +256,18 @@
 //! # fn main() { assert!(activate::<Leaky, f16>::PTX.contains(".param .f32 a_slope")); }
 //! ```
 //!
-//! A kernel's generic parameters are constants and types. An instance says what stands for them: element types, device structs and
-//! enums, and functions marked `#[device(value)]`, which implement [`DeviceFn`]. Bounds are device traits, and
-//! [`Element`], [`Number`], [`Float`], [`Integer`] and [`DeviceFn`] of the prelude. What a type of another crate does in a
-//! kernel of this one is compiled when it is launched: `activate::<TheirActivation, f32>::launch(…)`. A generic constant
-//! that follows from the others is `derived(N = 16 / size_of::<T>())`.
+//! A kernel's generic parameters are constants and types. An instance gives a value to each
+//! parameter: element types, device structs and enums, and functions marked `#[device(value)]`,
+//! which implement [`DeviceFn`]. Bounds are device traits, or [`Element`], [`Number`], [`Float`],
+//! [`Integer`] and [`DeviceFn`] of the prelude. An instance with a type of another crate is
+//! compiled at its first launch: `activate::<TheirActivation, f32>::launch(…)`. A generic constant
+//! that follows from the others is declared by `derived(N = 16 / size_of::<T>())`.
 //!
-//! A struct that derives [`DeviceCopy`](trait@DeviceCopy) goes through shuffles, reductions and shared memory; one that is
-//! `repr(C)`, of numbers and without padding, lies in buffers too. A struct passed to a kernel becomes a parameter of the
-//! entry for each number in it. Methods, associated constants, associated types and provided methods are as in Rust; all is
-//! known when the instance is compiled, and nothing is called through a pointer.
+//! A struct that derives [`DeviceCopy`](trait@DeviceCopy) works in shuffles, reductions and shared
+//! memory. A struct that is also `repr(C)`, made of numbers and without padding, can be an element
+//! of a buffer. A struct passed to a kernel becomes one parameter of the entry for each number in
+//! it. Methods, associated constants, associated types and provided methods work as in Rust. Every
+//! call is resolved when the instance is compiled.
 //!
 //! # Tables
 //!
@@ -270,30 +291,34 @@
 //! # fn main() { assert!(decode::PTX.contains(".global .align 16 .f32 $LEVELS[16]")); }
 //! ```
 //!
-//! A constant array, of a module, a body, a trait or an impl, or in a constant struct, may be indexed by what is known at run time
-//! only. It becomes data of the PTX module, once however often it is named; what is read by a constant index is an immediate, and
-//! takes no room. It may be computed: `const TABLE: [u32; 256] = table();` runs the `#[device] const fn` here, as rustc does for the
-//! host. An index is checked as that of a buffer is.
+//! A constant array may be indexed by a run-time value. It may be declared in a module, a body, a
+//! trait or an impl, or be part of a constant struct. The array becomes data of the PTX module,
+//! once for all its uses; an element at a constant index becomes an immediate. The array may be
+//! computed: for `const TABLE: [u32; 256] = table();` the compiler runs the `#[device] const fn`,
+//! as rustc does for the host. Indices are checked like those of a buffer.
 //!
-//! Where it lies follows from how it is read. The constant cache gives a warp one element at a time, as fast as a register;
-//! global memory, by the read-only path, serves lanes together that ask for different ones. So a table lies in constant memory where
-//! each of its reads is proven to be of one element for all lanes of a warp ([`uniformity`](compiler::analyses::uniformity)), as long as
-//! its 64 KB last; in global memory otherwise. `#[device(constant)]` and `#[device(global)]` on a constant say it instead: a table that was put
-//! into constant memory and has no room is a compile error, and `kernels report` tells where its lanes take turns.
+//! The compiler chooses the memory from the accesses. Constant memory delivers one element at a
+//! time to a warp, as fast as a register. Global memory, through the read-only path, serves lanes
+//! that access different elements. A table lies in constant memory if each access provably reads
+//! one element a warp ([`uniformity`](compiler::analyses::uniformity)), up to 64 KB in total.
+//! `#[device(constant)]` and `#[device(global)]` on a constant override the choice. A table forced
+//! into constant memory that does not fit is a compile error, and `kernels report` shows where its
+//! accesses serialize.
 //!
 //! # Targets
 //!
-//! PTX is made for sm_61, and runs on every later card. What sm_61 lacks is a compile error there that names the first target that
-//! has it: a kernel that needs one says `#[kernel(target = sm_80, …)]`, and what differs by target branches on
+//! The compiler emits PTX for sm_61, which runs on every later card. An instruction that sm_61
+//! lacks is a compile error that names the first target with the instruction. A kernel that needs
+//! one declares `#[kernel(target = sm_80, …)]`; code that differs between targets branches on
 //! [`target::SM`].
 //!
 //! # Inline PTX
 //!
-//! What the language has no word for, [`ptx!`] says in instructions, with operands that have types:
-//! `ptx!("prmt.b32 {d}, {a}, 0, 0x0123;", a = in(u32) x, d = out(u32))`. Module [`inline`] tells what can stand there; the
-//! interpreter runs it as it runs all PTX.
+//! [`ptx!`] writes PTX instructions directly, with typed operands:
+//! `ptx!("prmt.b32 {d}, {a}, 0, 0x0123;", a = in(u32) x, d = out(u32))`. Module [`inline`]
+//! documents the accepted forms. The interpreter runs inline PTX too.
 //!
-//! # Blocks that the launch chooses
+//! # Block sizes chosen by the launch
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -313,75 +338,94 @@
 //! # fn main() {}
 //! ```
 //!
-//! `largest::launch(&device, 256, &x, &mut out)` runs it in blocks of 256 threads: one PTX, which reads the block's size from a
-//! special register, for all sizes. A launch of a size that the range does not have is refused. A range both of whose ends
-//! are whole warps is of whole warps; `.step_by(n)` says another step. Where an expression over the parameters decides,
-//! `block = x.cols().next_multiple_of(32).min(1024)`, the launch passes nothing, and how many threads there are at most
-//! must follow from the expression: from `min`, `clamp`, `%`. Of a block of two or three axes it is the last one that may be
-//! left open. `grid` and `requires` may ask for `block::threads()`.
+//! `largest::launch(&device, 256, &x, &mut out)` runs it in blocks of 256 threads. One PTX text
+//! serves all sizes and reads the block's size from a special register. A launch with a size
+//! outside the range is rejected. A range whose ends are both multiples of 32 admits only multiples
+//! of 32; `.step_by(n)` sets another step.
 //!
-//! Operations of whole warps need a number of threads that is a multiple of 32 whatever the launch: by the range, by the
-//! expression, or by `#[requires(block::threads() % 32 == 0)]`. Shared memory of the compiler's own, registers and occupancy
-//! are counted for the largest block, and the order of a reduction is that of a kernel whose block has the same size for
-//! good.
+//! The size can also be an expression over the parameters,
+//! `block = x.cols().next_multiple_of(32).min(1024)`; the launch then passes nothing. The compiler
+//! must be able to derive the maximum number of threads from `min`, `clamp` or `%`. In a block of
+//! two or three axes only the last axis may be left open. `grid` and `requires` may use
+//! `block::threads()`.
 //!
-//! # Values that may be missing
+//! Operations of whole warps need a thread count that is a multiple of 32 at every launch: by the
+//! range, by the expression, or by `#[requires(block::threads() % 32 == 0)]`. Compiler-made shared
+//! memory, registers and occupancy are computed for the largest block. Reductions use the same
+//! order as a kernel with a fixed block of that size.
 //!
-//! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
-//! view is `Some` of the element where it lies inside, `x.get(i).copied()` is Rust's own way to say that of a slice; either is
-//! one load that the threads outside do not make. `if let`, `while let`, `let … else` and `match` take it apart, and it has
-//! the [methods](methods#options) of Rust's that need no panic.
+//! # Optional values
 //!
-//! # What the language has
+//! `Option<T>` is the one enum with data: a `bool` and the parts of `T`, in registers.
+//! `v.get((row, col))` of a view is `Some(element)` inside the extents; `x.get(i).copied()` is the
+//! form for slices. Either is one predicated load, skipped by threads outside. `if let`,
+//! `while let`, `let … else` and `match` destructure an option. The [methods](methods#options) of
+//! Rust's `Option` that cannot panic are available.
 //!
-//! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
-//! types and borrows are wrong where Rust says so. [`mod@reference`] lists every construct, with the PTX that it becomes and what
-//! that costs; [`subset`] what of Rust is in, and what is out and why.
+//! # The language
 //!
-//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
-//!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
-//!   registers; `Option`; `#[device]` structs, and enums without data; slices, views and handles as above. Elements of
-//!   buffers are the numbers but `usize`, arrays of them, and `repr(C)` structs; shared memory holds `bool`,
-//!   `usize`, tuples and other structs too. A part of an element is a place: `w[(row, b)].qs[j]` is a load of one number.
-//! * **Statements**: `let` with tuple and array patterns, assignment, destructuring and compound assignment, `if` and
-//!   `while` with conditions and `let`s joined by `&&`, `match` with numbers, ranges, tuples, arrays, `|`, bindings and
-//!   guards, `loop`, labels on loops and blocks, `break`, `continue`, `return`, and `const { assert!(…) }`.
-//! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`], [`block::stride`] and
-//!   [`grid::stride`]; register arrays; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
-//! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`; `size_of::<T>()`.
-//! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits and impls; `const` in a
-//!   body.
-//! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and impls.
-//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; instructions of the machine beyond them in
-//!   [`int`] and [`dot`]; and [`math`], the same bits everywhere, and [`fast`], what the hardware approximates.
+//! A kernel is Rust and means what a Rust reader expects. rustc checks the kernel against the items
+//! of [`prelude`], so names, types and borrows follow Rust's rules. [`mod@reference`] lists every
+//! construct with its PTX and its cost. [`subset`] lists the parts of Rust that are in the
+//! language, and the reason for each part that is not.
 //!
-//! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Whatever lies outside is a compile error at its token.
+//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the 16-bit floats
+//!   [`f16`](half::f16) and [`bf16`](half::bf16), with the methods that [`half`] lists. Tuples and
+//!   arrays of these types live in registers. Further types are `Option`, `#[device]` structs,
+//!   enums without data, and slices, views and handles as above. Elements of buffers are the
+//!   numbers except `usize`, arrays of numbers, and `repr(C)` structs. Shared memory also holds
+//!   `bool`, `usize`, tuples and other structs. A part of an element is a place:
+//!   `w[(row, b)].qs[j]` loads one number.
+//! * **Statements**: `let` with tuple and array patterns; plain, destructuring and compound
+//!   assignment; `if` and `while` with conditions and `let`s joined by `&&`; `match` with numbers,
+//!   ranges, tuples, arrays, `|`, bindings and guards; `loop`; labels on loops and blocks; `break`,
+//!   `continue`, `return`; and `const { assert!(…) }`.
+//! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`],
+//!   [`block::stride`] and [`grid::stride`]; register arrays. All accept `.enumerate()`, and
+//!   [`unroll`], [`unroll_by`] or [`rolled`] around them.
+//! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`;
+//!   `size_of::<T>()`.
+//! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits
+//!   and impls; `const` in a body.
+//! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and
+//!   impls.
+//! * **Methods of numbers**: [`methods`] lists them with their PTX and edge cases. [`int`] and
+//!   [`dot`] add machine instructions, [`math`] functions with the same bits on every device, and
+//!   [`fast`] the hardware's approximations.
 //!
-//! # What differs from Rust on the host
+//! Not in the language: enums with data except `Option`, trait objects, traits with generic
+//! parameters, other iterators, strings, allocation, panics, recursion. Each is a compile error at
+//! its token.
 //!
-//! * `usize` has 32 bits. Its overflow is an error of the kernel, as out of bounds is: the interpreter reports it, and
-//!   compiled code may assume that it does not happen. `wrapping_*` wraps. Fixed-width integers wrap; the interpreter
-//!   reports that as Rust's debug builds do.
-//! * A division by zero is reported by the interpreter, and gives an unspecified value on a GPU.
-//! * `max` and `min` of floats return the number where one operand is a NaN, and order −0 below +0.
-//! * a · b + c is one rounding only where the kernel says `mul_add`, or its attribute `contract`: then a sum or difference with a
-//!   product written in it is one, in the kernel itself and not in the device functions that it calls (and not where rustc
-//!   compiles the kernel, under [`host::run`]). Nothing else is contracted or reordered.
-//! * Threads run together: what two of them do to one element, one of them writing, is a race unless a sync stands
-//!   between.
+//! # Differences from Rust on the host
 //!
-//! # How a kernel is proved
+//! * `usize` has 32 bits. Overflow of `usize` is an error of the kernel, like an access out of
+//!   bounds: the interpreter reports it, and compiled code may assume that it does not happen.
+//!   `wrapping_*` wraps. Fixed-width integers wrap; the interpreter reports their overflow as
+//!   Rust's debug builds do.
+//! * The interpreter reports a division by zero. On a GPU the result is unspecified.
+//! * `max` and `min` of floats return the number if one operand is NaN, and order −0 below +0.
+//! * a · b + c is rounded once only where the kernel writes `mul_add`, or where its attribute has
+//!   `contract`. `contract` fuses each sum or difference with a product written in it. It applies
+//!   to the kernel's own body, not to device functions, and not under [`host::run`]. Nothing else
+//!   is contracted or reordered.
+//! * Threads run concurrently. Two accesses of different threads to one element, at least one of
+//!   them a write, are a race unless a sync separates them.
 //!
-//! The interpreter of crate `runtime` runs the compiler's intermediate representation, a warp at a time, and checks
-//! every access, barrier and exchange; `kernels check` compares what it computes, before and after optimisation, with
-//! plain Rust and, where there is one, with the GPU, bit for bit, or within the kernel's tolerance where [`fast`] is used. [`host::run`] runs the same Rust as rustc compiled
-//! it, a thread each, which tells whether our compiler reads a kernel as rustc does.
+//! # How a kernel is verified
 //!
-//! # Where things are
+//! The interpreter of crate `runtime` runs the compiler's intermediate representation, one warp at
+//! a time, and checks every access, barrier and exchange. `kernels check` compares its results,
+//! before and after optimization, with plain Rust and with the GPU where there is one. The
+//! comparison is bit for bit, or within the kernel's tolerance where [`fast`] is used.
+//! [`host::run`] runs the kernel as rustc compiled it, one host thread a device thread; it tests
+//! that our compiler reads Rust as rustc does.
 //!
-//! [`prelude`] lists what a kernel is written with. [`artifact`] is what an expansion holds, [`launcher`] what stands
-//! between a typed `launch` and a device; [`compiler`] is all the rest.
+//! # Modules
+//!
+//! [`prelude`] lists the items that kernels use. [`artifact`] is the content of an expansion, and
+//! [`launcher`] the interface between a typed `launch` and a device. [`compiler`] is the compiler
+//! itself.
 
 extern crate self as kernel_dsl;
 

@@ -13,13 +13,14 @@ use std::ptr::NonNull;
 
 /// A handle to an array of rank `R` (1 to 5) in the block's shared memory.
 ///
-/// All threads of the block hold the same array. The handle is `Copy`: it is handed to device functions by value, and
-/// borrows say nothing about who may touch an element when. Two threads may not touch one element, one of them
-/// writing, without a [`block::sync`] between; the oracle reports it. Contents are undefined until written.
+/// All threads of the block hold the same array. The handle is `Copy`: device functions take it by
+/// value, and Rust's borrow rules do not govern accesses to elements. Accesses of two threads to
+/// one element, at least one of them a write, need a [`block::sync`] between them; the oracle
+/// reports a race otherwise. Contents are undefined until written.
 ///
-/// The extents are values that must be constant in every instance of the kernel; each call that makes an array is one
-/// array, laid out at compile time. `s[(row, col)]` reads by `ld.shared` and writes by `st.shared`; declare `let mut s`
-/// to assign to elements.
+/// The extents must be constant in every instance of the kernel. Each call that makes an array is
+/// one array, laid out at compile time. `s[(row, col)]` reads with `ld.shared` and writes with
+/// `st.shared`; declare `let mut s` to assign to elements.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -39,59 +40,65 @@ use std::ptr::NonNull;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Shared<T: DeviceCopy, const R: usize> {
-    /// The first element. `None`: made by `at` past the end, so that it has none.
+    /// The first element. `None` for a handle that `at` made past the end.
     first: Option<NonNull<T>>,
     layout: Layout<R>,
 }
 
 impl<T: DeviceCopy, const R: usize> Shared<T, R> {
-    /// An array whose rows lie one after another.
+    /// Makes an array with contiguous rows.
     #[must_use]
     #[track_caller]
     pub fn new(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::new", Layout::packed(shape))
     }
 
-    /// An array whose rows lie apart by the pitch with the fewest bank conflicts among the accesses that the compiler
-    /// sees. The choice is deterministic, and printed in the PTX and in `kernels report`. Values do not depend on it.
+    /// Makes an array whose rows lie at the pitch with the fewest bank conflicts among the accesses
+    /// that the compiler sees. The choice is deterministic, and printed in the PTX and by
+    /// `kernels report`. Values do not depend on it.
     #[must_use]
     #[track_caller]
     pub fn padded(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::padded", Layout::packed(shape))
     }
 
-    /// An array whose rows start `pitch` elements apart; at least as many as a row has.
+    /// Makes an array whose rows start `pitch` elements apart; `pitch` is at least the length of a
+    /// row.
     #[must_use]
     #[track_caller]
     pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
         Self::laid_out("Shared::with_pitch", Layout::with_pitch(shape, pitch))
     }
 
-    /// An array whose rows' 16-byte pieces lie in an order of each row's own, so that eight lanes that access 16 bytes each
-    /// in one row, or at one column of eight rows, ask each bank once, without room for a pad: piece p of row r is
-    /// found at p XOR r mod 8, where the pieces of a row are a multiple of eight; see
-    /// [`Swizzle`](kernel_dsl_compiler::ir::Swizzle) for others. Rows must be a multiple of 16 bytes. In PTX an exclusive or
-    /// with a part of the row an access. Values do not depend on it.
+    /// Makes an array whose rows are permuted in pieces of 16 bytes, so that eight lanes with
+    /// 16-byte accesses touch each bank once. This holds for eight pieces of one row, and for one
+    /// column of eight rows, and needs no padding. If a row has a multiple of eight pieces, piece p
+    /// of row r is stored at p XOR r mod 8; see [`Swizzle`](kernel_dsl_compiler::ir::Swizzle) for
+    /// other lengths. Rows must be a multiple of 16 bytes. In PTX one exclusive or an access.
+    /// Values do not depend on it.
     #[track_caller]
     pub fn swizzled(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::swizzled", Layout::packed(shape))
     }
 
-    /// An array whose shape the launch evaluates: extents are computed from the kernel's parameters and constants alone, and the
-    /// launch, which computes the same, refuses one that a block has no room for. Such an array is made once, in no loop; in
-    /// a branch, too, it has its bytes from the beginning. Nothing is laid [`over`](Self::over) it; [`cast`](Self::cast) is what gives its bytes another use.
-    /// In PTX `.extern .shared`, and extents in registers.
+    /// Makes an array whose shape the launch evaluates. The extents are computed from the kernel's
+    /// parameters and constants alone. The launch computes them too, and rejects an array larger
+    /// than a block's memory. Make such an array once, outside loops. In a branch, too, it occupies
+    /// its bytes from the start of the kernel. [`over`](Self::over) cannot reuse its bytes;
+    /// [`cast`](Self::cast) can. In PTX `.extern .shared`, with extents in registers.
     #[track_caller]
     pub fn dynamic(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::dynamic", Layout::packed(shape))
     }
 
-    /// An array of this shape on the bytes of `other`, from its first element on: where `other` is done with, and there is no room
-    /// for both. What it holds is undefined until it is written, and so is `other` afterwards; a [`block::sync`] belongs between
-    /// the uses of the one and those of the other. In PTX nothing.
+    /// Makes an array of this shape on the bytes of `other`, from its first element on, for use
+    /// after the last access to `other`. The contents are undefined until written, and so are those
+    /// of `other` afterwards. A [`block::sync`] belongs between the uses of one and those of the
+    /// other. In PTX nothing.
     ///
-    /// `other` must have room for it: it does not compile otherwise. Where `other` is one of several, as by
-    /// [`at`](Self::at), they must lie a multiple of 16 bytes apart.
+    /// The new array must fit into `other`; otherwise the kernel does not compile. If `other` is
+    /// one of several planes, as made by [`at`](Self::at), the planes must lie a multiple of 16
+    /// bytes apart.
     #[track_caller]
     pub fn over<U: Element, const Q: usize>(other: Shared<U, Q>, shape: [usize; R]) -> Self
     where
@@ -99,11 +106,12 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     {
         let layout = Layout::packed(shape);
         let (needed, there) = (layout.span() * size_of::<T>(), other.layout.span() * size_of::<U>());
-        assert!(needed <= there, "an array of {needed} bytes over one of {there}");
+        assert!(needed <= there, "an array of {needed} bytes does not fit over one of {there} bytes");
         Shared { first: other.first.map(pun), layout }
     }
 
-    /// The same array as elements of type `U`: the same bytes, so that a row has as many as fit, which must be a whole number. In PTX nothing.
+    /// Returns the same bytes as elements of type `U`. The bytes of a row must be a multiple of the
+    /// size of `U`. In PTX nothing.
     #[track_caller]
     pub fn cast<U: Element>(self) -> Shared<U, R>
     where
@@ -111,7 +119,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     {
         let (from, to) = (size_of::<T>(), size_of::<U>());
         let Some(layout) = self.layout.cast(from, to) else {
-            panic!("rows of elements of {from} bytes are no whole number of elements of {to}");
+            panic!("rows of {from}-byte elements are not a multiple of {to} bytes");
         };
         Shared { first: self.first.map(pun), layout }
     }
@@ -122,7 +130,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         Shared { first: Some(first), layout }
     }
 
-    /// Elements in dimension `d`: a constant.
+    /// Returns the extent of dimension `d`, a constant.
     #[must_use]
     #[track_caller]
     pub fn dim(self, d: usize) -> usize {
@@ -130,20 +138,24 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         self.layout.shape()[d]
     }
 
-    /// Copies from `source`: the element at each index of this array from the same index of the view, and zero where
-    /// the view has none.
+    /// Copies from `source`: each element from the same index of the view, and zero where the view
+    /// has none.
     ///
-    /// The whole block copies, each thread a share of the elements, so all threads must call it together. It is no
-    /// barrier: a [`block::sync`] belongs between the copy and a use of what other threads copied, and between
-    /// earlier uses and the copy. Thread t takes pieces t, t + threads, t + 2·threads … in row-major order, so a
-    /// warp reads consecutive pieces of a row.
+    /// The whole block copies, each thread a share of the elements, so all threads must call it
+    /// together. It is not a barrier. A [`block::sync`] belongs between the copy and a use of
+    /// elements that other threads copied, and between earlier uses and the copy. Thread t copies
+    /// pieces t, t + threads, t + 2·threads … in row-major order, so a warp reads consecutive
+    /// pieces of a row.
     ///
-    /// A piece is as many elements as move at once: up to 16 bytes, where it is sure that the view's lie so:
-    /// `#[requires(x.aligned(4))]` says so of the parameter `x`, a view that moves by a multiple of 4 columns keeps
-    /// it, and the array has rows of whole pieces, without a pad that the compiler is to find; else one element. In PTX a guarded
-    /// `ld.global.nc` and a `st.shared` a piece, of `.v4`, `.v2` or one; a piece that the view's edge cuts goes element by
-    /// element, unless a condition such as `x.cols() % 4 == 0`, or `x.cols() == 64`, says that none is cut. Elements smaller than a
-    /// word go as `.u32` words where a piece makes up such.
+    /// A piece is the elements that move at once. It has up to 16 bytes if alignment is proven:
+    /// `#[requires(x.aligned(4))]` states it of the parameter `x`, and moves by a multiple of 4
+    /// columns keep it. The array must also have rows of whole pieces, and no padding chosen by the
+    /// compiler. Otherwise a piece is one element.
+    ///
+    /// In PTX a predicated `ld.global.nc` and a `st.shared` a piece, of `.v4`, `.v2` or one. A
+    /// piece that the view's edge cuts is copied element by element, unless a condition such as
+    /// `x.cols() % 4 == 0` or `x.cols() == 64` rules this out. Elements smaller than a word are
+    /// copied as `.u32` words if the piece is at least a word.
     pub fn copy_from(self, source: impl Source<T, R>)
     where
         T: Element,
@@ -154,19 +166,22 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
             let at = unravel(element, shape);
             let inside = (0..R).all(|d| at[d] < source.extents()[d]);
             let value = if inside { source.read(at) } else { T::zero() };
-            // SAFETY: `element` gives a place in the block's memory; that no other thread uses it at this time is the
-            // duty that `host::run` lays on its caller.
+            // SAFETY: `element` returns an address in the block's memory. The caller of `host::run`
+            // guarantees that no other thread uses the element meanwhile.
             unsafe { self.element(at).write(value) }
         }
     }
 
-    /// Begins to copy from `source` as [`copy_from`](Self::copy_from) does, and gives the token that is to be waited for.
+    /// Issues a copy from `source` as [`copy_from`](Self::copy_from) does, and returns the token to
+    /// wait for.
     ///
-    /// All threads call it together. Until the wait, and for other threads a [`block::sync`] after it, the elements are undefined.
+    /// All threads call it together. The elements are undefined until the wait; for other threads,
+    /// until a [`block::sync`] after the wait.
     ///
-    /// From sm_80 on `cp.async`, a group of its own: past the registers, of as many bytes at once as
-    /// [`copy_from`](Self::copy_from) moves, 4 at least. On older targets, and where elements of fewer bytes do not lie so that
-    /// four move at once, guarded `ld.global.nc` here, and `st.shared` at the [`wait`](Pending::wait).
+    /// From sm_80 on it is `cp.async` in a separate group, which bypasses registers and moves the
+    /// widths of [`copy_from`](Self::copy_from), at least 4 bytes. On older targets, and for
+    /// smaller elements without word alignment, it is predicated `ld.global.nc` here and
+    /// `st.shared` at the [`wait`](Pending::wait).
     pub fn copy_async(self, source: impl Source<T, R>) -> Pending
     where
         T: Element,
@@ -174,9 +189,9 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         self.copy_async_map(source, |x| x)
     }
 
-    /// Begins to copy from `source` as [`copy_async`](Self::copy_async) does, as part of the group that the next
-    /// [`pipeline::commit`](crate::pipeline::commit) closes: `cp.async`, from sm_80 on, of elements that move 4, 8 or 16 bytes at
-    /// once.
+    /// Issues a copy from `source` like [`copy_async`](Self::copy_async), as part of the group that
+    /// the next [`pipeline::commit`](crate::pipeline::commit) closes. In PTX `cp.async`, from sm_80
+    /// on, for elements that move 4, 8 or 16 bytes at once.
     #[track_caller]
     pub fn cp_async(self, source: impl Source<T, R>)
     where
@@ -186,12 +201,13 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         crate::pipeline::begin(|| coming.wait());
     }
 
-    /// The same as [`copy_async`](Self::copy_async) with `map` on the way, by registers on every target: of each element, and of zero
-    /// beyond the edge. A `map` that sees nothing around it runs at the wait, where what was loaded has come, so that until
-    /// then the view's elements are held, joined to words: two floats of 16 bits take one register. Any other runs here.
+    /// Issues a copy like [`copy_async`](Self::copy_async) that applies `map` to each element, and
+    /// to the zeros beyond the edge. The data passes through registers on every target. A `map`
+    /// without captures runs at the wait. Until then the loaded elements are held in registers,
+    /// packed into words: two 16-bit floats to a register. Any other `map` runs here.
     ///
-    /// As many elements move at once as [`copy_from`](Self::copy_from) would, but of neither type more than 16 bytes: four from
-    /// `f16` to `f32`.
+    /// The width is that of [`copy_from`](Self::copy_from), at most 16 bytes of either type: four
+    /// elements from `f16` to `f32`.
     pub fn copy_async_map<U: Element>(self, source: impl Source<U, R>, map: impl Fn(U) -> T) -> Pending
     where
         T: Element,
@@ -214,8 +230,9 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         })
     }
 
-    /// Stores `value` to all elements. The whole block does it together, each thread its share, like
-    /// [`copy_from`](Self::copy_from), and like it this is no barrier. In PTX a `st.shared` an element.
+    /// Stores `value` to all elements. The whole block calls it together, and each thread stores a
+    /// share, like [`copy_from`](Self::copy_from). It is not a barrier. In PTX one `st.shared` an
+    /// element.
     #[track_caller]
     pub fn fill(self, value: T) {
         let shape = self.layout.shape();
@@ -226,33 +243,37 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         }
     }
 
-    /// The `N` elements from `at` on in the last dimension: 1, 2, 4, 8 or 16, as the array that is wanted says or by
-    /// turbofish. All must be inside, and the first must lie at a multiple of their bytes, or of 16 bytes where they are
-    /// more. In PTX accesses of up to 16 bytes, `ld.shared.v4` and `.v2`.
+    /// Loads `N` elements from `at` on in the last dimension: 1, 2, 4, 8 or 16, inferred from the
+    /// array or given by turbofish. All must be inside, and the first must be aligned to the size
+    /// of the `N` elements, at most 16 bytes. In PTX accesses of up to 16 bytes, `ld.shared.v4` and
+    /// `.v2`.
     ///
-    /// Arrays begin at such multiples. Where rows would not, by the pitch that the kernel names, it does not compile;
-    /// [`padded`](Self::padded) finds a pitch with which they do.
+    /// Arrays start at such multiples. If the kernel's own pitch breaks the alignment of rows, the
+    /// kernel does not compile; [`padded`](Self::padded) finds a pitch that keeps it.
     #[must_use]
     #[track_caller]
     pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
         let first = self.elements(at.indices(), N);
-        // SAFETY: `elements` gives elements of an allocation that lives until the block has ended, all of it initialised;
-        // that no other thread writes them at this time is the duty that `host::run` lays on its caller.
+        // SAFETY: `elements` returns elements of an initialized allocation that lives until the
+        // block ends. The caller of `host::run` guarantees that no other thread writes them
+        // meanwhile.
         std::array::from_fn(|i| unsafe { first.add(i).read() })
     }
 
-    /// Writes `N` elements, inside and aligned as those of a [`load`](Self::load). In PTX accesses of up to 16 bytes,
-    /// `st.shared.v4` and `.v2`.
+    /// Writes `N` elements, inside and aligned as for [`load`](Self::load). In PTX accesses of up
+    /// to 16 bytes, `st.shared.v4` and `.v2`.
     #[track_caller]
     pub fn store<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
         let first = self.elements(at.indices(), N);
         for (i, value) in values.into_iter().enumerate() {
-            // SAFETY: as in `load`; that no reference to them is in use is `host::run`'s caller's duty too.
+            // SAFETY: as in `load`; the caller of `host::run` also guarantees that no reference to
+            // them is in use.
             unsafe { first.add(i).write(value) }
         }
     }
 
-    /// The element at `at`, if it lies inside: one load, guarded by comparisons with the extents.
+    /// Returns the element at `at` if it lies inside: one load, predicated by comparisons with the
+    /// extents.
     #[track_caller]
     pub fn get(self, at: impl Position<R>) -> Option<T> {
         let at = at.indices();
@@ -261,8 +282,9 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         inside.then(|| unsafe { self.element(at).read() })
     }
 
-    /// The `N` elements from `at` on in the last dimension, and `other` for those that lie outside: beyond the last extent, or all
-    /// where another index is out of its extent. At any alignment: in PTX a guarded load an element.
+    /// Loads `N` elements from `at` on in the last dimension, with `other` for those outside:
+    /// beyond the last extent, or all if another index is out of its extent. Any alignment is
+    /// accepted. In PTX one predicated load an element.
     #[track_caller]
     pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
         wide::at_once::<T>(N);
@@ -270,7 +292,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         std::array::from_fn(|i| self.get(wide::on(at, i)).unwrap_or(other))
     }
 
-    /// Writes those of `N` elements that lie inside, at any alignment: in PTX a guarded store an element.
+    /// Writes those of the `N` elements that lie inside. Any alignment is accepted. In PTX one
+    /// predicated store an element.
     #[track_caller]
     pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
         wide::at_once::<T>(N);
@@ -284,14 +307,14 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         }
     }
 
-    /// The first of `n` elements that must be there, and aligned: by the index, since a padded array's pitch is another
-    /// here.
+    /// Returns a pointer to the first of `n` elements after checking bounds and alignment. The
+    /// check uses the index, because a padded array has another pitch on the host.
     #[track_caller]
     fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
         let (last, at_once) = (at[R - 1], wide::at_once::<T>(n));
         assert!(
             last.is_multiple_of(at_once),
-            "misaligned: element {last} of a row is no multiple of {at_once} elements"
+            "misaligned: element {last} of a row is not a multiple of {at_once} elements"
         );
         self.element(wide::on(at, n - 1));
         self.element(at)
@@ -305,27 +328,27 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let Some(element) = self.layout.element(at) else {
             panic!("out of bounds: element {} of a shared array of {}", Shape(&at), Shape(&self.layout.shape()));
         };
-        // SAFETY: `element` lies within the extents, so below the number of elements that the block allocated; `at`
-        // moves the pointer by what it takes from the extents.
+        // SAFETY: `element` lies within the extents, so below the number of elements that the block
+        // allocated; `at` moves the pointer by the distance that it subtracts from the extents.
         unsafe { first.add(element) }
     }
 }
 
 impl<T: DeviceCopy> Shared<T, 1> {
-    /// Number of elements.
-    #[allow(clippy::len_without_is_empty, reason = "an array without elements is of no use")]
+    /// Returns the number of elements.
+    #[allow(clippy::len_without_is_empty, reason = "a shared array needs at least one element")]
     pub fn len(self) -> usize {
         self.layout.shape()[0]
     }
 }
 
 impl<T: DeviceCopy> Shared<T, 2> {
-    /// Extent of the first dimension.
+    /// Returns the extent of the first dimension.
     pub fn rows(self) -> usize {
         self.layout.shape()[0]
     }
 
-    /// Extent of the second dimension.
+    /// Returns the extent of the second dimension.
     pub fn cols(self) -> usize {
         self.layout.shape()[1]
     }
@@ -333,16 +356,16 @@ impl<T: DeviceCopy> Shared<T, 2> {
 
 atomics!(Shared, Space::Shared);
 
-/// The same address, of elements of another type. Arrays begin at multiples of the largest alignment there is, and what lies over another is
-/// as far from there as the compiler takes.
+/// Casts the address to elements of another type. Arrays start at multiples of the largest
+/// alignment, and the compiler accepts only aligned offsets from there.
 #[track_caller]
 fn pun<T: Element, U: Element>(first: NonNull<T>) -> NonNull<U> {
     let first = first.cast::<U>();
-    assert!(first.is_aligned(), "misaligned: elements of {} bytes on the bytes of others", size_of::<U>());
+    assert!(first.is_aligned(), "misaligned: elements of {} bytes over an array of other elements", size_of::<U>());
     first
 }
 
-/// The indices of an element counted row by row.
+/// Returns the indices of an element counted in row-major order.
 fn unravel<const R: usize>(mut element: usize, shape: [usize; R]) -> [usize; R] {
     let mut at = [0; R];
     for d in (0..R).rev() {
@@ -355,12 +378,13 @@ fn unravel<const R: usize>(mut element: usize, shape: [usize; R]) -> [usize; R] 
 macro_rules! at {
     ($($rank:literal $less:literal)*) => {$(
         impl<T: DeviceCopy> Shared<T, $rank> {
-            /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an access
-            /// is out of bounds if `i` was. In PTX a multiplication by the first stride, a constant where `i` is.
+            /// Returns the array at index `i` of the first dimension, one rank lower. Nothing is
+            /// loaded or checked; an access through the result is out of bounds if `i` was. In PTX
+            /// a multiplication by the first stride, folded if `i` is constant.
             #[must_use]
             pub fn at(self, i: usize) -> Shared<T, $less> {
                 let (element, layout) = self.layout.plane(i);
-                // Wrapping: a plane without elements may start outside of the array's memory.
+                // Wrapping, because a plane without elements may start outside the array's memory.
                 let first = element.zip(self.first).and_then(|(n, p)| NonNull::new(p.as_ptr().wrapping_add(n)));
                 Shared { first, layout }
             }
@@ -374,9 +398,9 @@ impl<T: DeviceCopy, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
 
     #[track_caller]
     fn index(&self, at: P) -> &T {
-        // SAFETY: the element is inside an allocation that lives until the block has ended, past which no handle may be
-        // kept; all of it is initialised when allocated; that no other thread writes the element at this time is, like
-        // the former, the duty that `host::run` lays on its caller.
+        // SAFETY: the element is inside an initialized allocation that lives until the block ends,
+        // and no handle is kept longer. The caller of `host::run` guarantees this, and that no
+        // other thread writes the element meanwhile.
         unsafe { self.element(at.indices()).as_ref() }
     }
 }
@@ -384,8 +408,8 @@ impl<T: DeviceCopy, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
 impl<T: DeviceCopy, const R: usize, P: Position<R>> IndexMut<P> for Shared<T, R> {
     #[track_caller]
     fn index_mut(&mut self, at: P) -> &mut T {
-        // SAFETY: as in `index`; that no other reference to the element is in use is the duty that `host::run` lays on
-        // its caller.
+        // SAFETY: as in `index`; the caller of `host::run` also guarantees that no other reference
+        // to the element is in use.
         unsafe { self.element(at.indices()).as_mut() }
     }
 }

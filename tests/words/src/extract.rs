@@ -103,6 +103,9 @@ impl Paragraphs {
         if !trimmed.is_empty() {
             self.lines.push(trimmed.trim_start_matches(['#', '-', '*', '>', ' ']).to_owned());
         }
+        if trimmed.starts_with('#') {
+            self.flush();
+        }
     }
 }
 
