@@ -5,7 +5,7 @@
 //!
 //! [`sum`], [`max`], [`min`], [`reduce`], [`scan`], [`all`], [`any`], [`count`] and [`broadcast`] need whole warps (a
 //! block whose number of threads is a multiple of 32), and all threads of the block at the same call, as [`sync`] does;
-//! [a kernel that is seen to go other ways does not compile](crate#who-comes-together). What they take is what
+//! [a kernel that is seen to go other ways does not compile](crate#convergence). What they take is what
 //! [lanes](crate::warp) can hand each other.
 //!
 //! A reduction's order is part of its meaning, and the same on every target: that of [`warp`] in each warp,
@@ -77,7 +77,7 @@ pub fn dim_z() -> usize {
     context("block::dim_z()").block_dim[2]
 }
 
-/// Threads of a block: a constant of the kernel, [or what the launch decides](crate#blocks-that-the-launch-chooses).
+/// Threads of a block: a constant of the kernel, [or what the launch decides](crate#block-sizes-chosen-by-the-launch).
 #[must_use]
 #[track_caller]
 pub fn threads() -> usize {
@@ -89,7 +89,7 @@ pub fn threads() -> usize {
 ///
 /// All threads of the block must come to the same call: it may stand under an `if` or in a loop only where all of them
 /// take the same way, and after a `return` only where none or all have returned; a kernel that is seen not to be so [does
-/// not compile](crate#who-comes-together), and where memory decides, the interpreter reports who is missing. In PTX one
+/// not compile](crate#convergence), and where memory decides, the interpreter reports who is missing. In PTX one
 /// `bar.sync 0`.
 ///
 /// A warp that has returned is missing to the language, and not to the machine: a thread that exits is not waited for (the

@@ -3,7 +3,7 @@
 //!
 //! All operations here but [`lane`], [`index`] and [`count`] need whole warps (a block whose number of threads is a multiple of
 //! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part. [A kernel that is
-//! seen to do otherwise does not compile](crate#who-comes-together).
+//! seen to do otherwise does not compile](crate#convergence).
 //!
 //! What is handed over is a number, a `bool`, or a tuple, array, option or device struct of such: each number is a shuffle of
 //! its own, one of 64 bits two. `bool` and what is narrower than 32 bits travel in a word, at the cost of a conversion
