@@ -1,4 +1,4 @@
-//! Which elements have atomic operations, and how they are done on the host.
+//! Element types with atomic operations, and their implementation on the host.
 
 use crate::element::{Element, ScalarElement};
 use crate::wide::Space;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
     note = "there are `fetch_add` and `exchange` for i32, u32, i64, u64, f32 and f64, and the others for these integers"
 )]
 pub trait Atomic: ScalarElement {
-    /// What `fetch_add` writes.
+    /// Returns the value that `fetch_add` writes.
     #[doc(hidden)]
     fn sum(self, other: Self, space: Space) -> Self;
 }
@@ -48,10 +48,12 @@ impl Atomic for f64 {
     }
 }
 
-/// Replaces an element by what `change` makes of it, with no other such change between, and gives what was there.
+/// Replaces an element by `change` of its value, in one step without another such change between,
+/// and returns the old value.
 ///
 /// # Safety
-/// The element must be alive, initialised, and accessed by nothing but this function at this time.
+/// The element must be alive, initialized, and accessed by no other code than this function
+/// meanwhile.
 pub(crate) unsafe fn update<T: Element>(element: NonNull<T>, change: impl FnOnce(T) -> T) -> T {
     static ONE: Mutex<()> = Mutex::new(());
     // A panic of `change` leaves the element as it was.
@@ -64,24 +66,26 @@ pub(crate) unsafe fn update<T: Element>(element: NonNull<T>, change: impl FnOnce
     }
 }
 
-/// An operation on bits, in the element's own type.
+/// Applies a bitwise operation in the element's own type.
 pub(crate) fn bitwise<T: ScalarElement>(a: T, b: T, operation: fn(u64, u64) -> u64) -> T {
     T::from_bits(operation(a.bits(), b.bits()))
 }
 
-/// The atomic operations of a handle to memory in `$space`; its `element(at)` gives a place, checked.
+/// The atomic operations of a handle to memory in `$space`; its `element(at)` returns a checked
+/// address.
 macro_rules! atomics {
     ($Handle:ident, $space:expr) => {
-        /// Atomic operations. Each reads the element at `at`, writes it anew, and gives what was there before, in one
-        /// step that no other atomic operation on the element comes into: `atom` in PTX, `red` where what was there
-        /// is not used.
+        /// Atomic operations. Each reads the element at `at`, writes a new value, and returns the
+        /// old one, as one indivisible step among atomic operations on the element. In PTX `atom`,
+        /// or `red` if the old value is unused.
         ///
-        /// They are relaxed: they order no other access. Threads may do them on one element without a sync
-        /// between; a plain access by another thread needs one. The order of the threads is not specified, so
-        /// results may depend on it where the operation does: a sum of floats that rounds, what comes back.
+        /// They are relaxed: they order no other access. Several threads may apply them to one
+        /// element without a sync between; a plain access by another thread needs one. The order of
+        /// the threads is unspecified, so a result that depends on it may vary: a rounded sum of
+        /// floats, or the returned values.
         impl<T: Atomic, const R: usize> $Handle<T, R> {
-            /// The sum. Integers wrap. An `f32` in global memory is added with subnormals (operands and sum) taken for
-            /// zeros of their sign, in shared memory without, as the hardware has it.
+            /// Adds `value`. Integers wrap. For `f32` in global memory the hardware flushes
+            /// subnormal operands and sums to zeros of their sign; in shared memory it does not.
             #[track_caller]
             pub fn fetch_add(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| x.sum(value, $space))
@@ -96,45 +100,46 @@ macro_rules! atomics {
             #[track_caller]
             fn update(self, at: impl Position<R>, change: impl FnOnce(T) -> T) -> T {
                 let element = self.element(at.indices());
-                // SAFETY: the element is inside of initialised memory; that no other thread accesses it otherwise at
-                // this time, and that the memory is alive, is the duty that `host` lays on its callers.
+                // SAFETY: the element is inside initialized memory. The callers of `host` guarantee
+                // that the memory is alive and that no other thread accesses the element otherwise
+                // meanwhile.
                 unsafe { crate::atomic::update(element, change) }
             }
         }
 
         /// Atomic operations on integers; see [`fetch_add`](Self::fetch_add).
         impl<T: AtomicInteger, const R: usize> $Handle<T, R> {
-            /// The lesser of the two.
+            /// Stores the minimum of the element and `value`.
             #[track_caller]
             pub fn fetch_min(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| x.min(value))
             }
 
-            /// The greater of the two.
+            /// Stores the maximum of the element and `value`.
             #[track_caller]
             pub fn fetch_max(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| x.max(value))
             }
 
-            /// Bitwise and.
+            /// Stores the bitwise and of the element and `value`.
             #[track_caller]
             pub fn fetch_and(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| crate::atomic::bitwise(x, value, |a, b| a & b))
             }
 
-            /// Bitwise or.
+            /// Stores the bitwise or of the element and `value`.
             #[track_caller]
             pub fn fetch_or(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| crate::atomic::bitwise(x, value, |a, b| a | b))
             }
 
-            /// Bitwise exclusive or.
+            /// Stores the bitwise exclusive or of the element and `value`.
             #[track_caller]
             pub fn fetch_xor(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| crate::atomic::bitwise(x, value, |a, b| a ^ b))
             }
 
-            /// `new` if the element is `expected`, which then comes back; otherwise the element stays, and comes back.
+            /// Stores `new` if the element equals `expected`. Returns the old value in either case.
             #[track_caller]
             pub fn compare_exchange(self, at: impl Position<R>, expected: T, new: T) -> T {
                 self.update(at, |x| if x == expected { new } else { x })

@@ -1,15 +1,17 @@
-//! The device that a launch is for: facts for `grid = …` and `#[requires(…)]`, where the launch evaluates them.
+//! Facts about the device of a launch, for `grid = …` and `#[requires(…)]`, which the launch
+//! evaluates.
 //!
-//! A kernel's body cannot ask for them: there `grid::dim_x()` says how many blocks there are.
+//! A kernel's body cannot use them; `grid::dim_x()` returns the number of blocks there.
 
-/// Multiprocessors of the device; the interpreter says 2. Under [`host::run`](crate::host::run), which is given its grid, 2.
+/// Returns the number of multiprocessors of the device. The interpreter and
+/// [`host::run`](crate::host::run) have 2.
 #[must_use]
 pub fn multiprocessors() -> usize {
     2
 }
 
-/// Blocks for a grid whose blocks go on to the next piece of work until all of `blocks` pieces are done: `resident` for each
-/// multiprocessor, and no more than there are pieces.
+/// Returns the number of blocks for a persistent grid whose blocks loop over `blocks` pieces of
+/// work: `resident` for each multiprocessor, at most `blocks`.
 #[must_use]
 pub fn waves(resident: usize, blocks: usize) -> usize {
     blocks.min(resident * multiprocessors())

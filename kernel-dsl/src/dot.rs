@@ -1,8 +1,9 @@
-//! Dot products of four or two small integers in one instruction: `dp4a` and `dp2a`, of full rate on sm_61.
+//! Dot products of four or two small integers in one instruction: `dp4a` and `dp2a`, at full rate
+//! on sm_61.
 //!
-//! An operand is an array of small integers, or a word of them: an `i32` is signed ones, a `u32` unsigned ones, the first in the
-//! lowest bits. All pairs of signs are there. The sum is an `i32` if one operand is signed, else a `u32`; it wraps, and no
-//! product overflows.
+//! An operand is an array of small integers or a word of them: an `i32` holds signed ones, a `u32`
+//! unsigned ones, the first in the lowest bits. All combinations of signs exist. The sum is an
+//! `i32` if one operand is signed, otherwise a `u32`. It wraps; products do not overflow.
 
 use kernel_dsl_compiler::integer;
 
@@ -18,7 +19,7 @@ mod sealed {
 pub trait Bytes: Copy + sealed::Sealed {
     /// Whether they are signed.
     type Sign: Sign;
-    /// As one word, the first lowest.
+    /// Returns the numbers as one word, the first lowest.
     fn word(self) -> u32;
 }
 
@@ -30,7 +31,7 @@ pub trait Bytes: Copy + sealed::Sealed {
 pub trait Halves: Copy + sealed::Sealed {
     /// Whether they are signed.
     type Sign: Sign;
-    /// As one word, the first lowest.
+    /// Returns the numbers as one word, the first lowest.
     fn word(self) -> u32;
 }
 
@@ -38,7 +39,7 @@ pub trait Halves: Copy + sealed::Sealed {
 pub trait Sign: sealed::Sealed {
     /// Whether they are.
     const SIGNED: bool;
-    /// A sum of their products with numbers of their own kind.
+    /// The sum of products with numbers of the same signedness.
     type Own: Accumulator;
     /// A sum of their products with others: `i32` if one of the two is signed, else `u32`.
     type With<Other: Sign>: Accumulator;
@@ -47,11 +48,11 @@ pub trait Sign: sealed::Sealed {
 /// The type of sums of products of `A` and `B`.
 pub type Sum<A, B> = <A as Sign>::With<B>;
 
-/// Of numbers below zero too.
+/// Signed numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Signed;
 
-/// Of numbers from zero on.
+/// Unsigned numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Unsigned;
 
@@ -69,9 +70,9 @@ impl Sign for Unsigned {
 
 /// `i32` and `u32`.
 pub trait Accumulator: Copy + sealed::Sealed {
-    /// The same bits, as a `u32`.
+    /// Returns the same bits as a `u32`.
     fn word(self) -> u32;
-    /// The number of those bits.
+    /// Returns the number with these bits.
     fn from_word(word: u32) -> Self;
 }
 

@@ -1,5 +1,5 @@
-//! What memory of the device holds: [`Element`]s in buffers, [`DeviceCopy`] values in shared memory and between lanes; and the
-//! traits by which kernels are generic over numbers.
+//! Types of values in device memory: [`Element`]s in buffers, [`DeviceCopy`] values in shared
+//! memory and between lanes, and the bounds of kernels that are generic over numbers.
 
 use crate::float16::{Float16, Policy};
 use crate::view::{View, ViewMut};
@@ -8,23 +8,26 @@ use kernel_dsl_compiler::hir::Constant;
 use kernel_dsl_compiler::{ElementType, Scalar};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
 
-/// A value that threads can put into shared memory, and hand to other lanes and threads: numbers, `bool`, tuples and arrays of
-/// such, and structs with `#[derive(Clone, Copy, DeviceCopy)]`; options to other lanes and threads only.
+/// A value that threads can put into shared memory and exchange with other lanes and threads:
+/// numbers, `bool`, tuples and arrays of these, and structs with
+/// `#[derive(Clone, Copy, DeviceCopy)]`. Options can be exchanged, but not put into shared memory.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in shared memory, nor go to other lanes and threads",
     note = "numbers, `bool`, tuples and arrays can; a `#[device]` struct that derives `Clone, Copy, DeviceCopy`"
 )]
 pub trait DeviceCopy: Copy + Send + Sync + 'static {
-    /// What shared memory holds where nothing was written: something that shows when it is used.
+    /// Returns the content of unwritten shared memory: a recognizable pattern.
     fn undefined() -> Self;
-    /// Zero, in each part.
+    /// Returns zero, in each part.
     fn zero() -> Self;
 }
 
-/// What a buffer can hold: the numbers of fixed width, arrays of them, and device structs with `repr(C)` and without padding.
+/// An element of a buffer: a number of fixed width, an array of them, or a device struct with
+/// `repr(C)` and without padding.
 ///
 /// # Safety
-/// Every pattern of bits is a value, there is no padding, and the value is laid out as `TYPE` says.
+/// Every bit pattern is a value, there is no padding, and the value has the layout that `TYPE`
+/// describes.
 #[diagnostic::on_unimplemented(
     message = "a buffer on the device cannot hold `{Self}`",
     label = "not an element of device memory",
@@ -36,7 +39,8 @@ pub unsafe trait Element: DeviceCopy {
 }
 
 mod sealed {
-    /// Keeps [`ScalarElement`](super::ScalarElement) to the types below: numbers of which every bit pattern is a value.
+    /// Restricts [`ScalarElement`](super::ScalarElement) to the types below: numbers of which every
+    /// bit pattern is a value.
     pub trait Sealed {}
 }
 
@@ -44,9 +48,9 @@ mod sealed {
 pub trait ScalarElement: Element + sealed::Sealed {
     /// The type in a kernel.
     const SCALAR: Scalar;
-    /// The value's bits, zero-extended to 64.
+    /// Returns the value's bits, zero-extended to 64.
     fn bits(self) -> u64;
-    /// The value whose bits are the low ones of `bits`.
+    /// Returns the value whose bits are the low bits of `bits`.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -56,11 +60,12 @@ pub trait Number:
 {
 }
 
-/// `f16`, `bf16`, `f32` and `f64`. Arithmetic of the 16-bit ones is that of `f32`, rounded: see [`half`](crate::half).
+/// `f16`, `bf16`, `f32` and `f64`. Arithmetic of the 16-bit types is that of `f32`, rounded: see
+/// [`half`](crate::half).
 pub trait Float: Number + Div<Output = Self> + Neg<Output = Self> {
-    /// The value as `f32`: exact, but of an `f64`, which is rounded to nearest even.
+    /// Converts to `f32`: exact, except that an `f64` is rounded to nearest even.
     fn to_f32(self) -> f32;
-    /// The value nearest to `x`; ties to even.
+    /// Converts from `f32` to the nearest value; ties to even.
     fn from_f32(x: f32) -> Self;
 }
 
@@ -78,21 +83,21 @@ pub trait Integer:
 {
 }
 
-/// A type that can stand for a type parameter of a kernel: the numbers of fixed width, and what `#[device]` makes of structs,
-/// enums and, with `#[device(value)]`, functions.
+/// A type for a type parameter of a kernel: a number of fixed width, a device struct or enum, or a
+/// function with `#[device(value)]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand for a type parameter of a kernel",
+    message = "`{Self}` cannot be a type argument of a kernel",
     note = "an element type such as `f32` can, a `#[device]` struct or enum without generic parameters, and a `#[device(value)]` function"
 )]
 pub trait GenericArgument {
-    /// What the compiler knows it by.
+    /// The compiler's name for the type.
     const CONSTANT: Constant;
 }
 
-/// A device function as a type: what `#[device(value)]` makes of a function's name, to be passed for a type parameter
-/// `F: DeviceFn<(A, B), Output = R>`.
+/// A device function as a type, for a type parameter `F: DeviceFn<(A, B), Output = R>`.
+/// `#[device(value)]` makes it from a function's name.
 pub trait DeviceFn<Arguments>: GenericArgument {
-    /// What it gives.
+    /// The function's result.
     type Output;
     /// Calls it, with its arguments as a tuple.
     fn call(arguments: Arguments) -> Self::Output;
@@ -259,8 +264,9 @@ macro_rules! view {
 }
 view!(View ViewMut);
 
-/// The bytes of a value.
+/// Returns the bytes of a value.
 pub(crate) fn bytes<T: Element>(value: &T) -> &[u8] {
-    // SAFETY: an element has no padding, so all its bytes are initialised; they live as long as the borrow.
+    // SAFETY: an element has no padding, so all its bytes are initialized; they live for the
+    // duration of the borrow.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }

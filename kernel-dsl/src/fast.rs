@@ -1,25 +1,28 @@
-//! What the hardware approximates, by name: a few instructions each, within a bound, and not the same bits on every card.
+//! The hardware's approximations by name: a few instructions each, within a bound, with different
+//! bits on different cards.
 //!
-//! | function | PTX | on sm_61 | how far from the true value, at most |
+//! | function | PTX | slots on sm_61 | largest error |
 //! |---|---|---|---|
 //! | [`exp2`] | `ex2.approx.ftz` | 2 (a quarter of the rate) | 2 ulp |
-//! | [`exp`] | `mul`, `ex2.approx.ftz` | 3 | 2 ulp, and one more for each unit of \|x\| / 2 |
+//! | [`exp`] | `mul`, `ex2.approx.ftz` | 3 | 2 ulp, plus one for each unit of \|x\| / 2 |
 //! | [`log2`] | `lg2.approx.ftz` | 1 (a quarter) | 2⁻²² for x in (0.5, 2), relative 2⁻²² elsewhere |
-//! | [`ln`] | `lg2.approx.ftz`, `mul` | 2 | as of `log2`, and a rounding |
+//! | [`ln`] | `lg2.approx.ftz`, `mul` | 2 | as for `log2`, and a rounding |
 //! | [`rcp`] | `rcp.approx.ftz` | 1 (a quarter) | 1 ulp |
 //! | [`div`] | `rcp.approx.ftz`, `mul` | 2 | 2 ulp; 0 or a NaN for \|b\| above 2¹²⁶ |
 //! | [`sqrt`] | `sqrt.approx.ftz` | 2 (a quarter) | relative 2⁻²³ |
 //! | [`rsqrt`] | `rsqrt.approx.ftz` | 1 (a quarter) | relative 2⁻²²·⁹ |
-//! | [`sin`], [`cos`] | `sin.approx.ftz`, `cos.approx.ftz` | 2 (a quarter) | 2⁻²⁰·⁵ in \[−2π, 2π\]; none is promised far outside |
+//! | [`sin`], [`cos`] | `sin.approx.ftz`, `cos.approx.ftz` | 2 (a quarter) | 2⁻²⁰·⁵ in \[−2π, 2π\]; no bound far outside |
 //! | [`tanh`] | `mul`, `ex2`, `add`, `rcp`, `fma`; from sm_75 `tanh.approx` | 6 | 2⁻²²; from sm_75 relative 2⁻¹¹ |
 //!
-//! Bounds are those of the PTX manual; instructions those of ptxas 12.9. A **subnormal** operand or result is a zero of its
-//! sign (`.ftz`): without that each would be two to four instructions more, that scale.
+//! Bounds are those of the PTX manual, instructions those of ptxas 12.9. A **subnormal** operand or
+//! result is a zero of its sign (`.ftz`): without the flush each function would take two to four
+//! more instructions for scaling.
 //!
-//! # What the same kernel gives elsewhere
+//! # Results on other executors
 //!
-//! The interpreters, of IR and of PTX, and the bodies here compute one stand-in, the true value rounded, and agree exactly. A
-//! GPU is near it. So a kernel that uses these declares how near its results must be, for each argument that such a value may reach:
+//! The interpreters of IR and of PTX and the bodies here compute one stand-in, the correctly
+//! rounded value, and agree exactly. A GPU is close to it. A kernel that uses these functions
+//! therefore declares a tolerance for each argument that such a value may reach:
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -34,12 +37,15 @@
 //! # fn main() {}
 //! ```
 //!
-//! `runtime::testing` and `kernels check` compare a GPU with the interpreter within `absolute + relative · |value|`, and the executors on the
-//! CPU bit for bit. Without a tolerance they refuse to compare with a GPU; one that no such value reaches is a compile error.
+//! `runtime::testing` and `kernels check` compare a GPU with the interpreter within
+//! `absolute + relative · |value|`, and the executors on the CPU bit for bit. Without a tolerance
+//! they refuse to compare with a GPU. A tolerance for an argument that no such value reaches is a
+//! compile error.
 //!
-//! A comparison, an index or an integer that comes of such a value may be another one on a GPU, and then no tolerance helps:
-//! `kernels report` and `kernels check` name the places ([`compiler::analyses::approximate`](crate::compiler::analyses::approximate)).
-//! What must be the same everywhere is made by [`math`](crate::math).
+//! A comparison, an index or an integer that depends on such a value may differ on a GPU, and no
+//! tolerance covers that. `kernels report` and `kernels check` name these locations
+//! ([`compiler::analyses::approximate`](crate::compiler::analyses::approximate)). Use
+//! [`math`](crate::math) for values that must agree everywhere.
 
 use kernel_dsl_compiler::Approximation;
 
@@ -70,13 +76,13 @@ approximations! {
     cos Cosine;
 }
 
-/// eˣ as 2 to the x · log₂ e, whose rounding grows with x.
+/// eˣ as 2 to the x · log₂ e, whose rounding error grows with x.
 #[must_use]
 pub fn exp(x: f32) -> f32 {
     exp2(x * std::f32::consts::LOG2_E)
 }
 
-/// The natural logarithm, as ln 2 · log₂ x.
+/// Returns the natural logarithm, as ln 2 · log₂ x.
 #[must_use]
 pub fn ln(x: f32) -> f32 {
     log2(x) * std::f32::consts::LN_2
@@ -88,8 +94,8 @@ pub fn div(a: f32, b: f32) -> f32 {
     a * rcp(b)
 }
 
-/// The hyperbolic tangent: before sm_75 1 − 2 / (e²ˣ + 1), which near 0 is exact to 2⁻²² and no better, and from there on the
-/// hardware's own, to 11 bits. The body here is the former.
+/// Returns the hyperbolic tangent. Before sm_75 it is 1 − 2 / (e²ˣ + 1), with an absolute error of
+/// 2⁻²² near 0. From sm_75 on it is the hardware's own, to 11 bits. The body here is the former.
 #[must_use]
 pub fn tanh(x: f32) -> f32 {
     rcp(exp2(x * (2.0 * std::f32::consts::LOG2_E)) + 1.0).mul_add(-2.0, 1.0)

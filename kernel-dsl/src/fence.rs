@@ -1,7 +1,8 @@
-//! Fences: the order in which other threads see what this thread does to memory.
+//! Fences: the order in which other threads observe this thread's memory accesses.
 //!
-//! Without one, a thread's accesses to memory that the launch may write may be seen by threads of other warps in any order.
-//! [`block::sync`](crate::block::sync) orders those of a block; between blocks there is a fence and an atomic operation:
+//! Without a fence, threads of other warps may observe a thread's accesses to writable memory in
+//! any order. [`block::sync`](crate::block::sync) orders the accesses of a block. Between blocks,
+//! use a fence and an atomic operation:
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -32,18 +33,22 @@
 //! # fn main() {}
 //! ```
 //!
-//! A fence both releases and acquires, as [`std::sync::atomic::fence`] does with `AcqRel`: where a thread reads by an atomic
-//! operation what another has written by one, all that the other did before the fence that it made before is seen by all that
-//! this one does after the fence that it makes after. What other threads have done counts with it, and others may go on from it, where
-//! a [`block::sync`](crate::block::sync), or within a warp a [`warp::sync`](crate::warp::sync), lies between them and the fence. It
-//! is not sequentially consistent. It waits for nobody, and any lane may make one alone. Loads and stores are never moved across
-//! it, but for loads from `&[T]` and `View`, which nobody writes.
+//! A fence both releases and acquires, as [`std::sync::atomic::fence`] with `AcqRel`. Suppose one
+//! thread makes a fence and then an atomic write, and another thread reads that value atomically
+//! and then makes a fence. Everything the first thread did before its fence happens-before
+//! everything the second does after its fence.
+//!
+//! A [`block::sync`](crate::block::sync), or within a warp a [`warp::sync`](crate::warp::sync),
+//! extends the order on both sides to the other threads that take part in it. The fence is not
+//! sequentially consistent. It does not wait for other threads, and a single lane may make one.
+//! Loads and stores never move across it, except loads from `&[T]` and `View`, whose memory stays
+//! unwritten.
 
 use crate::host::context::context;
 use std::sync::atomic::Ordering;
 
-/// Orders memory for the threads of the block: shared memory, and buffers. In PTX `membar.cta`; from sm_70
-/// `fence.acq_rel.cta`.
+/// Orders memory accesses for the threads of the block: shared memory and buffers. In PTX
+/// `membar.cta`; from sm_70 `fence.acq_rel.cta`.
 #[track_caller]
 pub fn block() {
     fence("fence::block()");
@@ -55,7 +60,8 @@ pub fn grid() {
     fence("fence::grid()");
 }
 
-/// Orders memory for the host and other devices too. In PTX `membar.sys`; from sm_70 `fence.acq_rel.sys`.
+/// Orders memory accesses for the host and other devices too. In PTX `membar.sys`; from sm_70
+/// `fence.acq_rel.sys`.
 #[track_caller]
 pub fn system() {
     fence("fence::system()");

@@ -1,18 +1,20 @@
-//! Floats of 16 bits of any layout: [`Float16<EXP, BIAS, Policy>`](Float16).
+//! 16-bit floats of any layout: [`Float16<EXP, BIAS, Policy>`](Float16).
 //!
-//! A sign, `EXP` bits of exponent (2 to 10), and a fraction of the 15 − `EXP` bits that are left. The exponent's field less `BIAS` is the
-//! exponent; field 0 has zero, with its sign, and the subnormal numbers. `Float16<5, 15>` is IEEE's binary16, `Float16<8, 127>` a
-//! bfloat16. The [`Policy`] says what the highest exponent is:
+//! A code has a sign, `EXP` bits of exponent (2 to 10), and a fraction of 15 − `EXP` bits. The
+//! exponent is the exponent field minus `BIAS`; field 0 holds signed zeros and the subnormal
+//! numbers. `Float16<5, 15>` is IEEE's binary16, `Float16<8, 127>` a bfloat16. The [`Policy`]
+//! defines the highest exponent:
 //!
-//! | policy | highest exponent | what is too large | an infinity |
+//! | policy | highest exponent | overflow | an infinity |
 //! |---|---|---|---|
 //! | [`Ieee`] | infinities and NaNs | infinity | infinity |
-//! | [`Finite`] | numbers, but for the NaN | NaN | NaN |
-//! | [`Saturating`] | likewise | the largest number of its sign | likewise |
+//! | [`Finite`] | numbers, and one NaN | NaN | NaN |
+//! | [`Saturating`] | numbers, and one NaN | the largest number of its sign | the largest number of its sign |
 //!
-//! As with [`f16`](struct@crate::half::f16), values are kept in 16 bits and computed with in `f32`: each operation is done there, and its
-//! result rounded to nearest even. `truncate` rounds towards zero instead, and then only an infinity is ever too large. There is
-//! one NaN to write, the code 0x7FFF. The host and every executor give the same codes.
+//! As with [`f16`](struct@crate::half::f16), values are stored in 16 bits and computed with in
+//! `f32`, and each result is rounded to nearest even. `truncate` rounds towards zero instead; then
+//! only an infinity overflows. There is one NaN to write, the code 0x7FFF. The host and every
+//! executor give the same codes.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -23,17 +25,19 @@
 //! assert_eq!(Float16::<3, 3>::truncate(1.99999).to_f32(), 2.0 - 1.0 / 4096.0);
 //! ```
 //!
-//! In a kernel the layout is written out, with its numbers: an alias of it has no meaning there. A bias below 0 is for the host alone.
+//! A kernel writes out the layout with its numbers; a type alias is not available there. A negative
+//! bias is for the host only.
 //!
-//! All 65,536 codes of ten layouts are decoded in every test, by the host and by kernels. Encoding is tried on a sample there;
-//! `FLOAT16=all cargo test --release -p tests --test language half_and_bfloat` encodes all 2³² arguments, rounded and truncated, in
-//! `<5, 15>`, `<8, 127>`, `<4, 7, Finite>`, `<10, 511>` and `<6, 31, Saturating>`, and finds no code but that of the nearest value.
+//! Every test run decodes all 65,536 codes of ten layouts, on the host and in kernels, and encodes
+//! a sample. `FLOAT16=all cargo test --release -p tests --test language half_and_bfloat` encodes
+//! all 2³² arguments, rounded and truncated, in `<5, 15>`, `<8, 127>`, `<4, 7, Finite>`,
+//! `<10, 511>` and `<6, 31, Saturating>`; each code was that of the nearest value.
 //!
 //! # Cost on sm_61
 //!
-//! Issue slots by ptxas 12.9, beyond those of a kernel that loads and stores as many bytes; written and checked by
-//! `cargo test -p tests --test math`. Layouts of 9 and 10 bits of exponent, and biases far from 0 to 126, reach beyond the range
-//! of `f32` and cost more.
+//! Issue slots by ptxas 12.9, beyond a kernel that loads and stores the same number of bytes;
+//! `cargo test -p tests --test math` writes and checks them. Layouts of 9 and 10 bits of exponent,
+//! and biases far from 0 to 126, exceed the range of `f32` and cost more.
 //!
 //! | layout | to `f32` | from `f32` | `truncate` |
 //! |---|---|---|---|
@@ -54,9 +58,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What the highest exponent of a [`Float16`] is: [`Ieee`], [`Finite`] or [`Saturating`].
+/// The meaning of the highest exponent of a [`Float16`]: [`Ieee`], [`Finite`] or [`Saturating`].
 pub trait Policy: Copy + Send + Sync + 'static + sealed::Sealed {
-    /// As the compiler has it.
+    /// The compiler's name for the policy.
     const POLICY: float16::Policy;
 }
 
@@ -92,55 +96,56 @@ impl<const EXP: u32, const BIAS: i32, P: Policy> Float16<EXP, BIAS, P> {
         None => panic!("a Float16 has 2 to 10 bits of exponent, and a bias of 16 bits"),
     };
 
-    /// The value of a code.
+    /// Returns the value of a code.
     #[must_use]
     pub const fn from_bits(code: u16) -> Self {
         Float16(code, PhantomData)
     }
 
-    /// The code.
+    /// Returns the code.
     #[must_use]
     pub const fn to_bits(self) -> u16 {
         self.0
     }
 
-    /// The value nearest to `x`; ties to even.
+    /// Returns the value nearest to `x`; ties to even.
     #[must_use]
     pub const fn from_f32(x: f32) -> Self {
         Self::from_bits(Self::FORMAT.encode(x))
     }
 
-    /// `x` with what does not fit cut off: towards zero, and for a finite `x` never beyond the largest number.
+    /// Rounds `x` towards zero; for a finite `x` the result is at most the largest number.
     #[must_use]
     pub const fn truncate(x: f32) -> Self {
         Self::from_bits(Self::FORMAT.truncate(x))
     }
 
-    /// The value as `f32`: exact where the layout lies within the range of `f32`, else the nearest.
+    /// Converts to `f32`: exact if the layout lies within the range of `f32`, otherwise the
+    /// nearest.
     #[must_use]
     pub const fn to_f32(self) -> f32 {
         Self::FORMAT.decode(self.0)
     }
 
-    /// The value without its sign.
+    /// Returns the value without its sign.
     #[must_use]
     pub const fn abs(self) -> Self {
         Self::from_bits(self.0 & 0x7FFF)
     }
 
-    /// self · a + b by `f32::mul_add`, then rounded to 16 bits: two roundings.
+    /// Computes self · a + b by `f32::mul_add`, then rounds to 16 bits: two roundings.
     #[must_use]
     pub fn mul_add(self, a: Self, b: Self) -> Self {
         Self::from_f32(self.to_f32().mul_add(a.to_f32(), b.to_f32()))
     }
 
-    /// The lesser; a NaN loses.
+    /// Returns the minimum; a NaN loses.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
         Self::from_f32(self.to_f32().min(other.to_f32()))
     }
 
-    /// The greater; a NaN loses.
+    /// Returns the maximum; a NaN loses.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self::from_f32(self.to_f32().max(other.to_f32()))

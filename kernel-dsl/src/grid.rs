@@ -1,11 +1,12 @@
-//! The grid of blocks that a launch makes.
+//! The grid of blocks of a launch.
 
 use crate::host::context::context;
 use std::iter::StepBy;
 use std::ops::Range;
 
-/// Index of this thread in the grid: `block::x() * block::threads() + thread::index()`. For grids of one dimension. In
-/// PTX `mad.lo` of `%ctaid.x` by a constant, or by `%ntid.x` where the launch decides the block.
+/// Returns the index of this thread in the grid: `block::x() * block::threads() + thread::index()`.
+/// For grids of one dimension. In PTX `mad.lo` of `%ctaid.x` by a constant, or by `%ntid.x` if the
+/// launch chooses the block's size.
 #[must_use]
 #[track_caller]
 pub fn index() -> usize {
@@ -13,8 +14,8 @@ pub fn index() -> usize {
     c.block[0] * c.threads() + c.index
 }
 
-/// Threads along x of the whole grid: `grid::dim_x() * block::threads()`, the step of a loop in which a grid of one
-/// dimension walks over any number of elements. In PTX `%nctaid.x` times a constant, or times `%ntid.x`.
+/// Returns the number of threads along x of the whole grid, `grid::dim_x() * block::threads()`: the
+/// step of a grid-stride loop. In PTX `%nctaid.x` times a constant, or times `%ntid.x`.
 #[must_use]
 #[track_caller]
 pub fn threads() -> usize {
@@ -22,29 +23,29 @@ pub fn threads() -> usize {
     c.grid_dim[0] * c.threads()
 }
 
-/// The numbers below `n` that are this thread's in a grid of one dimension, however large `n` is:
-/// `(grid::index()..n).step_by(grid::threads())`, known as the grid-stride loop. It stands in a `for`, as a range does.
-/// Consecutive threads have consecutive numbers, so that their accesses are of one piece.
+/// Iterates over this thread's numbers below `n` in a grid of one dimension:
+/// `(grid::index()..n).step_by(grid::threads())`, the grid-stride loop, for any `n`. It is the
+/// range of a `for`. Consecutive threads have consecutive numbers, so their accesses coalesce.
 #[track_caller]
 pub fn stride(n: usize) -> StepBy<Range<usize>> {
     (index()..n).step_by(threads())
 }
 
-/// Number of blocks along x (`%nctaid.x`).
+/// Returns the number of blocks along x (`%nctaid.x`).
 #[must_use]
 #[track_caller]
 pub fn dim_x() -> usize {
     context("grid::dim_x()").grid_dim[0]
 }
 
-/// Number of blocks along y (`%nctaid.y`).
+/// Returns the number of blocks along y (`%nctaid.y`).
 #[must_use]
 #[track_caller]
 pub fn dim_y() -> usize {
     context("grid::dim_y()").grid_dim[1]
 }
 
-/// Number of blocks along z (`%nctaid.z`).
+/// Returns the number of blocks along z (`%nctaid.z`).
 #[must_use]
 #[track_caller]
 pub fn dim_z() -> usize {

@@ -1,47 +1,47 @@
-//! Floats of 16 bits: [`struct@f16`] (IEEE binary16) and [`bf16`] (an `f32` without its lower half), the types of crate
-//! `half`.
+//! 16-bit floats: [`struct@f16`] (IEEE binary16) and [`bf16`] (an `f32` without its lower half),
+//! the types of crate `half`.
 //!
-//! They are kept in 16 bits and computed with in `f32`: each operation is done in `f32` and its result rounded to
-//! nearest even. No instruction that computes in 16 bits is ever emitted, since those of sm_61 run at 1/64 of the rate.
+//! Values are stored in 16 bits and computed with in `f32`: the result of each operation is rounded
+//! to nearest even. The compiler never emits 16-bit arithmetic, which runs at 1/64 of the rate on
+//! sm_61.
 //!
-//! | in a kernel | what it gives |
+//! | in a kernel | result |
 //! |---|---|
 //! | `a + b`, `-`, `*`, `/` | the exact result rounded once: 24 bits in between change nothing |
-//! | `-a`, `a.abs()` | the sign's bit changed, of a NaN too |
-//! | `==`, `<`, … | of the values: −0 equals +0, everything but `!=` is false of a NaN |
-//! | `a.min(b)`, `a.max(b)` | as of `f32`: a NaN loses, −0 is below +0 |
-//! | `a.mul_add(b, c)` | `f32::mul_add`, then rounded: **not** one rounding, as an instruction of 16 bits would have it |
+//! | `-a`, `a.abs()` | changes the sign bit, of a NaN too |
+//! | `==`, `<`, … | by value: −0 equals +0, all except `!=` are false for a NaN |
+//! | `a.min(b)`, `a.max(b)` | as for `f32`: a NaN loses, −0 is below +0 |
+//! | `a.mul_add(b, c)` | `f32::mul_add`, then rounded: **not** one rounding, unlike a 16-bit instruction |
 //! | `a.to_f32()` | exact |
-//! | `f16::from_f32(x)` | rounded to nearest even; subnormals kept; too large is infinity |
+//! | `f16::from_f32(x)` | rounded to nearest even; subnormals kept; infinity on overflow |
 //! | `a.to_bits()`, `f16::from_bits(b)` | the code, a `u16` |
 //! | `f16::ONE`, `MAX`, `NAN`, … | crate `half`'s constants |
 //!
-//! There is no `as`, no literal, and lanes do not hand them over: widen with `to_f32`. A sum of many is better kept in
-//! `f32` too, and rounded once at its end; that is less work as well.
+//! There is no `as` and no literal, and lanes do not exchange these types: widen with `to_f32`.
+//! Keep long sums in `f32`, and round once at the end; that is also less work.
 //!
 //! # Cost on sm_61
 //!
-//! An `f16` is one conversion each way, at a quarter of the rate of arithmetic. A `bf16`, which sm_61 has no conversions
-//! for, is widened by a shift and rounded by five instructions, as ptxas makes of them: a field, a sum of three, a
-//! shift, and a choice where it is a NaN.
+//! An `f16` takes one conversion each way, at a quarter of the rate of arithmetic. sm_61 has no
+//! conversions for `bf16`: widening is a shift, and rounding takes five instructions after ptxas, a
+//! bit field, a three-operand sum, a shift, and a select for NaN.
 //!
 //! # One NaN
 //!
-//! Rounding to 16 bits makes the code 0x7FFF of any NaN, in both formats, in the interpreter as on every GPU: it
-//! is what the hardware's own conversions write. Loads, stores and `from_bits` keep whatever code there is. On the
-//! host crate `half` keeps a NaN's sign and upper payload; and its `max` and `min` of −0 and +0 give either. That is the one
-//! thing in which [`host::run`](crate::host::run) differs. As with all NaNs, the bits that `to_f32` gives for one are
-//! left open.
+//! Rounding to 16 bits turns any NaN into the code 0x7FFF in both formats. The interpreter and every GPU do so, like the hardware's own conversions. Loads, stores and `from_bits` keep any code.
+//! On the host crate `half` keeps a NaN's sign and upper payload, and its `max` and `min` of −0 and
+//! +0 return either. That is the one difference of [`host::run`](crate::host::run). As for all
+//! NaNs, the bits that `to_f32` returns for a NaN are unspecified.
 
 pub use ::half::{bf16, f16};
 
 use kernel_dsl_compiler::half::{bf16_from_f32, f16_from_f32};
 
-/// What crate `half` leaves to other crates' traits.
+/// Methods that crate `half` leaves to traits of other crates.
 pub trait HalfExt: sealed::Sealed + Copy {
-    /// The value without its sign.
+    /// Returns the value without its sign.
     fn abs(self) -> Self;
-    /// self · a + b by `f32::mul_add`, then rounded to 16 bits: two roundings.
+    /// Computes self · a + b by `f32::mul_add`, then rounds to 16 bits: two roundings.
     fn mul_add(self, a: Self, b: Self) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Inline PTX: what the language has no word for.
+//! Inline PTX: instructions that the language has no construct for.
 //!
 //! ```
 //! use kernel_dsl::prelude::*;
@@ -31,17 +31,17 @@
 //!
 //! # Text and operands
 //!
-//! First come literals of text, which stand below one another; then the operands. An operand has a name, which stands
-//! in braces in the text, a direction and a type:
+//! The macro takes string literals of PTX text, one below another, then the operands. An operand
+//! has a name, which the text writes in braces, a direction and a type:
 //!
 //! | operand | its register |
 //! |---|---|
-//! | `a = in(u32) value` | holds the value, and is not written |
-//! | `d = out(u32)` | is written; what it holds at the end comes out |
-//! | `d = inout(u32) value` | holds the value first, and what it holds at the end comes out |
+//! | `a = in(u32) value` | holds the value; read only |
+//! | `d = out(u32)` | is written; its final content is a result |
+//! | `d = inout(u32) value` | holds the value first; its final content is a result |
 //!
-//! `ptx!` is an expression. Its value is the one that comes out, or a tuple of those that do, in the order of the operands, or
-//! `()`. Inputs are values: nothing is written back to a variable.
+//! `ptx!` is an expression. Its value is the one result, or a tuple of the results in the order of
+//! the operands, or `()`. Inputs are values: nothing is written back to a variable.
 //!
 //! | type | register | |
 //! |---|---|---|
@@ -52,8 +52,9 @@
 //! | `i64`, `u64` | `.s64`, `.u64` | |
 //! | `f32`, `f64` | `.f32`, `.f64` | |
 //!
-//! PTX has no registers of 8 bits: widen such values first. `.reg .b32 t, u;` declares registers of the block's own,
-//! which have a scope if braces are around them. A pair of halves, for an instruction on `.f16x2`, is such a `.b32`:
+//! PTX has no 8-bit registers: widen such values first. `.reg .b32 t, u;` declares registers of the
+//! inline block, scoped by braces if there are any. A pair of halves, for an instruction on
+//! `.f16x2`, is such a `.b32`:
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -75,40 +76,44 @@
 //!
 //! # What is checked
 //!
-//! At the macro, before anything is compiled for a target: each instruction against the compiler's table, its modifiers and the
-//! types of its operands; that a register is written before it is read, in every lane, and so is what comes out; that inputs are
-//! not written; that each operand is named. When an instance is compiled: that its target has the instructions. So an
-//! `if target::SM >= 70` may hold what sm_61 lacks. A mistake is a compile error at the literal, with the instruction
-//! and what the table has instead.
+//! The macro checks, before an instance is compiled: each instruction against the compiler's table,
+//! with its modifiers and operand types; that every register and result is written before it is
+//! read, in every lane; that inputs are not written; and that each operand is used. Compiling an
+//! instance checks that its target has the instructions, so an `if target::SM >= 70` may hold
+//! instructions that sm_61 lacks. A mistake is a compile error at the literal, with the instruction
+//! and the alternatives in the table.
 //!
-//! What stands in a block computes registers from registers, and gives the same bits everywhere. The rest is refused, in words:
+//! A block computes registers from registers, with the same bits everywhere. The following is
+//! rejected:
 //!
-//! | refused | because | instead |
+//! | rejected | reason | alternative |
 //! |---|---|---|
-//! | branches, labels, calls, `exit`, `ret`, `trap` | the way of control is the compiler's to know | `if`, loops, `return` around the block; guards in it, `@{p} add.u32 …` |
+//! | branches, labels, calls, `exit`, `ret`, `trap` | the compiler must know the control flow | `if`, loops, `return` around the block; guards in it, `@{p} add.u32 …` |
 //! | loads, stores, atomics, copies, addresses | the oracle checks each access | slices, views, [`Shared`](crate::Shared) |
-//! | barriers, fences, shuffles, votes, reductions | the oracle checks who takes part | [`block`](crate::block), [`warp`](crate::warp), [`fence`](crate::fence) |
-//! | approximations, such as `ex2.approx` and `div.full` | each machine has bits of its own | [`fast`](crate::fast), whose values are followed; [`math`](crate::math) |
-//! | `add`, `sub` and `mul` of floats without a rounding | the assembler may make one `fma` of two | `add.rn.f32` |
-//! | the carry of another block | what comes between may change it | one block |
+//! | barriers, fences, shuffles, votes, reductions | the oracle checks the participants | [`block`](crate::block), [`warp`](crate::warp), [`fence`](crate::fence) |
+//! | approximations, such as `ex2.approx` and `div.full` | the bits differ between machines | [`fast`](crate::fast), whose values are tracked; [`math`](crate::math) |
+//! | `add`, `sub` and `mul` of floats without a rounding | the assembler may fuse two into one `fma` | `add.rn.f32` |
+//! | the carry of another block | code between the blocks may change it | one block |
 //!
 //! # Executors
 //!
-//! The interpreter runs a block by the semantics that its PTX interpreter has, so every executor agrees on the bits. A
-//! quotient by zero is reported as in Rust. What the table has and the interpreter does not know, such as `brkpt` or `%envreg0`,
-//! goes to a GPU alone: on the CPU the kernel is refused before anything runs, and the instruction named.
+//! The interpreter runs a block with the semantics of its PTX interpreter, so every executor agrees
+//! on the bits. It reports a division by zero as in Rust. Instructions that are in the table but
+//! not in the interpreter, such as `brkpt` or `%envreg0`, run on a GPU only: on the CPU the kernel
+//! is rejected before it runs, and the error names the instruction.
 //!
-//! A block that computes from its operands alone is treated as any operator: dropped where its results are unused, and
-//! if it has one result, merged with its like and moved out of loops. `%tid`, `%ntid`, `%ctaid`, `%nctaid`, `%laneid` and the
-//! lane masks say who the thread is, and are as good.
+//! A block that computes from its operands alone is treated like an operator: dropped if its
+//! results are unused, and, with one result, merged with equal blocks and moved out of loops.
+//! `%tid`, `%ntid`, `%ctaid`, `%nctaid`, `%laneid` and the lane masks identify the thread and count
+//! as operands.
 //!
-//! `activemask`, `nanosleep`, `pmevent`, and the other special registers, such as `%clock64`, `%globaltimer`, `%smid` and
-//! `%warpid`, ask the machine: such a block is done where it stands, each time. **What it gives is outside of the promise
-//! that executors agree.** In the interpreter each reading of a clock is later than
-//! the one before, and there is one multiprocessor.
+//! `activemask`, `nanosleep`, `pmevent`, and the other special registers, such as `%clock64`,
+//! `%globaltimer`, `%smid` and `%warpid`, depend on the machine. Such a block runs each time, at
+//! its place. Its results are outside the promise that executors agree. In the interpreter each reading of a clock is later than the one before, and there is one multiprocessor.
 //!
-//! On the host, where rustc has compiled a device function, there is nothing that could run PTX: `ptx!` panics there. A
-//! kernel with inline PTX runs on crate `runtime`'s `Device::cpu()`, not under [`host::run`](crate::host::run).
+//! `ptx!` panics in a device function that rustc compiled for the host, because nothing there runs
+//! PTX. A kernel with inline PTX runs on crate `runtime`'s `Device::cpu()`, not under
+//! [`host::run`](crate::host::run).
 
 /// Instructions of PTX, with operands: see [`inline`](crate::inline).
 ///

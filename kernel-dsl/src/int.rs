@@ -1,4 +1,4 @@
-//! What one instruction does with integers, beyond the operators and methods of Rust.
+//! Integer operations of one instruction beyond Rust's operators and methods.
 //!
 //! | function | on | PTX | on sm_61 |
 //! |---|---|---|---|
@@ -10,7 +10,7 @@
 //! | [`extract`] | `i32`, `u32`, `i64`, `u64` | `bfe` | 1 (half) where position and length are constant, else 2; some 10 of 64 bits |
 //! | [`insert`] | `i32`, `u32`, `i64`, `u64` | `bfi` | likewise |
 //!
-//! [`dp4a`](crate::dp4a) and its kin are in the prelude itself.
+//! [`dp4a`](crate::dp4a) and the other dot products are in the prelude itself.
 
 use crate::dot::{Accumulator, Bytes, Sign};
 use kernel_dsl_compiler::integer;
@@ -38,21 +38,21 @@ registers!(i32 u32 i64 u64);
 impl Word for i32 {}
 impl Word for u32 {}
 
-/// The upper half of the product.
+/// Returns the upper half of the product.
 #[must_use]
 pub fn mul_hi<T: Register>(a: T, b: T) -> T {
     T::from_bits(integer::multiply_high(a.bits(), b.bits(), T::SCALAR.bits(), signed::<T>()))
 }
 
-/// The low 32 bits of the product of the low 24 bits of each, sign-extended of an `i32`. On sm_61 it is as slow as `*`; it
-/// says that the upper bits do not matter.
+/// Multiplies the low 24 bits of each operand, sign-extended for `i32`, and returns the low 32
+/// bits. On sm_61 it is as slow as `*`; it documents that the upper bits do not matter.
 #[must_use]
 pub fn mul24<T: Word>(a: T, b: T) -> T {
     T::from_bits(integer::multiply_24(a.bits() as u32, b.bits() as u32, signed::<T>()).into())
 }
 
-/// Four of the eight bytes of `a` (0 to 3) and `b` (4 to 7), by the nibbles of `selector`, lowest first. A nibble's highest bit
-/// asks for the byte's sign in all eight bits instead.
+/// Selects four of the eight bytes of `a` (0 to 3) and `b` (4 to 7) by the nibbles of `selector`,
+/// lowest first. A nibble's highest bit replicates the byte's sign into all eight bits instead.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -63,8 +63,8 @@ pub fn byte_perm(a: u32, b: u32, selector: u32) -> u32 {
     integer::permute(a, b, selector)
 }
 
-/// Four bytes as one word, the first lowest: an `i32` of signed ones, a `u32` of unsigned ones, which [`dp4a`](crate::dp4a) takes for
-/// them.
+/// Packs four bytes into one word, the first lowest: an `i32` of signed bytes or a `u32` of
+/// unsigned ones, as [`dp4a`](crate::dp4a) takes them.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -76,20 +76,21 @@ pub fn word<B: Bytes>(bytes: B) -> <B::Sign as Sign>::Own {
     Accumulator::from_word(bytes.word())
 }
 
-/// The upper word of `high`:`low` shifted left by `distance` mod 32: `high` itself by 0.
+/// Returns the upper word of `high`:`low` shifted left by `distance` mod 32: `high` itself by 0.
 #[must_use]
 pub fn funnel_shl(high: u32, low: u32, distance: u32) -> u32 {
     integer::funnel_left(high, low, distance)
 }
 
-/// The lower word of `high`:`low` shifted right by `distance` mod 32: `low` itself by 0.
+/// Returns the lower word of `high`:`low` shifted right by `distance` mod 32: `low` itself by 0.
 #[must_use]
 pub fn funnel_shr(high: u32, low: u32, distance: u32) -> u32 {
     integer::funnel_right(high, low, distance)
 }
 
-/// `length` bits from `position` on: zero-extended, of signed integers sign-extended. Bits beyond the integer are the highest one's
-/// sign, or 0. Position and length count modulo 256; of no bits it is 0.
+/// Extracts `length` bits from `position` on, zero-extended, or sign-extended for signed integers.
+/// Bits beyond the integer are the highest bit's sign, or 0. Position and length are taken modulo
+/// 256; a length of 0 gives 0.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -101,8 +102,8 @@ pub fn extract<T: Register>(x: T, position: u32, length: u32) -> T {
     T::from_bits(integer::extract(x.bits(), T::SCALAR.bits(), signed::<T>(), position, length))
 }
 
-/// `into` with `length` bits from `position` on replaced by the low bits of `bits`; those beyond the integer are dropped. Position
-/// and length count modulo 256.
+/// Replaces `length` bits of `into` from `position` on by the low bits of `bits`, dropping bits
+/// beyond the integer. Position and length are taken modulo 256.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;

@@ -1,20 +1,19 @@
-//! Shapes, strides, and the indices that name an element: what views and [`Shared`](crate::Shared) arrays have in
-//! common.
+//! Shapes, strides and indices, shared by views and [`Shared`](crate::Shared) arrays.
 //!
-//! The invariant: [`Layout::element`] gives an offset only for an index that lies within every extent, so an offset
-//! is below [`Layout::span`], the number of elements that the memory must hold.
+//! Invariant: [`Layout::element`] returns an offset only for an index within every extent. An
+//! offset is therefore below [`Layout::span`], the number of elements that the memory must hold.
 
 use std::fmt;
 
-/// What names an element of an array of rank `R`: a `usize` where the rank is 1; a tuple or an array of `R` of them
-/// otherwise, outermost dimension first.
+/// The index of an element of an array of rank `R`: a `usize` for rank 1, a tuple or an array of
+/// `R` of them otherwise, outermost dimension first.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot index an array of rank {R}",
     label = "expected {R} `usize`s",
     note = "write one `usize` for rank 1, and a tuple `(row, col)` or an array `[row, col]` of {R} for higher ranks"
 )]
 pub trait Position<const R: usize>: Copy + sealed::Sealed {
-    /// The indices, outermost first.
+    /// Returns the indices, outermost first.
     fn indices(self) -> [usize; R];
 }
 
@@ -59,7 +58,7 @@ impl Position<5> for (usize, usize, usize, usize, usize) {
     }
 }
 
-/// Extents, and elements from one index to the next, of each dimension.
+/// The extent of each dimension, and the distance in elements between its neighboring indices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout<const R: usize> {
     shape: [usize; R],
@@ -67,18 +66,18 @@ pub(crate) struct Layout<const R: usize> {
 }
 
 impl<const R: usize> Layout<R> {
-    /// Rows one after another.
+    /// Makes a layout with contiguous rows.
     #[track_caller]
     pub fn packed(shape: [usize; R]) -> Self {
         Self::with_pitch(shape, shape.last().copied().unwrap_or(0))
     }
 
-    /// Rows (the last dimension) that start `pitch` elements apart. Panics where a row does not fit or the elements
-    /// cannot be counted.
+    /// Makes a layout whose rows (the last dimension) start `pitch` elements apart. Panics if a row
+    /// does not fit or the number of elements overflows.
     #[track_caller]
     pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
         const { assert!(R >= 1 && R <= 5, "the rank of an array is 1 to 5") }
-        assert!(pitch >= shape[R - 1], "a pitch of {pitch} elements is less than the {} of a row", shape[R - 1]);
+        assert!(pitch >= shape[R - 1], "a pitch of {pitch} elements is less than a row of {}", shape[R - 1]);
         let mut stride = [1; R];
         for d in (0..R - 1).rev() {
             let inner = if d + 2 == R { Some(pitch) } else { usize::checked_mul(stride[d + 1], shape[d + 1]) };
@@ -89,14 +88,15 @@ impl<const R: usize> Layout<R> {
         layout
     }
 
-    /// Any strides, but that the last is 1. Panics where it is not, or the elements cannot be counted.
+    /// Makes a layout with any strides whose last is 1. Panics if the last is not 1 or the number
+    /// of elements overflows.
     #[track_caller]
     pub fn contiguous(shape: [usize; R], stride: [usize; R]) -> Self {
         assert!(stride[R - 1] == 1, "a view's last stride is 1, not {}", stride[R - 1]);
         Self::strided(shape, stride)
     }
 
-    /// Any strides. Panics where the elements cannot be counted.
+    /// Makes a layout with any strides. Panics if the number of elements overflows.
     #[track_caller]
     pub fn strided(shape: [usize; R], stride: [usize; R]) -> Self {
         let layout = Layout { shape, stride };
@@ -104,7 +104,7 @@ impl<const R: usize> Layout<R> {
         layout
     }
 
-    /// Elements from the first to the last, gaps included.
+    /// Returns the number of elements from the first to the last, gaps included.
     pub fn span(&self) -> usize {
         self.checked_span().expect("counted when the layout was made")
     }
@@ -121,23 +121,24 @@ impl<const R: usize> Layout<R> {
         last?.checked_add(1)
     }
 
-    /// The extents.
+    /// Returns the extents.
     pub fn shape(&self) -> [usize; R] {
         self.shape
     }
 
-    /// The strides.
+    /// Returns the strides.
     pub fn stride(&self) -> [usize; R] {
         self.stride
     }
 
-    /// The element that `at` names, counted from the first, if it lies within.
+    /// Returns the offset of the element at `at` if it lies within the extents.
     pub fn element(&self, at: [usize; R]) -> Option<usize> {
         let within = at.iter().zip(&self.shape).all(|(i, n)| i < n);
         within.then(|| at.iter().zip(&self.stride).map(|(i, s)| i * s).sum())
     }
 
-    /// The same bytes as elements of `to` bytes in place of `from`; `None` if rows are no whole number of them.
+    /// Returns the same bytes as elements of `to` bytes instead of `from`, or `None` if the bytes
+    /// of a row are not a multiple of `to`.
     pub fn cast(&self, from: usize, to: usize) -> Option<Self> {
         let scaled = |n: usize| n.checked_mul(from).filter(|bytes| bytes.is_multiple_of(to)).map(|bytes| bytes / to);
         let mut layout = *self;
@@ -148,14 +149,16 @@ impl<const R: usize> Layout<R> {
         Some(layout)
     }
 
-    /// What is left of the array from `at` on, and the element there. Extents past the end are 0.
+    /// Returns the offset of the element at `at` and the array from there on. Extents past the end
+    /// are 0.
     pub fn offset(&self, at: [usize; R]) -> (usize, Self) {
         let first = at.iter().zip(&self.stride).fold(0, |sum: usize, (i, s)| sum.wrapping_add(i.wrapping_mul(*s)));
         let shape = std::array::from_fn(|d| self.shape[d].saturating_sub(at[d]));
         (first, Layout { shape, stride: self.stride })
     }
 
-    /// The array with the first index fixed at `i`, and its first element; empty, and without one, where `i` lies outside.
+    /// Returns the array at index `i` of the first dimension, with the offset of its first element;
+    /// an empty one without an offset if `i` lies outside.
     pub fn plane<const Q: usize>(&self, i: usize) -> (Option<usize>, Layout<Q>) {
         const { assert!(Q + 1 == R) }
         let inside = i < self.shape[0];
@@ -168,7 +171,7 @@ impl<const R: usize> Layout<R> {
 }
 
 impl Layout<2> {
-    /// The same elements with rows for columns.
+    /// Returns the same elements with rows and columns exchanged.
     pub fn transposed(&self) -> Self {
         let ([rows, columns], [by_row, by_column]) = (self.shape, self.stride);
         Layout { shape: [columns, rows], stride: [by_column, by_row] }

@@ -1,19 +1,20 @@
-//! The methods of numbers, arrays and options that a kernel may call, what each one is in PTX, and what it gives at its
-//! edges.
+//! Methods of numbers, arrays and options in kernels: the PTX of each, and its edge cases.
 //!
-//! All of them are Rust's own, by the same name and with the same result, on the host and on every executor; this page
-//! has what Rust leaves open, and what the device does where Rust would panic. *Reported* is what the oracle calls an
-//! error of the kernel: Rust's debug builds panic there, and the result on the device is the one given.
+//! All are Rust's own, with the same names and results on the host and on every executor. This page
+//! states what Rust leaves open, and what the device does where Rust would panic. *Reported* means
+//! that the oracle reports an error of the kernel. Rust's debug builds panic there; the device
+//! returns the given result.
 //!
-//! Integers of 8 and 16 bits are computed in registers of 32 and extended again where a result may leave its width, so
-//! that they take an instruction or two more than the table says. Those of 64 bits are two registers: ptxas writes out
-//! each operation in two to some twenty instructions. PTX has the type at the end: `add` is `add.s32` or `add.rn.f32`.
-//! [`reference`](crate::reference) shows what the compiler makes of each, for one type.
+//! 8- and 16-bit integers are computed in 32-bit registers and extended again if a result may leave
+//! its width, which takes one or two more instructions than the table says. 64-bit integers are two
+//! registers: ptxas expands each operation to between two and about twenty instructions. PTX
+//! appends the type: `add` is `add.s32` or `add.rn.f32`. [`reference`](crate::reference) shows the
+//! compiler's output for each method, for one type.
 //!
 //! # Floats
 //!
-//! Nothing here is an approximation, and subnormals are kept. The sign and payload of a NaN that comes out of arithmetic
-//! are open.
+//! No method here is an approximation, and subnormals are kept. The sign and payload of a NaN that
+//! arithmetic produces are unspecified.
 //!
 //! | method | on | PTX | meaning and edges |
 //! |---|---|---|---|
@@ -39,9 +40,10 @@
 //! | `to_bits` | floats | `mov` | `f32::from_bits` is its inverse |
 //! | `trunc` | floats | `cvt.rzi` | towards zero |
 //!
-//! Rust's other methods of floats (`exp`, `ln`, `sin`, …) leave their last bits to the host's library, so that they differ from
-//! one host to another. In a kernel they are refused, with the function to write: one of [`math`](crate::math), whose bits are the
-//! same on every host and device, or of [`fast`](crate::fast).
+//! Rust's other methods of floats (`exp`, `ln`, `sin`, …) depend on the host's library in their
+//! last bits. A kernel that calls one is rejected, and the error names the replacement: a function
+//! of [`math`](crate::math), with the same bits on every host and device, or of
+//! [`fast`](crate::fast).
 //!
 //! # Integers
 //!
@@ -98,8 +100,8 @@
 //! | `wrapping_shr` | integers | `shr`, likewise | arithmetic on signed integers |
 //! | `wrapping_sub` | integers | `sub` | modulo 2ⁿ |
 //!
-//! The upper half of a product, byte selection, funnel shifts and bit fields are in [`int`](crate::int), dot products of small
-//! integers in [`dot`](crate::dot).
+//! The upper half of a product, byte selection, funnel shifts and bit fields are in
+//! [`int`](crate::int), dot products of small integers in [`dot`](crate::dot).
 //!
 //! # Arrays
 //!
@@ -108,12 +110,13 @@
 //! | `len` | arrays | none | a constant of the kernel |
 //! | `map` | arrays | what the function is, once an element | in the order of the elements; of a closure, or a device function by its path |
 //!
-//! `std::array::from_fn(|i| …)` makes an array of what the function gives for each index, which is a constant in it.
+//! `std::array::from_fn(|i| …)` makes an array of the function's values for each index, a constant
+//! in the function.
 //!
 //! # Options
 //!
-//! An option is a truth value in a predicate, and the parts of its value in registers. What a function is given runs where
-//! there is a value: behind a branch, or under the predicate.
+//! An option is a predicate and the parts of its value in registers. A function argument runs only
+//! if there is a value: after a branch, or predicated.
 //!
 //! | method | on | PTX | meaning and edges |
 //! |---|---|---|---|

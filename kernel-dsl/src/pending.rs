@@ -1,17 +1,18 @@
-//! Copies to shared memory that have begun: [`Pending`].
+//! Copies to shared memory in flight: [`Pending`].
 
 use std::fmt;
 
-/// Copies to shared memory that have begun, and that [`wait`](Self::wait) completes.
+/// Copies to shared memory in flight, which [`wait`](Self::wait) completes.
 ///
-/// [`Shared::copy_async`](crate::Shared::copy_async) makes it. It moves like any value: a loop begins the next tile's copy, and
-/// waits for it in its next iteration. All threads of the block must wait for it together, once, and within the braces of the
-/// array that is copied to; what a token is dropped with is never stored, which the oracle tells (`unfinished-copy`).
+/// [`Shared::copy_async`](crate::Shared::copy_async) makes it. It moves like any value: a loop
+/// issues the next tile's copy and waits for it in its next iteration. All threads of the block
+/// must wait for it together, once, and within the braces of the destination array. The data of a
+/// dropped token is never stored; the oracle reports it (`unfinished-copy`).
 ///
-/// Before sm_80 the loads are issued where the copy begins, and their values stay in registers until the wait stores them: a
-/// tile that is copied ahead costs each thread as many registers as the elements that it copies. From sm_80 on the machine
-/// copies past the registers (`cp.async`), each copy a group; a wait leaves the groups under way that are sure to have
-/// begun after its own. Either way the elements are undefined until the wait.
+/// Before sm_80 the loads are issued at the copy, and their values stay in registers until the wait
+/// stores them. A tile copied ahead costs each thread one register for each 32 bits that it copies.
+/// From sm_80 on the copy bypasses registers (`cp.async`), and each copy is a group; a wait leaves
+/// later groups in flight. Either way the elements are undefined until the wait.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -43,24 +44,25 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// No copy: there is nothing to wait for.
+    /// Returns a token without copies.
     pub fn none() -> Pending {
         Pending { stores: Vec::new() }
     }
 
-    /// These copies and those.
+    /// Joins the copies of two tokens.
     pub fn and(mut self, other: Pending) -> Pending {
         self.stores.extend(other.stores);
         self
     }
 
-    /// Completes the copies: this thread's share of them is in shared memory. Other threads see it after a
-    /// [`block::sync`](crate::block::sync). In PTX a `st.shared` a piece, or a `cp.async.wait_group`.
+    /// Completes the copies: this thread's share of them is in shared memory afterwards. Other
+    /// threads observe it after a [`block::sync`](crate::block::sync). In PTX one `st.shared` a
+    /// piece, or `cp.async.wait_group`.
     pub fn wait(self) {
         self.stores.into_iter().for_each(|store| store());
     }
 
-    /// The copy that `store` completes.
+    /// Returns a token whose copy `store` completes.
     pub(crate) fn by(store: impl FnOnce() + 'static) -> Pending {
         Pending { stores: vec![Box::new(store)] }
     }

@@ -1,10 +1,12 @@
-//! Copies past the registers by hand, for targets from sm_80 on: groups of them, closed and waited for in order.
+//! Explicit groups of asynchronous copies, for targets from sm_80 on, closed and waited for in
+//! order.
 //!
-//! [`Shared::copy_async`](crate::Shared::copy_async) gives a token for each copy, works on every target, and finds by itself how
-//! many groups may still be under way where its token is waited for. Where a kernel wants to say that itself,
-//! [`Shared::cp_async`](crate::Shared::cp_async) begins a copy, [`commit`] closes a group of them, and
-//! [`wait`]`::<N>()` waits for all groups of the thread but the last N: what `cp.async`, `commit_group` and `wait_group` of
-//! PTX are, and `__pipeline_memcpy_async`, `__pipeline_commit` and `__pipeline_wait_prior` of CUDA.
+//! [`Shared::copy_async`](crate::Shared::copy_async) returns a token for each copy, works on every
+//! target, and computes how many groups may remain in flight at the wait. This module makes the
+//! groups explicit. [`Shared::cp_async`](crate::Shared::cp_async) issues a copy, [`commit`] closes
+//! a group of copies, and [`wait`]`::<N>()` waits for all groups of the thread except the last N.
+//! They are `cp.async`, `commit_group` and `wait_group` of PTX, and `__pipeline_memcpy_async`,
+//! `__pipeline_commit` and `__pipeline_wait_prior` of CUDA.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -30,16 +32,17 @@
 //! # fn main() {}
 //! ```
 //!
-//! A destination is undefined until the thread that began the copy has waited for its group, and for other threads until a
-//! [`block::sync`](crate::block::sync) after that. The oracle tells who loads from there before (`uninitialised-shared`), who stores there, and
-//! who ends without having waited for what is more than zeros (`unfinished-copy`). Tokens count too: where `copy_async` goes past
-//! the registers, each of its copies is a group of its own.
+//! A destination is undefined until the issuing thread has waited for its group, and for other
+//! threads until a [`block::sync`](crate::block::sync) after that. The oracle reports loads before
+//! that point (`uninitialised-shared`), stores to the destination, and threads that end without
+//! waiting for a nonempty copy (`unfinished-copy`). Tokens count too: where `copy_async` bypasses
+//! registers, each of its copies is a separate group.
 
 use crate::host::context::context;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// What completes a copy.
+/// The action that completes a copy.
 type Store = Box<dyn FnOnce()>;
 
 /// A thread's copies that have begun.
@@ -63,8 +66,8 @@ pub(crate) fn begin(store: impl FnOnce() + 'static) {
     GROUPS.with_borrow_mut(|groups| groups.open.push(Box::new(store)));
 }
 
-/// Closes the group of the copies that this thread has begun since the last one, empty or not. In PTX
-/// `cp.async.commit_group`, from sm_80 on.
+/// Closes the group of the copies that this thread has issued since the last group, even an empty
+/// one. In PTX `cp.async.commit_group`, from sm_80 on.
 #[track_caller]
 pub fn commit() {
     context("pipeline::commit()");
@@ -74,7 +77,7 @@ pub fn commit() {
     });
 }
 
-/// Waits until of the groups that this thread has closed at most the last `N` are still under way. In PTX
+/// Waits until at most the last `N` groups that this thread has closed are in flight. In PTX
 /// `cp.async.wait_group`, from sm_80 on.
 #[track_caller]
 pub fn wait<const N: usize>() {

@@ -1,30 +1,30 @@
-//! What a kernel is written with: `use kernel_dsl::prelude::*;`.
+//! The items that kernels use: `use kernel_dsl::prelude::*;`.
 //!
-//! | word | what it gives |
+//! | item | content |
 //! |---|---|
-//! | [`thread`], [`block`], [`grid`] | where this thread is; the block's barrier and reductions |
+//! | [`thread`], [`block`], [`grid`] | indices of the thread; the block's barrier and reductions |
 //! | [`warp`] | lanes, reductions, shuffles, votes; groups of lanes |
-//! | [`fence`] | the order of memory between blocks |
-//! | [`target`] | what the kernel is compiled for |
+//! | [`fence`] | ordering of memory accesses between blocks |
+//! | [`target`] | the compilation target |
 //! | [`View`], [`ViewMut`], slices | arrays in global memory |
-//! | [`Strided`], [`StridedMut`] | those of any strides: columns, transposed matrices |
+//! | [`Strided`], [`StridedMut`] | arrays with any strides: columns, transposed matrices |
 //! | [`Shared`] | arrays in the block's shared memory |
-//! | [`Pending`] | copies to shared memory that have begun |
-//! | [`pipeline`] | the same by hand, from sm_80 on |
-//! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
-//! | [`struct@f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
-//! | [`Float16`] | floats of 16 bits of any layout: see [`float16`](crate::float16) |
+//! | [`Pending`] | copies to shared memory in flight |
+//! | [`pipeline`] | explicit groups of such copies, from sm_80 on |
+//! | [`unroll`], [`unroll_by`], [`rolled`] | loop directives |
+//! | [`struct@f16`], [`bf16`] | 16-bit floats: see [`half`](crate::half) |
+//! | [`Float16`] | 16-bit floats of any layout: see [`float16`](crate::float16) |
 //! | [`Element`], [`Number`], [`Float`], [`Integer`], [`DeviceFn`] | bounds of type parameters |
-//! | [`trait@DeviceCopy`] | what structs derive to lie in shared memory |
+//! | [`trait@DeviceCopy`] | the derive for structs in shared memory |
 //! | [`math`] | transcendental functions, the same bits everywhere |
 //! | [`ptx!`] | inline PTX: see [`inline`](crate::inline) |
-//! | [`fast`] | the hardware's approximations of them |
-//! | [`int`] | instructions on integers beyond Rust's methods |
+//! | [`fast`] | the hardware's approximations |
+//! | [`int`] | integer instructions beyond Rust's methods |
 //! | [`dp4a`], [`dp2a_lo`], [`dp2a_hi`] | dot products of small integers: see [`dot`](crate::dot) |
 //!
-//! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
-//! inside a kernel; and the bodies run, under [`host::run`](crate::host::run), so that a test can compare the kernel
-//! as rustc compiled it with the kernel as our compiler did.
+//! Each item is real Rust. rustc checks a kernel's body against these signatures, so completion and
+//! documentation work inside a kernel. The bodies run under [`host::run`](crate::host::run), so a
+//! test can compare the kernel as rustc compiled it with our compiler's.
 
 pub use crate::element::{DeviceFn, Element, Float, Integer, Number};
 pub use crate::float16::{Finite, Float16, Ieee, Saturating};

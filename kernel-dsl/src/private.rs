@@ -1,27 +1,28 @@
-//! What expansions name beside the public items. No part of the interface.
+//! Items that expansions name in addition to the public ones. Not part of the interface.
 
 pub use inventory;
 pub use std::borrow::Cow;
 pub use std::vec::Vec;
 
-/// An axis of a block or grid is a `usize`.
+/// The type check of an axis of a block or grid: a `usize`.
 pub struct Axis {
     /// The launch expression.
     pub blocks_or_threads: usize,
 }
 
-/// The size of what `body` returns. Where that is an opaque type, rustc must check the function's body to know it.
+/// Returns the size of the type that `body` returns. If that type is opaque, rustc must check the
+/// function's body to know the size.
 pub const fn size_of_body<B>(_body: fn() -> B) -> usize {
     size_of::<B>()
 }
 
-/// What `ptx!` gives, where rustc has compiled it.
+/// Panics: the value of `ptx!` in code that rustc compiled for the host.
 #[track_caller]
 pub fn of_a_device<T>() -> T {
-    panic!("`ptx!` runs on a device, and this is the host: launch the kernel on `Device::cpu()`, which interprets it")
+    panic!("`ptx!` needs a device: launch the kernel on `Device::cpu()`, which interprets PTX")
 }
 
-/// A generic constant of an instance, as the device has it.
+/// Converts a generic constant of an instance to the device's 32-bit `usize`.
 pub const fn device_usize(n: usize) -> u32 {
     assert!(n <= u32::MAX as usize, "a `usize` of a kernel has 32 bits: this instance's constant does not fit");
     n as u32

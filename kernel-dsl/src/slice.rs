@@ -1,83 +1,91 @@
-//! What Rust's slices lack as kernel parameters.
+//! Methods that kernels need on slices beyond Rust's own.
 //!
-//! A kernel's `x: &[T]` is read by `ld.global.nc`; a `y: &mut [T]` is the launch's alone, read by `ld.global` and
-//! written by `st.global`. Either becomes two parameters of the PTX entry, an address and a length.
+//! A kernel reads `x: &[T]` with `ld.global.nc`. It reads `y: &mut [T]`, which the launch owns
+//! exclusively, with `ld.global` and writes it with `st.global`. Either becomes two parameters of
+//! the PTX entry, an address and a length.
 
 use crate::atomic::{Atomic, AtomicInteger, bitwise};
 use crate::element::Element;
 use crate::wide::{self, Space};
 use std::mem::replace;
 
-/// Methods of `&[T]` and `&mut [T]` in a kernel beside Rust's own `len` and `is_empty`. They are those of
-/// [`View`](crate::View) and [`ViewMut`](crate::ViewMut) of rank 1, where each is described.
+/// Methods of `&[T]` and `&mut [T]` in a kernel beyond Rust's `len` and `is_empty`. Their
+/// documentation is at the methods of [`View`](crate::View) and [`ViewMut`](crate::ViewMut) of rank
+/// 1.
 ///
-/// Under [`host::run`](crate::host::run) each thread has a copy of a `&mut [T]`, and elements that several threads of a
-/// block change are refused: a kernel with atomic operations runs there if it takes a `ViewMut`.
+/// Under [`host::run`](crate::host::run) each thread has a copy of a `&mut [T]`, and elements that
+/// several threads of a block change are rejected. A kernel with atomic operations runs there if it
+/// takes a `ViewMut`.
 pub trait SliceExt: sealed::Sealed {
     /// `T`.
     type Element: Element;
 
-    /// Whether the first element's address is a multiple of `n` elements, so that `n` elements can move at once. For
-    /// `#[requires(…)]`: the launch evaluates it.
+    /// Returns whether the address of the first element is a multiple of `n` elements, so that `n`
+    /// elements can move at once. For `#[requires(…)]`: the launch evaluates it.
     #[must_use]
     fn aligned(&self, n: usize) -> bool;
 
-    /// The `N` elements from `at` on: [`View::load`](crate::View::load).
+    /// Loads `N` elements from `at` on: [`View::load`](crate::View::load).
     #[must_use]
     fn load<const N: usize>(&self, at: usize) -> [Self::Element; N];
 
-    /// The same, and `other` where there is no element: [`View::load_or`](crate::View::load_or).
+    /// Loads `N` elements, with `other` where there is no element:
+    /// [`View::load_or`](crate::View::load_or).
     #[must_use]
     fn load_or<const N: usize>(&self, at: usize, other: Self::Element) -> [Self::Element; N];
 
     /// Writes the `N` elements from `at` on: [`ViewMut::store`](crate::ViewMut::store).
     fn store<const N: usize>(&mut self, at: usize, values: [Self::Element; N]);
 
-    /// The same where there is an element: [`ViewMut::store_in`](crate::ViewMut::store_in).
+    /// Stores those of the `N` elements that exist:
+    /// [`ViewMut::store_in`](crate::ViewMut::store_in).
     fn store_in<const N: usize>(&mut self, at: usize, values: [Self::Element; N]);
 
-    /// Atomic: [`ViewMut::fetch_add`](crate::ViewMut::fetch_add).
+    /// Adds atomically: [`ViewMut::fetch_add`](crate::ViewMut::fetch_add).
     fn fetch_add(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
         Self::Element: Atomic;
 
-    /// Atomic: [`ViewMut::exchange`](crate::ViewMut::exchange).
+    /// Exchanges atomically: [`ViewMut::exchange`](crate::ViewMut::exchange).
     fn exchange(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
         Self::Element: Atomic;
 
-    /// Atomic: [`ViewMut::fetch_min`](crate::ViewMut::fetch_min).
+    /// Takes the minimum atomically: [`ViewMut::fetch_min`](crate::ViewMut::fetch_min).
     fn fetch_min(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
         Self::Element: AtomicInteger;
 
-    /// Atomic: [`ViewMut::fetch_max`](crate::ViewMut::fetch_max).
+    /// Takes the maximum atomically: [`ViewMut::fetch_max`](crate::ViewMut::fetch_max).
     fn fetch_max(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
         Self::Element: AtomicInteger;
 
-    /// Atomic: [`ViewMut::fetch_and`](crate::ViewMut::fetch_and).
+    /// Applies a bitwise and atomically: [`ViewMut::fetch_and`](crate::ViewMut::fetch_and).
     fn fetch_and(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
         Self::Element: AtomicInteger;
 
-    /// Atomic: [`ViewMut::fetch_or`](crate::ViewMut::fetch_or).
+    /// Applies a bitwise or atomically: [`ViewMut::fetch_or`](crate::ViewMut::fetch_or).
     fn fetch_or(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
         Self::Element: AtomicInteger;
 
-    /// Atomic: [`ViewMut::fetch_xor`](crate::ViewMut::fetch_xor).
+    /// Applies a bitwise exclusive or atomically:
+    /// [`ViewMut::fetch_xor`](crate::ViewMut::fetch_xor).
     fn fetch_xor(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
         Self::Element: AtomicInteger;
 
-    /// Atomic: [`ViewMut::compare_exchange`](crate::ViewMut::compare_exchange).
+    /// Compares and exchanges atomically:
+    /// [`ViewMut::compare_exchange`](crate::ViewMut::compare_exchange).
     fn compare_exchange(&mut self, at: usize, expected: Self::Element, new: Self::Element) -> Self::Element
     where
         Self::Element: AtomicInteger;
 }
 
-/// The element of a slice that `host` gave to this thread alone, changed.
+/// Changes an element of a slice that `host` gave to this thread exclusively, and returns its old
+/// value.
 #[track_caller]
 fn update<T: Element>(slice: &mut [T], at: usize, change: impl FnOnce(T) -> T) -> T {
     let new = change(slice[at]);

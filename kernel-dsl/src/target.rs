@@ -1,9 +1,11 @@
-//! What the kernel is compiled for.
+//! The compilation target of the kernel.
 //!
-//! A kernel is for sm_61 unless it says `#[kernel(target = sm_80, …)]`; `kernels show NAME --target sm_80` compiles it for
-//! another target to look at. Later cards run PTX of earlier targets, and a launch on an earlier card is refused.
+//! A kernel targets sm_61 unless it declares `#[kernel(target = sm_80, …)]`.
+//! `kernels show NAME --target sm_80` compiles it for another target, for inspection. Later cards
+//! run PTX of earlier targets; a launch on an earlier card is rejected.
 //!
-//! What a target lacks is a compile error there. A branch on [`SM`] says what it does instead:
+//! A missing instruction of the target is a compile error. A branch on [`SM`] provides a
+//! replacement:
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -25,9 +27,11 @@
 //! # fn main() {}
 //! ```
 
-/// The number in the name of the target: 61 for `sm_61`. A constant of each compiled instance, so that the branch of an `if` or
-/// a `match` on it that is not taken leaves nothing, and may hold what the target lacks.
+/// The number in the name of the target: 61 for `sm_61`. It is a constant of each compiled
+/// instance. The untaken branch of an `if` or a `match` on it leaves no code, and may use
+/// instructions that the target lacks.
 ///
-/// rustc sees 61: so does a kernel that runs on the host as rustc compiled it ([`host::run`](crate::host::run)), and
-/// `const { assert!(…) }`, for which the clause `target` of the attribute is the way to say what a kernel needs.
+/// rustc sees 61, and so do a kernel that runs on the host as rustc compiled it
+/// ([`host::run`](crate::host::run)) and `const { assert!(…) }`. A kernel states its required
+/// target with the clause `target` of the attribute.
 pub const SM: u32 = 61;

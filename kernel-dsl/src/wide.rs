@@ -1,8 +1,8 @@
-//! What accesses to several elements at once have in common.
+//! Common parts of accesses to several elements at once.
 
 use crate::element::DeviceCopy;
 
-/// Which memory an element is in.
+/// The memory of an element.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Space {
@@ -15,8 +15,8 @@ pub enum Space {
 /// Bytes that one access of the machine moves at most.
 const WIDEST: usize = 16;
 
-/// Elements of type `T` that one access of the machine moves, of an access to `n`. Panics where the language has no
-/// access to so many.
+/// Returns the number of elements of type `T` that one machine access moves, for an access to `n`.
+/// Panics if the language has no access to `n` elements.
 #[track_caller]
 pub(crate) fn at_once<T: DeviceCopy>(n: usize) -> usize {
     assert!(matches!(n, 1 | 2 | 4 | 8 | 16), "an access takes 1, 2, 4, 8 or 16 elements at once, not {n}");

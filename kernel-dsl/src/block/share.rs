@@ -1,14 +1,15 @@
-//! What a thread of a block has to do of a whole.
+//! The share of a thread in the work of its block.
 
 use crate::{block, thread};
 use std::iter::StepBy;
 use std::ops::Range;
 
-/// The elements of a row-major array of that shape that are this thread's: thread t has the elements t, t + threads, t + 2 ·
-/// threads, …, counted through, and gets their indices.
+/// Iterates over this thread's elements of a row-major array of that shape: element numbers t, t +
+/// threads, t + 2 · threads, … for thread t, as indices.
 ///
-/// It stands in a `for`, as a range does. In `unroll(…)` the shape must be constant in every instance of the kernel: then
-/// there are ⌈elements / threads⌉ copies of the body, and where threads do not divide the elements a compare before each.
+/// It is the range of a `for`. In `unroll(…)` the shape must be constant in every instance of the
+/// kernel. There are then ⌈elements / threads⌉ copies of the body, with a comparison before each if
+/// the number of threads does not divide the elements.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -21,8 +22,8 @@ use std::ops::Range;
 /// # }
 /// ```
 ///
-/// In PTX the element's number by `mad.lo`, and its indices by a division for each dimension but the first: shifts and masks
-/// where the extents are powers of two.
+/// In PTX the element's number by `mad.lo`, and its indices by one division for each dimension
+/// except the first: shifts and masks if the extents are powers of two.
 #[track_caller]
 pub fn share<const R: usize>(shape: [usize; R]) -> impl ExactSizeIterator<Item = [usize; R]> {
     let elements = shape.iter().product();
@@ -36,7 +37,8 @@ pub fn share<const R: usize>(shape: [usize; R]) -> impl ExactSizeIterator<Item =
     })
 }
 
-/// The numbers below `n` that are this thread's among those of its block: `(thread::index()..n).step_by(block::threads())`.
+/// Iterates over this thread's numbers below `n` among the threads of its block:
+/// `(thread::index()..n).step_by(block::threads())`.
 #[track_caller]
 pub fn stride(n: usize) -> StepBy<Range<usize>> {
     (thread::index()..n).step_by(block::threads())

@@ -1,4 +1,5 @@
-//! Where the running thread stands in an emulated launch: what the functions of the prelude read.
+//! The position of the running thread in an emulated launch, which the functions of the prelude
+//! read.
 
 use super::monitor::{LANES, Monitor, Scope};
 use crate::element::DeviceCopy;
@@ -20,14 +21,14 @@ pub(crate) struct Context {
     pub block_dim: [usize; 3],
     /// Blocks of the grid.
     pub grid_dim: [usize; 3],
-    /// What the threads of the block share.
+    /// State shared by the threads of the block.
     pub monitor: Arc<Monitor>,
     /// Shared arrays that this thread has made so far.
     pub arrays: Cell<usize>,
 }
 
 impl Context {
-    /// Threads of a block.
+    /// Returns the number of threads of a block.
     pub fn threads(&self) -> usize {
         self.block_dim.iter().product()
     }
@@ -43,7 +44,8 @@ impl Context {
         })
     }
 
-    /// Waits for all threads of the block at the caller's place, and gives the `value` of each. Needs whole warps.
+    /// Waits for all threads of the block at the caller's location, and returns the `value` of
+    /// each. Needs whole warps.
     #[track_caller]
     pub fn gather<T: Copy + Send + Sync + 'static>(&self, operation: &'static str, value: T) -> Vec<T> {
         let threads = self.threads();
@@ -54,7 +56,8 @@ impl Context {
         self.meet(Scope::Block, operation, value)
     }
 
-    /// The block's array for this thread's next call that makes one: the first thread to come allocates it.
+    /// Returns the block's array for this thread's next call that makes one. The first thread that
+    /// calls allocates it.
     #[track_caller]
     pub fn shared_array<T: DeviceCopy>(&self, shape: Vec<usize>, elements: usize) -> NonNull<T> {
         let call = self.arrays.replace(self.arrays.get() + 1);
@@ -75,7 +78,7 @@ pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The thread's context, for `operation`. Panics outside of a launch.
+/// Returns the thread's context, for `operation`. Panics outside a launch.
 #[track_caller]
 pub(crate) fn context(operation: &str) -> Rc<Context> {
     CONTEXT.with_borrow(Clone::clone).unwrap_or_else(|| {

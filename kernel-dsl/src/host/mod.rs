@@ -1,9 +1,10 @@
-//! Kernels on the host, as rustc compiled them: each thread of a block is a thread of the operating system.
+//! Kernels on the host as rustc compiled them: each thread of a block is a thread of the operating
+//! system.
 //!
-//! The compiler of this crate reads a kernel's Rust by itself. [`run`] executes the same Rust as rustc reads it, so
-//! that a test can tell whether the two agree. It is for that, and for small blocks: it is slow, it checks bounds and
-//! barriers but not races, and it knows nothing of the machine. To run kernels without a GPU, launch them on the CPU
-//! device of crate `runtime`, whose interpreter checks everything.
+//! The compiler of this crate reads a kernel's Rust itself. [`run`] executes the same Rust as rustc
+//! compiled it, so a test can compare the two. It is meant for small blocks: it is slow, checks
+//! bounds and barriers but not races, and does not model the machine. To run kernels without a GPU,
+//! launch them on the CPU device of crate `runtime`, whose interpreter checks everything.
 //!
 //! ```
 //! use kernel_dsl::host;
@@ -25,13 +26,13 @@
 //! assert_eq!(y, [12.0, 24.0, 36.0]);
 //! ```
 //!
-//! # What differs from a device
+//! # Differences from a device
 //!
 //! * Blocks run one after another. `usize` has the host's width.
-//! * A call that makes a [`Shared`](crate::Shared) array makes a new one each time; on a device it is the same memory.
-//!   Contents are undefined in both cases.
-//! * Rust's `max` and `min` of floats leave open which of −0 and +0 they give.
-//! * A `&mut [T]` is each thread's own copy: see [`SliceMut`].
+//! * Each call that makes a [`Shared`](crate::Shared) array makes a new one; on a device it is the
+//!   same memory. Contents are undefined in both cases.
+//! * Rust's `max` and `min` of floats may return either of −0 and +0.
+//! * A `&mut [T]` is a separate copy for each thread: see [`SliceMut`].
 
 pub(crate) mod context;
 pub(crate) mod monitor;
@@ -51,20 +52,21 @@ const MAX_THREADS: usize = 1024;
 
 /// Runs `kernel` once for each thread of a grid of `grid` blocks of `block` threads each (x, y, z).
 ///
-/// A panic in one thread ends the block: threads that wait for it unwind, and `run` panics with that thread's message
-/// and place in the grid. It does the same where threads part on the way to a barrier.
+/// A panic in one thread ends the block: threads that wait for it unwind, and `run` panics with
+/// that thread's message and position in the grid. Threads that diverge before a barrier have the
+/// same effect.
 ///
 /// # Safety
-/// `kernel` must be a kernel without races, and own nothing past its end:
-/// * between two barriers at which both meet, two threads may not access one element of a shared array or mutable view
-///   if one of them writes;
-/// * a reference to such an element may not be in use when another access to that element is made;
-/// * no [`Shared`](crate::Shared) handle, nor a reference obtained through it, may be kept beyond the end of the
-///   kernel.
+/// `kernel` must be a kernel without races, and keep no access after its end:
+/// * between two barriers that both pass, two threads may not access one element of a shared array
+///   or mutable view if one of them writes;
+/// * a reference to such an element may not be in use during another access to that element;
+/// * no [`Shared`](crate::Shared) handle, nor a reference obtained through it, may be kept beyond
+///   the end of the kernel.
 ///
 /// # Panics
-/// Where the kernel does, where threads part on the way to a barrier, and where the block has no threads or more than
-/// 1024.
+/// If the kernel panics, if threads diverge before a barrier, and if the block has no threads or
+/// more than 1024.
 #[track_caller]
 pub unsafe fn run(grid: [usize; 3], block: [usize; 3], kernel: impl Fn() + Sync) {
     let threads = block.iter().try_fold(1, |n: usize, d| n.checked_mul(*d)).unwrap_or(usize::MAX);
@@ -120,8 +122,8 @@ fn run_block(
 
 fn run_thread(context: Context, kernel: &impl Fn()) {
     let (index, monitor) = (context.index, context.monitor.clone());
-    // Whatever a panic leaves half done lies in the block's memory, and a failed block's results reach nobody but
-    // through the caller's own slices, which are plain data.
+    // An unfinished change after a panic lies in the block's memory. A failed block's results reach
+    // the caller only through its own slices, which are plain data.
     let outcome = context::enter(context, || catch_unwind(AssertUnwindSafe(kernel)));
     if let Err(payload) = outcome
         && !payload.is::<Cancelled>()
@@ -131,7 +133,7 @@ fn run_thread(context: Context, kernel: &impl Fn()) {
     monitor.end(index);
 }
 
-/// Indices in x, y, z of thread `index` of a block.
+/// Returns the indices in x, y, z of thread `index` of a block.
 fn unravel(index: usize, block: [usize; 3]) -> [usize; 3] {
     [index % block[0], index / block[0] % block[1], index / block[0] / block[1]]
 }

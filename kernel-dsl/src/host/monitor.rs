@@ -1,11 +1,11 @@
-//! What the threads of one emulated block share: their barriers, the values that lanes hand each other, shared memory,
-//! and the first failure.
+//! The state that the threads of an emulated block share: barriers, values that lanes exchange,
+//! shared memory, and the first failure.
 //!
-//! One rule decides all waiting. A thread that comes to a barrier waits for its *meeting*: the block or its warp, at
-//! that operation in that line. A meeting takes place when every thread of its scope waits for it. When no thread of
-//! the block runs and none can go on, the threads have parted on the way to a barrier: the block fails, and says who
-//! waits where. So no thread waits for one that has ended or waits elsewhere; and after a failure every thread that waits, or
-//! comes to wait, unwinds.
+//! One rule governs all waiting. A thread at a barrier waits for a *meeting* of its scope, the
+//! block or its warp, at that operation and line. A meeting takes place when every thread of the
+//! scope waits for it. If no thread of the block can run, the threads have diverged before a
+//! barrier: the block fails, and reports where each thread waits. No thread therefore waits for one
+//! that has ended or waits elsewhere. After a failure every thread that waits unwinds.
 
 use crate::element::DeviceCopy;
 use crate::layout::Shape;
@@ -21,10 +21,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Threads of a warp.
 pub(crate) const LANES: usize = 32;
 
-/// What a thread hands to those that it meets.
+/// A value that a thread offers at a meeting.
 pub(super) type Offer = Arc<dyn Any + Send + Sync>;
 
-/// Who waits for one another.
+/// The threads that wait for each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scope {
     Block,
@@ -41,7 +41,7 @@ pub(super) struct Failure {
     pub message: String,
 }
 
-/// What threads wait for.
+/// The barrier that threads wait for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Meeting {
     scope: Scope,
@@ -71,10 +71,10 @@ struct Array {
 struct State {
     threads: Vec<Status>,
     running: usize,
-    /// What each thread offers at its meeting.
+    /// The value that each thread offers at its meeting.
     offers: Vec<Offer>,
-    /// What was offered where each warp last met, by its lanes or by all threads of the block. Its lanes take it before
-    /// they can meet again.
+    /// The offers of each warp's last meeting, by its lanes or by all threads of the block. Its
+    /// lanes read them before their next meeting.
     met: Vec<Arc<[Offer]>>,
     arrays: Vec<Array>,
     failure: Option<Failure>,
@@ -160,7 +160,7 @@ impl Monitor {
         self.wake[warps].iter().for_each(Condvar::notify_all);
     }
 
-    /// The thread has left the kernel.
+    /// Records that the thread has left the kernel.
     pub(super) fn end(&self, thread: usize) {
         let mut state = self.lock();
         if state.threads[thread] == Status::Running {
@@ -214,13 +214,13 @@ impl Monitor {
         self.wake.iter().for_each(Condvar::notify_all);
     }
 
-    /// Why the block failed, if it did.
+    /// Returns the block's failure, if it failed.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.lock().failure.clone()
     }
 
-    /// The array that the block's threads make by their `call`-th call, allocated by the first of them. Every element
-    /// starts as all ones, a NaN where it is a float, so that a read before a write shows.
+    /// Returns the array of the block's `call`-th call that makes one; the first thread allocates
+    /// it. Every element starts as all ones, a NaN for floats, so that a read before a write shows.
     pub(super) fn shared_array<T: DeviceCopy>(
         &self,
         call: usize,
@@ -236,8 +236,8 @@ impl Monitor {
                 (0..pieces).map(|_| Piece(UnsafeCell::new([MaybeUninit::uninit(); 16]))).collect();
             let first = NonNull::from(&*memory).cast::<T>();
             for i in 0..elements {
-                // SAFETY: the pieces are room for all elements, at least as aligned as they are, and no other thread has
-                // them yet.
+                // SAFETY: the pieces have room and alignment for all elements, and no other thread
+                // has access to them yet.
                 unsafe { first.add(i).write(T::undefined()) }
             }
             state.arrays.push(Array { shape: shape.clone(), place, element: TypeId::of::<T>(), memory });

@@ -8,18 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A slice that every thread of an emulated launch can hold as a `&mut [T]`.
 ///
-/// Rust lets only one thread hold a `&mut [T]`, so each gets a copy of the slice as it was when the block began, and
-/// what it changed is written back when it drops the copy. For a kernel whose threads write elements of their own that
-/// is what a device does. A thread does not see what another thread of its block wrote, though: a kernel in which
-/// threads trade values through global memory, with a sync between, runs right on a device and cannot be run here,
-/// unless it takes a [`ViewMut`](crate::ViewMut). Two threads of a block that change one element panic.
+/// Rust lets only one thread hold a `&mut [T]`. Each thread therefore gets a copy of the slice, taken at the start of the block. Its changes are written back when it drops the copy. This
+/// matches a device if each thread writes separate elements. A thread does not observe the writes
+/// of other threads of its block. A kernel whose threads exchange values through global memory must
+/// take a [`ViewMut`](crate::ViewMut) to run here. Two threads of a block that change one element
+/// panic.
 pub struct SliceMut<'a, T: Element> {
     state: Mutex<State<'a, T>>,
 }
 
 struct State<'a, T> {
     elements: &'a mut [T],
-    /// The block whose copies are out, and what it found. Kept alive, so that no later block is taken for it.
+    /// The block that uses the copies, and its findings. Kept alive so that a later block has
+    /// another address.
     block: Option<Arc<Monitor>>,
     found: Vec<T>,
     /// The thread of the block that changed each element.
@@ -34,15 +35,16 @@ pub struct OfThread<'s, 'a, T: Element> {
 }
 
 impl<'a, T: Element> SliceMut<'a, T> {
-    /// For kernels that are to write `elements`.
+    /// Wraps `elements` for kernels that write them.
     pub fn new(elements: &'a mut [T]) -> Self {
         SliceMut { state: Mutex::new(State { elements, block: None, found: Vec::new(), writer: Vec::new() }) }
     }
 
-    /// The calling thread's copy, which coerces to `&mut [T]`: `saxpy(a, &x, &mut y.of_thread())`.
+    /// Returns the calling thread's copy, which coerces to `&mut [T]`:
+    /// `saxpy(a, &x, &mut y.of_thread())`.
     ///
     /// # Panics
-    /// Outside of [`run`](super::run).
+    /// Outside [`run`](super::run).
     #[track_caller]
     pub fn of_thread(&self) -> OfThread<'_, 'a, T> {
         let context = context("SliceMut::of_thread");
@@ -56,7 +58,7 @@ impl<'a, T: Element> SliceMut<'a, T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<'a, T>> {
-        // A thread that found a conflict panics with the lock held; the elements are sound all the same.
+        // A thread that finds a conflict panics with the lock held. The elements remain valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

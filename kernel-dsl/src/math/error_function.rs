@@ -2,13 +2,13 @@
 
 use crate::device;
 
-/// The error function 2/√π · ∫₀ˣ e^−t² dt, to 1.444 ulp.
+/// Returns the error function 2/√π · ∫₀ˣ e^−t² dt, to 1.444 ulp.
 ///
 /// ±1 beyond ±3.92; a zero keeps its sign; NaN for NaN.
 ///
-/// Up to 1 x + x·q(x²), q minimax of degree 6 (relative error 1.4·10⁻⁹); from there 1 − 2^−p(|x|), where p is the minimax
-/// polynomial of degree 6 for −log₂ erfc, to 1.1·10⁻⁹ of the result, and 2 to it needs no more than a polynomial of degree 5.
-/// Both are computed: no branch.
+/// Up to 1 the result is x + x·q(x²), q minimax of degree 6 (relative error 1.4·10⁻⁹). From there
+/// it is 1 − 2^−p(|x|), where p is the minimax polynomial of degree 6 for −log₂ erfc, to 1.1·10⁻⁹
+/// of the result. A polynomial of degree 5 suffices for 2^−p. Both are computed: no branch.
 #[device]
 pub fn erf(x: f32) -> f32 {
     let a = x.abs();

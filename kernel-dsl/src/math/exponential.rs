@@ -2,10 +2,11 @@
 
 use crate::device;
 
-/// 2ⁿ·p, rounded once, for n from −252 to 254, of `shifted` = n + 12583166.
+/// 2ⁿ·p, rounded once, for n from −252 to 254, where `shifted` = n + 12583166.
 ///
-/// The scale is two factors, 2 to the halves of n, since n runs beyond the exponents of `f32`. 12583166 is 1.5·2²³ + 2·127:
-/// the low bits of the sum are n and twice the bias of an exponent.
+/// The scale is the product of two factors, 2 to the halves of n, since n exceeds the exponents of
+/// `f32`. 12583166 is 1.5·2²³ + 2·127: the low bits of the sum are n plus twice the bias of an
+/// exponent.
 #[device]
 pub(super) fn scaled(p: f32, shifted: f32) -> f32 {
     let (low, high) = factors(shifted);
@@ -13,7 +14,7 @@ pub(super) fn scaled(p: f32, shifted: f32) -> f32 {
     p * low * high
 }
 
-/// The two factors of [`scaled`].
+/// Returns the two factors of [`scaled`].
 #[device]
 pub(super) fn factors(shifted: f32) -> (f32, f32) {
     let bits = shifted.to_bits();
@@ -27,7 +28,8 @@ pub(super) fn remainder(c: f32, k: f32) -> f32 {
     k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c)) // −0x1.7f7d1cp-20, −0x1.62e4p-1
 }
 
-/// q of eʳ − 1 ≈ r + r²·q(r), |r| ≤ ln 2 / 2, minimax of degree 4 for the relative error of the whole (1.4·10⁻⁸).
+/// q of eʳ − 1 ≈ r + r²·q(r), |r| ≤ ln 2 / 2, minimax of degree 4 for the relative error of the
+/// whole (1.4·10⁻⁸).
 #[device]
 pub(super) fn second_order(r: f32) -> f32 {
     let q = 0.0013837815f32; // 0x1.6ac002p-10
@@ -39,17 +41,20 @@ pub(super) fn second_order(r: f32) -> f32 {
 
 /// eˣ, to 0.892 ulp.
 ///
-/// Infinity from 88.722839 on, subnormal below −87.33655, 0 below −103.97208; exp(−∞) = 0, exp(∞) = ∞, NaN for NaN.
+/// Infinity from 88.722839 on, subnormal below −87.33655, 0 below −103.97208; exp(−∞) = 0, exp(∞) =
+/// ∞, NaN for NaN.
 ///
-/// Cody and Waite's reduction (*Software Manual for the Elementary Functions*, 1980, chapter 6): x = n·ln 2 + r, |r| ≤
-/// ln 2 / 2, with ln 2 in two parts, the first of 15 bits, so that its product with n is exact. Then eʳ ≈ 1 + r +
-/// r²·q(r), where q is the minimax polynomial of degree 4 for the relative error (3.1·10⁻⁹), coefficients rounded to
-/// `f32` one after another and the rest fitted again.
+/// The reduction is Cody and Waite's (*Software Manual for the Elementary Functions*, 1980, chapter
+/// 6): x = n·ln 2 + r, |r| ≤ ln 2 / 2. ln 2 has two parts, the first of 15 bits, so that its
+/// product with n is exact. Then eʳ ≈ 1 + r + r²·q(r), where q is the minimax polynomial of degree
+/// 4 for the relative error (3.1·10⁻⁹). Its coefficients are rounded to `f32` one after another,
+/// and the remaining ones fitted again.
 #[device]
 pub fn exp(x: f32) -> f32 {
     // Above 88.7 n stays 128, and p grows with x: infinity. A NaN passes through r.
     let c = if x < -104.0 { -104.0 } else { x };
-    // Adding 1.5·2²³ leaves the integer nearest to c / ln 2 in the low bits of the sum: no conversion is needed.
+    // Adding 1.5·2²³ leaves the integer nearest to c / ln 2 in the low bits of the sum: no
+    // conversion is needed.
     let shifted = c.mul_add(1.442695, 12583166.0).min(12583294.0);
     let k = shifted - 12583166.0;
     let r = remainder(c, k);
@@ -63,10 +68,11 @@ pub fn exp(x: f32) -> f32 {
 
 /// 2ˣ, to 0.919 ulp.
 ///
-/// Exact where x is a whole number. Infinity from 128 on, subnormal below −126, 0 from −150 on; 2^−∞ = 0, 2^∞ = ∞, NaN for NaN.
+/// Exact where x is a whole number. Infinity from 128 on, subnormal below −126, 0 from −150 on;
+/// 2^−∞ = 0, 2^∞ = ∞, NaN for NaN.
 ///
-/// x = n + r, |r| ≤ 1/2, and 2ʳ ≈ 1 + r·q(r), where q is the minimax polynomial of degree 5 for the relative error
-/// (1.3·10⁻⁸ with rounded coefficients).
+/// x = n + r, |r| ≤ 1/2, and 2ʳ ≈ 1 + r·q(r). q is the minimax polynomial of degree 5 for the
+/// relative error (1.3·10⁻⁸ with rounded coefficients).
 #[device]
 pub fn exp2(x: f32) -> f32 {
     let c = if x < -151.0 { -151.0 } else { x };
@@ -74,7 +80,8 @@ pub fn exp2(x: f32) -> f32 {
     power_of_two(c - (shifted - 12583166.0), shifted)
 }
 
-/// 2 to the r + n, |r| ≤ 1/2 or more where the result is an infinity in any case; `shifted` as in [`scaled`].
+/// 2 to the r + n, |r| ≤ 1/2, or more if the result is infinite in any case; `shifted` as in
+/// [`scaled`].
 #[device]
 pub(super) fn power_of_two(r: f32, shifted: f32) -> f32 {
     let q = 1.3331945e-4f32; // 0x1.179756p-13
@@ -88,7 +95,8 @@ pub(super) fn power_of_two(r: f32, shifted: f32) -> f32 {
 
 /// eˣ − 1 without the cancellation near 0, to 1.289 ulp.
 ///
-/// −1 from −17.4 down, infinity from 88.722839 on; x itself below 2⁻²⁴, the sign of a zero too; NaN for NaN.
+/// −1 from −17.4 down, infinity from 88.722839 on; x itself below 2⁻²⁴, the sign of a zero too; NaN
+/// for NaN.
 ///
 /// The reduction of [`exp`], eʳ − 1 ≈ p = r + r²·q(r), and 2ⁿ·p + (2ⁿ − 1), in
 /// halves, since 2¹²⁸ is no `f32`.

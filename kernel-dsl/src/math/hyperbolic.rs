@@ -4,9 +4,10 @@ use super::exponential::{factors, remainder, second_order};
 use super::reciprocal;
 use crate::device;
 
-/// eᶜ of c from −80 to 80, to a relative 2⁻²¹: for what is then added to a larger number.
+/// eᶜ for c from −80 to 80, to a relative 2⁻²¹: for sums with a larger number.
 ///
-/// As [`exp`](super::exp) with ln 2 in one part and a polynomial of degree 5 (1.3·10⁻⁷); n is added to the exponent of eʳ.
+/// As [`exp`](super::exp) with ln 2 in one part and a polynomial of degree 5 (1.3·10⁻⁷); n is added
+/// to the exponent of eʳ.
 #[device]
 pub(super) fn coarse_exp(c: f32) -> f32 {
     let shifted = c.mul_add(1.442695, 12582912.0);
@@ -20,8 +21,8 @@ pub(super) fn coarse_exp(c: f32) -> f32 {
     f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
-/// 2ⁿ⁻² and 2⁻ⁿ⁻² for n from 0 to 129, of the bits of the first; 0 where the second is subnormal. Their difference and sum are
-/// half the hyperbolic sine and cosine of n·ln 2.
+/// 2ⁿ⁻² and 2⁻ⁿ⁻² for n from 0 to 129, from the bits of the first; 0 where the second is subnormal.
+/// Their difference and sum are half the hyperbolic sine and cosine of n·ln 2.
 #[device]
 fn powers(bits: u32) -> (f32, f32) {
     let inverse = (0x7D00_0000u32.wrapping_sub(bits) as i32).max(0) as u32;
@@ -36,13 +37,13 @@ fn versed(z: f32) -> f32 {
     q.mul_add(z, 0.5) * z
 }
 
-/// The hyperbolic sine, to 1.446 ulp.
+/// Returns the hyperbolic sine, to 1.446 ulp.
 ///
 /// ±∞ beyond ±89.415985; a zero keeps its sign; NaN for NaN.
 ///
-/// |x| = n·ln 2 + r, where n is 0 below 1, and sinh(n·ln 2)·cosh r + cosh(n·ln 2)·sinh r: of the first factors both are made of
-/// two powers of two, and sinh r ≈ r + r³·q(r²), q minimax of degree 3 up to 1 (relative error 3.1·10⁻¹⁰). All in halves, since
-/// e⁸⁹ is no `f32`.
+/// With |x| = n·ln 2 + r, where n is 0 below 1, the result is sinh(n·ln 2)·cosh r + cosh(n·ln
+/// 2)·sinh r. Both first factors come from two powers of two. sinh r ≈ r + r³·q(r²), q minimax of
+/// degree 3 up to 1 (relative error 3.1·10⁻¹⁰). All terms are halved, since e⁸⁹ exceeds `f32`.
 #[device]
 pub fn sinh(x: f32) -> f32 {
     let a = x.abs();
@@ -64,11 +65,12 @@ pub fn sinh(x: f32) -> f32 {
     y.copysign(x)
 }
 
-/// The hyperbolic cosine, to 1.297 ulp.
+/// Returns the hyperbolic cosine, to 1.297 ulp.
 ///
 /// ∞ beyond ±89.415985; NaN for NaN.
 ///
-/// As [`sinh`]: cosh(n·ln 2)·cosh r + sinh(n·ln 2)·sinh r, q of degree 1 up to ln 2 / 2 (1.4·10⁻⁸ of sinh r).
+/// As [`sinh`]: cosh(n·ln 2)·cosh r + sinh(n·ln 2)·sinh r, q of degree 1 up to ln 2 / 2 (1.4·10⁻⁸
+/// of sinh r).
 #[device]
 pub fn cosh(x: f32) -> f32 {
     let a = x.abs();
@@ -80,17 +82,18 @@ pub fn cosh(x: f32) -> f32 {
     let q = q.mul_add(z, 0.16666542); // 0x1.5554aep-3
     let s = (z * r).mul_add(q, r);
     let (p, m) = powers(shifted.to_bits() << 23);
-    // m goes to the small terms: the sum p + m is off by a place of the result where that is the lower half of p's.
+    // m is added to the small terms: the sum p + m is off by one place of the result where that
+    // place belongs to the lower half of p.
     let y = p + (p - m).mul_add(s, (p + m).mul_add(versed(z), m));
     y + y
 }
 
-/// The hyperbolic tangent, to 1.279 ulp.
+/// Returns the hyperbolic tangent, to 1.279 ulp.
 ///
 /// ±1 beyond ±9.02; a zero keeps its sign; NaN for NaN.
 ///
-/// Up to 1 x + x³·q(x²), q minimax of degree 6 (relative error 4.7·10⁻⁹); from there 1 − 2 / (e²ˣ + 1), where the quotient is
-/// below 0.24 and so are its errors. Both are computed: no branch.
+/// Up to 1 x + x³·q(x²), q minimax of degree 6 (relative error 4.7·10⁻⁹); from there 1 − 2 / (e²ˣ +
+/// 1), where the quotient is below 0.24 and so are its errors. Both are computed: no branch.
 #[device]
 pub fn tanh(x: f32) -> f32 {
     let a = x.abs();
@@ -109,14 +112,15 @@ pub fn tanh(x: f32) -> f32 {
     (if a >= 1.0 { far } else { near }).copysign(x)
 }
 
-/// The logistic function 1 / (1 + e⁻ˣ), to 1.041 ulp.
+/// Returns the logistic function 1 / (1 + e⁻ˣ), to 1.041 ulp.
 ///
 /// 0 below −103.97, subnormal below −87.33; 1 above 17.33; NaN for NaN.
 ///
-/// With E = e^−|x| = 2ⁿ·(h + l), where l is what rounding takes from h, the result is 1 / (1 + E) or E / (1 + E): a first
-/// quotient by an approximate reciprocal (a minimax polynomial of degree 3 on \[1, 2\], 1.7·10⁻³, and a Newton step), then what it
-/// leaves of the numerator, with the low parts of both, divided by the same. The reduction is that of
-/// [`exp`](super::exp), q that of [`exp_m1`](super::exp_m1).
+/// Let E = e^−|x| = 2ⁿ·(h + l), where l is the rounding error of h. The result is 1 / (1 + E) or E
+/// / (1 + E). A first quotient uses an approximate reciprocal: a minimax polynomial of degree 3 on
+/// \[1, 2\] (1.7·10⁻³) and a Newton step. The remainder of the numerator, with the low parts of
+/// both, is divided by the same reciprocal. The reduction is that of [`exp`](super::exp), q that of
+/// [`exp_m1`](super::exp_m1).
 #[device]
 pub fn sigmoid(x: f32) -> f32 {
     let c = if x.abs() > 104.0 { -104.0 } else { -x.abs() };

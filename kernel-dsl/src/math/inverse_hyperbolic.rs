@@ -5,7 +5,8 @@ use super::reciprocal;
 use super::roots::half_inverse;
 use crate::device;
 
-/// q of asinh t ≈ t + t³·q(t²), |t| ≤ 1/2, minimax of degree 4 for the relative error of the whole (1.3·10⁻⁹).
+/// q of asinh t ≈ t + t³·q(t²), |t| ≤ 1/2, minimax of degree 4 for the relative error of the whole
+/// (1.3·10⁻⁹).
 #[device]
 fn area_sine(z: f32) -> f32 {
     let q = -0.013222113f32; // −0x1.b1432p-7
@@ -15,7 +16,8 @@ fn area_sine(z: f32) -> f32 {
     q.mul_add(z, -0.16666643) // −0x1.555536p-3
 }
 
-/// ln((w + low)·2ᵐ) of a w that is at least 1 and finite, and a low that is next to nothing of it. As [`ln`](super::ln).
+/// ln((w + low)·2ᵐ) for a finite w of at least 1 and a low that is tiny beside it. As
+/// [`ln`](super::ln).
 #[device]
 fn ln_of_sum(w: f32, low: f32, m: f32) -> f32 {
     let bits = w.to_bits();
@@ -26,7 +28,8 @@ fn ln_of_sum(w: f32, low: f32, m: f32) -> f32 {
     n.mul_add(0.693147182, near_one(z)) // 0x1.62e43p-1
 }
 
-/// ln(a + s + c) of positive a ≤ s, or ln 2b where b is so large that both are b; b itself where it is infinite or a NaN.
+/// ln(a + s + c) for positive a ≤ s, or ln 2b if b is so large that both equal b; b itself if it is
+/// infinite or a NaN.
 #[device]
 fn ln_of_larger(b: f32, a: f32, s: f32, c: f32) -> f32 {
     let w = s + a;
@@ -36,12 +39,12 @@ fn ln_of_larger(b: f32, a: f32, s: f32, c: f32) -> f32 {
     if b < f32::INFINITY { y } else { b }
 }
 
-/// The number whose hyperbolic sine is x, to 1.272 ulp.
+/// Returns the inverse hyperbolic sine, to 1.272 ulp.
 ///
-/// Zeros and infinities are their own; NaN for NaN.
+/// Zeros and infinities are fixed points; NaN for NaN.
 ///
-/// Up to ½ by a polynomial; from there ln(|x| + √(x² + 1)), with the square, the root and the sum in two parts. Both are
-/// computed: no branch.
+/// A polynomial up to ½; from there ln(|x| + √(x² + 1)), with the square, the root and the sum in
+/// two parts. Both are computed: no branch.
 #[device]
 pub fn asinh(x: f32) -> f32 {
     let a = x.abs();
@@ -56,12 +59,12 @@ pub fn asinh(x: f32) -> f32 {
     (if a < 0.5 { near } else { far }).copysign(x)
 }
 
-/// The number from 0 on whose hyperbolic cosine is x, to 1.262 ulp.
+/// Returns the inverse hyperbolic cosine, to 1.262 ulp.
 ///
-/// +0 of 1, ∞ of ∞; NaN for NaN and for what is less than 1.
+/// +0 at 1, ∞ at ∞; NaN for NaN and below 1.
 ///
-/// Up to 1½ 2·asinh √((x − 1)/2), by the polynomial of [`asinh`] and a root in two parts; from there ln(x + √(x² − 1)), as
-/// there.
+/// Up to 1½ the result is 2·asinh √((x − 1)/2), by the polynomial of [`asinh`] and a root in two
+/// parts. From there it is ln(x + √(x² − 1)), as in [`asinh`].
 #[device]
 pub fn acosh(x: f32) -> f32 {
     let near = x < 1.5;
@@ -80,12 +83,13 @@ pub fn acosh(x: f32) -> f32 {
     if x < 1.0 { f32::NAN } else { y }
 }
 
-/// The number whose hyperbolic tangent is x, to 0.883 ulp.
+/// Returns the inverse hyperbolic tangent, to 0.883 ulp.
 ///
-/// A zero keeps its sign; ±∞ of ±1; NaN for NaN and beyond.
+/// A zero keeps its sign; ±∞ at ±1; NaN for NaN and beyond.
 ///
-/// Up to ½ x + x³·q(x²), q minimax of degree 5 (relative error 1.4·10⁻⁹); from there ½·ln((1 + |x|)/(1 − |x|)), with the
-/// quotient in two parts, by an approximate reciprocal and what it leaves. Both are computed: no branch.
+/// Up to ½ the result is x + x³·q(x²), q minimax of degree 5 (relative error 1.4·10⁻⁹). From there
+/// it is ½·ln((1 + |x|)/(1 − |x|)), with the quotient in two parts, from an approximate reciprocal
+/// and the remainder. Both are computed: no branch.
 #[device]
 pub fn atanh(x: f32) -> f32 {
     let a = x.abs();

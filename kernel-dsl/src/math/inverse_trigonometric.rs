@@ -1,12 +1,14 @@
-//! The angles of sines, cosines and tangents.
+//! Inverse trigonometric functions.
 
 use super::reciprocal;
 use super::roots::root;
 use crate::device;
 
-// π/2 and π are less than these by 4.371139e-8 and 8.742278e-8, which is more than half of the last place of a result near 1.
+// π/2 and π are less than these by 4.371139e-8 and 8.742278e-8, which is more than half of the last
+// place of a result near 1.
 
-/// q of asin t ≈ t + t³·q(t²), |t| ≤ 1/2, minimax of degree 4 for the relative error of the whole (4.9·10⁻⁹).
+/// q of asin t ≈ t + t³·q(t²), |t| ≤ 1/2, minimax of degree 4 for the relative error of the whole
+/// (4.9·10⁻⁹).
 #[device]
 fn arcsine(z: f32) -> f32 {
     let q = 0.042158388f32; // 0x1.595c8cp-5
@@ -16,12 +18,12 @@ fn arcsine(z: f32) -> f32 {
     q.mul_add(z, 0.16666752) // 0x1.5555c8p-3
 }
 
-/// The angle from −π/2 to π/2 whose sine is x, to 1.011 ulp.
+/// Returns the angle from −π/2 to π/2 whose sine is x, to 1.011 ulp.
 ///
 /// A zero keeps its sign; NaN for NaN and beyond ±1.
 ///
-/// Up to ½ by a polynomial; from there π/2 − 2·asin √((1 − |x|)/2), by the same polynomial, with the root in two parts. Both are
-/// computed: no branch.
+/// Up to ½ by a polynomial; from there π/2 − 2·asin √((1 − |x|)/2), by the same polynomial, with
+/// the root in two parts. Both are computed: no branch.
 #[device]
 pub fn asin(x: f32) -> f32 {
     let a = x.abs();
@@ -32,12 +34,12 @@ pub fn asin(x: f32) -> f32 {
     let (s, c) = root(z);
     let t = s + s;
     let rest = (t * z).mul_add(q, c.mul_add(2.0, 4.371139e-8));
-    // In two quarters: the first difference is rounded by less than the result, even where that is below 1.
+    // In two quarters: the first difference is rounded by less than the result, even below 1.
     let far = if a > 1.0 { f32::NAN } else { 0.7853982 + ((0.7853982 - t) - rest) };
     (if near { (a * z).mul_add(q, a) } else { far }).copysign(x)
 }
 
-/// The angle from 0 to π whose cosine is x, to 1.047 ulp.
+/// Returns the angle from 0 to π whose cosine is x, to 1.047 ulp.
 ///
 /// NaN for NaN and beyond ±1.
 ///
@@ -56,7 +58,8 @@ pub fn acos(x: f32) -> f32 {
     if a > 1.0 { f32::NAN } else { y }
 }
 
-/// q of atan t ≈ t + t³·q(t²), |t| ≤ 1, minimax of degree 8 for the relative error of the whole (2.7·10⁻⁹).
+/// q of atan t ≈ t + t³·q(t²), |t| ≤ 1, minimax of degree 8 for the relative error of the whole
+/// (2.7·10⁻⁹).
 #[device]
 fn arctangent(z: f32) -> f32 {
     let q = -0.0017889632f32; // −0x1.d4f74ap-10
@@ -70,16 +73,16 @@ fn arctangent(z: f32) -> f32 {
     q.mul_add(z, -0.333333) // −0x1.55553ep-2
 }
 
-/// The angle from −π/2 to π/2 whose tangent is x, to 1.237 ulp.
+/// Returns the angle from −π/2 to π/2 whose tangent is x, to 1.237 ulp.
 ///
-/// A zero keeps its sign; ±π/2 of ±∞; NaN for NaN.
+/// A zero keeps its sign; ±π/2 at ±∞; NaN for NaN.
 ///
-/// Up to 1 by a polynomial; from there π/2 − atan(1/|x|), by an approximate reciprocal.
+/// A polynomial up to 1; from there π/2 − atan(1/|x|), by an approximate reciprocal.
 #[device]
 pub fn atan(x: f32) -> f32 {
     let a = x.abs();
     let far = a > 1.0;
-    // Of what is larger the result is π/2.
+    // For larger numbers the result is π/2.
     let d = a.min(1.2676506e30); // 0x1p100
     let i = reciprocal::cubic(d, reciprocal::rough(d));
     let (t, low) = if far { (i, 4.371139e-8) } else { (a, 0.0) };
@@ -88,13 +91,16 @@ pub fn atan(x: f32) -> f32 {
     (if far { 1.5707964 - p } else { p }).copysign(x)
 }
 
-/// The angle from −π to π of the point (x, y), which is that of y / x in its quadrant, to 1.718 ulp.
+/// Returns the angle from −π to π of the point (x, y), the angle of y / x in its quadrant, to 1.718
+/// ulp.
 ///
-/// As C99 has it (annex F.9.1.4): the sign is that of y, of its zeros too; where y is 0, 0 of positive x and π of negative,
-/// zeros among them; infinities are in the ratio of 1. NaN where either is.
+/// Special cases follow C99 (annex F.9.1.4). The sign is that of y, including zeros. If y is 0, the
+/// result is 0 for positive x and π for negative x, including zeros. Infinities have the ratio 1.
+/// NaN if either is NaN.
 ///
-/// [`atan`] of the smaller through the larger, a quotient by an approximate reciprocal and what it leaves, from 0, π/2 or π.
-/// Where the larger is next to 0 or infinite, both are scaled behind a branch.
+/// [`atan`] of the smaller over the larger, a quotient from an approximate reciprocal and the
+/// remainder, is added to 0, π/2 or π. If the larger is close to 0 or infinite, both are scaled,
+/// after a branch.
 #[device]
 pub fn atan2(y: f32, x: f32) -> f32 {
     let (a, b) = (x.abs(), y.abs());
@@ -115,11 +121,11 @@ pub fn atan2(y: f32, x: f32) -> f32 {
     (whole + (t + (z * t).mul_add(arctangent(z), low))).copysign(y)
 }
 
-/// Numbers in the ratio n / d ≤ 1 whose divisor has a reciprocal, of those where that of d is none.
+/// Scales n / d ≤ 1 so that the divisor has a reciprocal, where that of d overflows.
 #[device]
 fn rescaled(n: f32, d: f32) -> (f32, f32) {
     if d == f32::INFINITY {
-        // What is not infinite is 0 beside it, and a NaN is one.
+        // A finite number is 0 beside an infinite one; a NaN stays a NaN.
         (if n == d { 1.0 } else { n * 0.0 }, 1.0)
     } else if d == 0.0 {
         (n, 1.0)

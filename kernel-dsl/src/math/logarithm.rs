@@ -2,7 +2,8 @@
 
 use crate::device;
 
-/// x = (1 + z)·2ⁿ, as z and n, where 1 + z lies from the number whose bits are `least` to its double; of positive finite x.
+/// Splits a positive finite x = (1 + z)·2ⁿ into z and n, where 1 + z lies between the number with
+/// the bits `least` and its double.
 #[device]
 fn parts(x: f32, least: u32) -> (f32, f32) {
     let subnormal = x < 1.17549435e-38; // 0x1p-126
@@ -22,7 +23,8 @@ fn at_edges(x: f32, y: f32) -> f32 {
     if x == 0.0 { f32::NEG_INFINITY } else { y }
 }
 
-/// ln(1 + z) of z from −1/3 to 1/3: z − z²/2 + z³·q(z), q minimax of degree 7 for the relative error of the whole (4.7·10⁻⁹).
+/// ln(1 + z) for z from −1/3 to 1/3: z − z²/2 + z³·q(z), q minimax of degree 7 for the relative
+/// error of the whole (4.7·10⁻⁹).
 #[device]
 pub(super) fn near_one(z: f32) -> f32 {
     let q = -0.128745154f32; // −0x1.07ab8ap-3
@@ -36,26 +38,28 @@ pub(super) fn near_one(z: f32) -> f32 {
     q.mul_add(z, -0.5).mul_add(z * z, z)
 }
 
-/// The natural logarithm, to 0.934 ulp.
+/// Returns the natural logarithm, to 0.934 ulp.
 ///
-/// ln(±0) = −∞, ln(∞) = ∞; NaN for NaN and for what is less than 0.
+/// ln(±0) = −∞, ln(∞) = ∞; NaN for NaN and negative numbers.
 ///
-/// x = m·2ⁿ with m from 2/3 to 4/3, so that z = m − 1 is exact and nothing cancels near 1; ln(1 + z) ≈ z − z²/2 +
-/// z³·q(z), where q is the minimax polynomial of degree 7 for the relative error (4.7·10⁻⁹), coefficients rounded to
-/// `f32` one after another and the rest fitted again; then n·ln 2 is added with one rounding. The reduction is that of
-/// FreeBSD's msun (`e_logf.c`) with another interval.
+/// x = m·2ⁿ with m from 2/3 to 4/3, so that z = m − 1 is exact and nothing cancels near 1. ln(1 +
+/// z) ≈ z − z²/2 + z³·q(z), where q is the minimax polynomial of degree 7 for the relative error
+/// (4.7·10⁻⁹). Its coefficients are rounded to `f32` one after another, and the remaining ones
+/// fitted again. n·ln 2 is added with one rounding. The reduction is that of FreeBSD's msun
+/// (`e_logf.c`) with another interval.
 #[device]
 pub fn ln(x: f32) -> f32 {
     let (z, n) = parts(x, 0x3F2A_AAAB); // 2/3
     at_edges(x, n.mul_add(0.693147182, near_one(z))) // 0x1.62e43p-1
 }
 
-/// The logarithm to base 2, to 0.987 ulp.
+/// Returns the logarithm to base 2, to 0.987 ulp.
 ///
 /// Exact for powers of 2. Zeros, infinities and negative numbers as in [`ln`].
 ///
-/// x = (1 + z)·2ⁿ with 1 + z from √½ to √2: there |log₂(1 + z)| ≤ ½ ≤ |log₂ x| unless n = 0, so that the sum with n magnifies
-/// no error. log₂(1 + z) ≈ z·log₂ e + z²·q(z), with log₂ e in two parts, and q minimax of degree 8 (relative error 9.1·10⁻⁹).
+/// x = (1 + z)·2ⁿ with 1 + z from √½ to √2. There |log₂(1 + z)| ≤ ½ ≤ |log₂ x| unless n = 0, so
+/// that the sum with n magnifies no error. log₂(1 + z) ≈ z·log₂ e + z²·q(z), with log₂ e in two
+/// parts, and q minimax of degree 8 (relative error 9.1·10⁻⁹).
 #[device]
 pub fn log2(x: f32) -> f32 {
     let (z, n) = parts(x, 0x3F35_04F3); // √½
@@ -72,11 +76,12 @@ pub fn log2(x: f32) -> f32 {
     at_edges(x, z.mul_add(1.442695, low) + n) // 0x1.715476p0
 }
 
-/// The logarithm to base 10, to 1.02 ulp.
+/// Returns the logarithm to base 10, to 1.02 ulp.
 ///
 /// Zeros, infinities and negative numbers as in [`ln`].
 ///
-/// As [`log2`] with log₁₀ e and, for n, log₁₀ 2 in two parts (relative error of the polynomial 1.1·10⁻⁸).
+/// As [`log2`] with log₁₀ e and, for n, log₁₀ 2 in two parts (relative error of the polynomial
+/// 1.1·10⁻⁸).
 #[device]
 pub fn log10(x: f32) -> f32 {
     let (z, n) = parts(x, 0x3F35_04F3); // √½
@@ -95,12 +100,13 @@ pub fn log10(x: f32) -> f32 {
     at_edges(x, n.mul_add(0.30103, p)) // 0x1.344136p-2
 }
 
-/// ln(1 + x) without the loss of 1 + x near 0, to 1.269 ulp.
+/// ln(1 + x) without the rounding error of 1 + x near 0, to 1.269 ulp.
 ///
-/// A zero keeps its sign; ln_1p(−1) = −∞, ln_1p(∞) = ∞; NaN for NaN and for what is less than −1.
+/// A zero keeps its sign; ln_1p(−1) = −∞, ln_1p(∞) = ∞; NaN for NaN and below −1.
 ///
-/// n is that of the rounded sum 1 + x, from ¾·2ⁿ to 1½·2ⁿ, and z = x·2⁻ⁿ + (2⁻ⁿ − 1), which is exact for n from −1 to 1 and
-/// rounded once elsewhere. ln(1 + z) as in [`ln`], with q minimax of degree 8 (relative error 1.5·10⁻⁹).
+/// n is that of the rounded sum 1 + x, from ¾·2ⁿ to 1½·2ⁿ. z = x·2⁻ⁿ + (2⁻ⁿ − 1) is exact for n
+/// from −1 to 1 and rounded once elsewhere. ln(1 + z) as in [`ln`], with q minimax of degree 8
+/// (relative error 1.5·10⁻⁹).
 #[device]
 pub fn ln_1p(x: f32) -> f32 {
     let u = 1.0 + x;

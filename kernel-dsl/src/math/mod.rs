@@ -1,8 +1,10 @@
-//! Transcendental functions made of exact operations: the same bits on the host, in the interpreters and on every GPU.
+//! Transcendental functions made of exact operations: the same bits on the host, in the
+//! interpreters and on every GPU.
 //!
-//! Each is plain Rust within the language of kernels, and uses nothing but operations that IEEE 754 rounds correctly, and those on
-//! integers: the host runs the same code, so that a test on the host, the oracle and a GPU agree to the last bit. What the hardware
-//! approximates is in [`fast`](crate::fast), a few instructions each, with other bits on other cards.
+//! Each is plain Rust within the language of kernels. It uses only operations that IEEE 754 rounds
+//! correctly, and integer operations. The host runs the same code, so a test on the host, the
+//! oracle and a GPU agree to the last bit. [`fast`](crate::fast) has the hardware's approximations,
+//! a few instructions each, with different bits on different cards.
 //!
 //! # The functions
 //!
@@ -36,34 +38,41 @@
 //! | [`atan2`] | 1.718 | 40 | 52 | 3 | 72 | 184 |
 //! | [`hypot`] | 1.024 | 28 | 28 | 3 | 34 | 38 |
 //!
-//! **Errors** are in units of the result's last place (ulp) against the exact value, rounded up: the largest over every `f32` there
-//! is, and for [`pow`], [`atan2`] and [`hypot`] over 2³² pairs in strata; `cargo run --release -p kernel-dsl --example ulp` measures
-//! them. NVIDIA's are those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which says of them that they
-//! are found by tests and not guaranteed.
+//! **Errors** are in units in the last place (ulp) of the result against the exact value, rounded
+//! up. They are the maximum over all `f32`, and over 2³² stratified pairs for [`pow`], [`atan2`]
+//! and [`hypot`]; `cargo run --release -p kernel-dsl --example ulp` measures them. NVIDIA's are
+//! those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which were
+//! found by tests and are not guaranteed.
 //!
-//! **Slots** are issue slots of a warp on sm_61, by ptxas 12.9, beyond those of a kernel that loads and stores: of the shortest
-//! way through the polynomial, which threads take whose argument is ordinary; and of all code there is, with the branches for
-//! others. Beside them are libdevice's functions, as NVRTC 12.9 compiles them without options for speed. Those may use the hardware's
-//! approximations (`ex2`, `lg2`, `rcp`, `rsqrt`), which have no exact counterpart: [`exp`], [`exp2`], [`tanh`], [`sigmoid`], [`cbrt`],
-//! [`pow`] and the inverses of functions of one number cost more here for that reason. [`sin`], [`cos`] and [`tan`] carry a second part of
-//! the angle, which takes their errors from 2 and 4 ulp to 1.3 and less. `rsqrt` there is one instruction of the hardware and a
-//! scaling. The table is generated and checked by `cargo test -p tests --test math`.
+//! **Slots** are issue slots of a warp on sm_61, by ptxas 12.9, beyond a kernel that only loads and
+//! stores. The first number is the shortest path through the polynomial, for ordinary arguments.
+//! The second is all code, with the branches for other arguments. Beside them are libdevice's
+//! functions, as NVRTC 12.9 compiles them without options for speed. libdevice may use the
+//! hardware's approximations (`ex2`, `lg2`, `rcp`, `rsqrt`), which have no exact counterpart. For
+//! that reason [`exp`], [`exp2`], [`tanh`], [`sigmoid`], [`cbrt`], [`pow`] and the inverses of
+//! functions of one number cost more here. [`sin`], [`cos`] and [`tan`] carry a second part of the
+//! angle, which reduces their errors from 2 and 4 ulp to at most 1.3. `rsqrt` in libdevice is one
+//! hardware instruction and a scaling. `cargo test -p tests --test math` generates and checks the
+//! table.
 //!
-//! # How they are made
+//! # Method
 //!
-//! Arguments are reduced by operations that are exact or whose rounding is carried on; a minimax polynomial follows, and the last
-//! operation rounds once what is nearly exact. No `f32` function computes in `f64`, which sm_61 does at a thirty-second of the rate,
-//! and none divides: an approximate reciprocal comes from the bits of a number and a few multiply-adds. Branches are taken for rare
-//! arguments only: large angles, subnormal numbers of a root, powers of negative numbers, points next to 0 or infinity. Special
-//! cases, signs of zeros and subnormal numbers are those of C99's annex F.
+//! Arguments are reduced by operations that are exact or whose rounding error is carried on. A
+//! minimax polynomial follows, and the last operation rounds a nearly exact value once. No `f32`
+//! function computes in `f64`, which sm_61 does at 1/32 of the rate. None divides: an approximate
+//! reciprocal comes from the bits of a number and a few multiply-adds. Branches are for rare
+//! arguments only: large angles, subnormal numbers of a root, powers of negative numbers, points
+//! close to 0 or infinity. Special cases, signs of zeros and subnormal numbers follow C99's annex
+//! F.
 //!
-//! Polynomials are found by Remez's exchange for the relative error of the whole function, their coefficients rounded one after
-//! another, from the constant term up, and the rest fitted again each time. Comments give each as the hexadecimal number it is.
+//! Polynomials are found by Remez's exchange algorithm for the relative error of the whole
+//! function. Their coefficients are rounded one after another, from the constant term up, and the
+//! remaining ones fitted again each time. Comments give each as a hexadecimal number.
 //!
-//! [`f64`](mod@self::f64) has the forms for `f64`.
+//! [`f64`](mod@self::f64) has the functions for `f64`.
 
-// Constants are decimals that round to the number whose bits stand beside them, and the language of kernels has neither
-// `clamp` nor a name for each constant.
+// Constants are decimals that round to the number whose bits are in the comment beside them. The
+// language of kernels has no `clamp` and no names for these constants.
 #![allow(clippy::excessive_precision, clippy::approx_constant, clippy::manual_clamp, clippy::eq_op)]
 
 mod error_function;

@@ -4,16 +4,18 @@ use super::exponential::power_of_two;
 use super::reciprocal;
 use crate::device;
 
-/// x to the y, to 2.525 ulp.
+/// Returns x to the power y, to 2.525 ulp.
 ///
-/// As C99 has it (annex F.9.4.4): 1 where y is ±0 or x is 1, even of a NaN, and where x is −1 and y infinite; NaN where x is negative
-/// and finite and y is finite and no whole number; the sign of x where y is odd; powers of zeros and infinities are zeros and
+/// Special cases follow C99 (annex F.9.4.4). The result is 1 if y is ±0 or x is 1, even beside a
+/// NaN, and if x is −1 and y infinite. It is NaN if x is negative and finite and y is finite and
+/// not an integer. It has the sign of x if y is odd. Powers of zeros and infinities are zeros and
 /// infinities. Overflow gives an infinity, underflow subnormal numbers, then zeros.
 ///
-/// 2 to the y·log₂|x|, with the logarithm as a sum of two `f32`, to about 2⁻³² of it. |x| = m·2ⁿ with m from √½ to √2,
-/// s = (m − 1) / (m + 1) in two parts, by an approximate reciprocal and what it leaves, and log₂ m = 2/ln 2 · artanh s ≈
-/// 2/ln 2·s + s³·q(s²), q minimax of degree 3 (relative error 1.1·10⁻¹¹); all but q is carried in two parts. What is no power of
-/// a positive normal number is put right behind a branch.
+/// The result is 2 to the y·log₂|x|, with the logarithm as a sum of two `f32`, to about 2⁻³² of it.
+/// |x| = m·2ⁿ with m from √½ to √2. s = (m − 1) / (m + 1) has two parts, from an approximate
+/// reciprocal and the remainder. log₂ m = 2/ln 2 · artanh s ≈ 2/ln 2·s + s³·q(s²), q minimax of
+/// degree 3 (relative error 1.1·10⁻¹¹). All terms except q are carried in two parts. A branch
+/// corrects bases that are not positive and normal.
 #[device]
 pub fn pow(x: f32, y: f32) -> f32 {
     let positive = power_of_positive(x.abs(), y);
@@ -21,7 +23,7 @@ pub fn pow(x: f32, y: f32) -> f32 {
     if ordinary { positive } else { other_power(x, y, positive) }
 }
 
-/// aʸ of a positive and finite a, and any y that is not a NaN.
+/// aʸ for a positive and finite a, and any y that is not a NaN.
 #[device]
 fn power_of_positive(a: f32, y: f32) -> f32 {
     let subnormal = a < 1.17549435e-38; // 0x1p-126
@@ -44,7 +46,7 @@ fn power_of_positive(a: f32, y: f32) -> f32 {
 
     let rounded = s + sl;
     let w = rounded * rounded;
-    // What rounding takes from s changes s³/3 by s² times that.
+    // The rounding error of s changes s³/3 by s² times the error.
     let sl = w.mul_add(sl - (rounded - s), sl);
     let q = 0.3366287f32; // 0x1.58b532p-2
     let q = q.mul_add(w, 0.41192138); // 0x1.a5ceb8p-2
@@ -72,7 +74,8 @@ fn power_of_positive(a: f32, y: f32) -> f32 {
     power_of_two((p - (shifted - 12583166.0)) + pl, shifted)
 }
 
-/// The powers of what is not both positive and normal, given that of its size.
+/// Returns the power of a base that is not both positive and normal, given the power of its
+/// magnitude.
 #[device]
 fn other_power(x: f32, y: f32, positive: f32) -> f32 {
     let (a, b) = (x.abs(), y.abs());

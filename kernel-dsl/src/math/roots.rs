@@ -1,15 +1,17 @@
-//! The cube root, the reciprocal of the square root, and the length of a vector. The square root itself is an operation of IEEE
-//! 754, `x.sqrt()`; where its two parts are needed, or its slow path not, it is made here.
+//! The cube root, the reciprocal square root, and the length of a vector. The square root itself is
+//! an operation of IEEE 754, `x.sqrt()`. This module also computes it in two parts, and without its
+//! slow path.
 
 use crate::device;
 
 /// 1 / √x, to 1.199 ulp.
 ///
-/// ±∞ of ±0, 0 of ∞; NaN for NaN and for what is less than 0.
+/// ±∞ at ±0, 0 at ∞; NaN for NaN and negative numbers.
 ///
-/// A seed from the bits (half the exponent, negated: Lomont, *Fast inverse square root*, 2003), a step of the third order and one
-/// of the second: about as many issue slots as a square root and a division of IEEE take on their fast paths, and a third of the code.
-/// Behind a branch, subnormal numbers are scaled, and the rest has its values.
+/// A seed from the bits (half the exponent, negated: Lomont, *Fast inverse square root*, 2003), a
+/// step of the third order and one of the second. The cost is about that of IEEE's square root and
+/// division on their fast paths, with a third of the code. A branch scales subnormal numbers and
+/// sets the special values.
 #[device]
 pub fn rsqrt(x: f32) -> f32 {
     if x.to_bits().wrapping_sub(0x0080_0000) < 0x7F00_0000 {
@@ -54,12 +56,13 @@ pub(super) fn root(z: f32) -> (f32, f32) {
     (s, s.mul_add(-s, z) * h)
 }
 
-/// The length √(x² + y²) of a vector, without overflow or underflow on the way, to 1.024 ulp.
+/// Returns the length √(x² + y²) of a vector, without overflow or underflow on the way, to 1.024
+/// ulp.
 ///
 /// ∞ where x or y is infinite, even beside a NaN; else NaN where either is.
 ///
-/// Both are scaled by the power of two that the larger has, which is exact. The squares' sum is rounded twice; its root comes from
-/// the seed of [`rsqrt`] and what it leaves.
+/// Both are scaled by the power of two that the larger has, which is exact. The squares' sum is
+/// rounded twice; its root comes from the seed of [`rsqrt`] and what it leaves.
 #[device]
 pub fn hypot(x: f32, y: f32) -> f32 {
     let (x, y) = (x.abs(), y.abs());
@@ -72,12 +75,13 @@ pub fn hypot(x: f32, y: f32) -> f32 {
     if a == f32::INFINITY || b == f32::INFINITY { f32::INFINITY } else { length }
 }
 
-/// The cube root, to 0.886 ulp.
+/// Returns the cube root, to 0.886 ulp.
 ///
-/// Zeros and infinities are their own; NaN for NaN.
+/// Zeros and infinities are fixed points; NaN for NaN.
 ///
-/// A seed for x^−⅓ from the bits, converted to a number, which times −⅓ and converted back is the negated third of the exponent;
-/// a step of the fourth order; then x·y², and one Newton step on it.
+/// The seed for x^−⅓ comes from the bits, converted to a number: its product with −⅓, converted
+/// back, is the negated third of the exponent. A step of the fourth order follows, then x·y², and
+/// one Newton step on it.
 #[device]
 pub fn cbrt(x: f32) -> f32 {
     let a = x.abs();

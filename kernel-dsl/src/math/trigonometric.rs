@@ -4,11 +4,12 @@ use super::reciprocal;
 use crate::device;
 use crate::int;
 
-/// An angle of at least 2¹⁶ less the nearest multiple n·π/2, in two parts, and n modulo 4.
+/// Reduces an angle of at least 2¹⁶ to its difference from the nearest multiple n·π/2, in two
+/// parts, and n modulo 4.
 ///
-/// Payne and Hanek, *Radian reduction for trigonometric functions*, ACM SIGNUM Newsletter 18, 1983: of the product of the
-/// mantissa with 2/π only the bits count that stand for less than four quarter turns. 96 bits of 2/π leave 64 of the product,
-/// the first two of which are n.
+/// Payne and Hanek, *Radian reduction for trigonometric functions*, ACM SIGNUM Newsletter 18, 1983:
+/// only those bits of the product of the mantissa with 2/π matter that are worth less than four
+/// quarter turns. 96 bits of 2/π give 64 bits of the product; n is the first two of them.
 #[device]
 fn large_angle(a: f32) -> (f32, f32, u32) {
     // The bits of 2/π behind the point, after a word of zeros.
@@ -16,7 +17,8 @@ fn large_angle(a: f32) -> (f32, f32, u32) {
         [0, 0xA2F9_836E, 0x4E44_1529, 0xFC27_57D1, 0xF534_DDC0, 0xDB62_9599, 0x3C43_9041, 0xFE51_63AB];
     let bits = a.to_bits();
     let m = (bits & 0x007F_FFFF) | 0x0080_0000;
-    // The exponent of a is e, that of the mantissa's last bit e − 23; the window starts two bits before that one's.
+    // The exponent of a is e, that of the mantissa's last bit e − 23; the window starts two bits
+    // before that one's.
     let start = (bits >> 23) - 120;
     let (word, bit) = ((start >> 5) as usize, start & 31);
     let w = [TWO_OVER_PI[word], TWO_OVER_PI[word + 1], TWO_OVER_PI[word + 2], TWO_OVER_PI[word + 3]];
@@ -37,16 +39,17 @@ fn large_angle(a: f32) -> (f32, f32, u32) {
     let off = angle.wrapping_sub(near as u32) as i32 as f32;
     // 2^(−29 − zeros), and the sign
     let scale = f32::from_bits(((98 - zeros) << 23) | if negative { 0x8000_0000 } else { 0 });
-    // Of an infinity the difference is a NaN.
+    // The difference is a NaN for an infinity.
     (near * scale + (a - a), off * scale, n)
 }
 
-/// The angle a ≥ 0 less the nearest multiple n·π/2, in two parts, and n, of which the lowest two bits count; NaN for infinities
-/// and NaNs.
+/// Reduces an angle a ≥ 0 to its difference from the nearest multiple n·π/2, in two parts, and n,
+/// whose lowest two bits matter; NaN for infinities and NaNs.
 ///
-/// Up to 105615 Cody and Waite's reduction with π/2 in three parts, the first two cut off, the last rounded. The first
-/// difference is exact: both terms are multiples of 2⁻²⁴, and it is below 1. What rounding takes from the second is the second part
-/// of the result, without which a sine is off by 1.5 ulp where it is just below a power of 2.
+/// Up to 105615 by Cody and Waite's reduction with π/2 in three parts, the first two truncated, the
+/// last rounded. The first difference is exact: both terms are multiples of 2⁻²⁴, and it is below
+/// 1. The rounding error of the second difference is the second part of the result. Without it a
+/// sine just below a power of 2 is off by 1.5 ulp.
 #[device]
 fn reduced_angle(a: f32) -> (f32, f32, u32) {
     let shifted = a.mul_add(0.63661975, 12582912.0); // 2/π, and 1.5·2²³
@@ -78,12 +81,12 @@ fn cosine(z: f32) -> f32 {
     q.mul_add(z, 1.0)
 }
 
-/// The sine of an angle in radians, to 1.225 ulp.
+/// Returns the sine of an angle in radians, to 1.225 ulp.
 ///
 /// A zero keeps its sign; NaN for infinities and NaN.
 ///
-/// x = n·π/2 + r: up to 105615 by Cody and Waite's reduction, beyond it, behind a branch, by Payne and Hanek's; then ±sin r or ±cos r
-/// by a polynomial each.
+/// x = n·π/2 + r, up to 105615 by Cody and Waite's reduction, beyond it, after a branch, by Payne
+/// and Hanek's. The result is ±sin r or ±cos r by a polynomial each.
 #[device]
 pub fn sin(x: f32) -> f32 {
     let (r, rest, n) = reduced_angle(x.abs());
@@ -92,7 +95,7 @@ pub fn sin(x: f32) -> f32 {
     f32::from_bits(y.to_bits() ^ (((n << 30) ^ x.to_bits()) & 0x8000_0000))
 }
 
-/// The cosine of an angle in radians, to 1.217 ulp.
+/// Returns the cosine of an angle in radians, to 1.217 ulp.
 ///
 /// NaN for infinities and NaN. As [`sin`].
 #[device]
@@ -103,7 +106,8 @@ pub fn cos(x: f32) -> f32 {
     f32::from_bits(y.to_bits() ^ ((n.wrapping_add(1) << 30) & 0x8000_0000))
 }
 
-/// The sine and the cosine of an angle in radians, which share most of their work: the same bits as of [`sin`] and [`cos`].
+/// Returns the sine and the cosine of an angle in radians, which share most of their work: the same
+/// bits as [`sin`] and [`cos`].
 #[device]
 pub fn sin_cos(x: f32) -> (f32, f32) {
     let (r, rest, n) = reduced_angle(x.abs());
@@ -116,13 +120,13 @@ pub fn sin_cos(x: f32) -> (f32, f32) {
     )
 }
 
-/// The tangent of an angle in radians, to 1.08 ulp.
+/// Returns the tangent of an angle in radians, to 1.08 ulp.
 ///
 /// A zero keeps its sign; NaN for infinities and NaN.
 ///
-/// The reduction of [`sin`], with what rounding takes from r as a second part; tan r ≈ r + r³·q(r²), q minimax of degree 6
-/// (relative error 1.3·10⁻⁹), in two parts t + u as well. Where n is odd the result is −1 / (t + u): an approximate reciprocal
-/// of t, and a last step that takes both.
+/// The reduction of [`sin`], with the rounding error of r as a second part. tan r ≈ r + r³·q(r²), q
+/// minimax of degree 6 (relative error 1.3·10⁻⁹), in two parts t + u as well. If n is odd, the
+/// result is −1 / (t + u): an approximate reciprocal of t, and a last step with both parts.
 #[device]
 pub fn tan(x: f32) -> f32 {
     let (near, off, n) = reduced_angle(x.abs());

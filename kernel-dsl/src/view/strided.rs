@@ -1,4 +1,5 @@
-//! Views whose last stride need not be 1: a column, a transposed matrix, every other element.
+//! Views with a stride in the last dimension too: a column, a transposed matrix, every second
+//! element.
 
 use super::{HOST, View, ViewMut};
 use crate::atomic::{Atomic, AtomicInteger, atomics};
@@ -8,38 +9,43 @@ use crate::wide::Space;
 use std::ops::IndexMut;
 use std::ptr::NonNull;
 
-/// An array of rank `R` (1 to 5) in global memory that nobody writes during the launch, of any strides.
+/// An array of rank `R` (1 to 5) in global memory with any strides, which stays unwritten during
+/// the launch.
 ///
-/// As a parameter of a kernel, `a: Strided<f32, 2>`, it becomes 2R + 1 parameters of the PTX entry: an address, R extents and
-/// R strides. It is read as a [`View`] is, an element at a time: what is loaded at once must lie side by side.
+/// A kernel's parameter `a: Strided<f32, 2>` becomes 2R + 1 parameters of the PTX entry: an
+/// address, R extents and R strides. It is read like a [`View`], one element at a time: vector
+/// loads need contiguous elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<T: Element, const R: usize> {
-    /// The first element. `None`: made by `at` past the end, so that it has none.
+    /// The first element. `None` for a view that `at` made past the end.
     pub(super) first: Option<NonNull<T>>,
     pub(super) layout: Layout<R>,
-    /// Whose memory it is, as [`Memory::device`](crate::launcher::Memory::device) says.
+    /// The device that owns the memory, as [`Memory::device`](crate::launcher::Memory::device)
+    /// returns it.
     pub(super) device: u64,
 }
 
-/// An array of rank `R` (1 to 5) in global memory that is this launch's alone to read and write, of any strides.
+/// An array of rank `R` (1 to 5) in global memory with any strides, which the launch reads and
+/// writes exclusively.
 ///
-/// As a [`ViewMut`]: `mut c: StridedMut<f32, 2>` assigns to its elements. A launch refuses one in which two indices name one
-/// element.
+/// Like a [`ViewMut`], `mut c: StridedMut<f32, 2>` assigns to its elements. A launch rejects
+/// strides that give one element two indices.
 #[derive(Clone, Copy, Debug)]
 pub struct StridedMut<T: Element, const R: usize> {
-    /// The first element. `None`: made by `at` past the end, so that it has none.
+    /// The first element. `None` for a view that `at` made past the end.
     pub(super) first: Option<NonNull<T>>,
     pub(super) layout: Layout<R>,
-    /// Whose memory it is, as [`Memory::device`](crate::launcher::Memory::device) says.
+    /// The device that owns the memory, as [`Memory::device`](crate::launcher::Memory::device)
+    /// returns it.
     pub(super) device: u64,
 }
 
-// SAFETY: a view gives `&T` to memory that, by the duty of `Strided::host`, nobody writes while the view is used; `T` is
-// `Send` and `Sync` as an `Element`.
+// SAFETY: a view gives `&T` to memory that is not written while the view is used: the caller of
+// `Strided::host` guarantees it. As an `Element`, `T` is `Send` and `Sync`.
 unsafe impl<T: Element, const R: usize> Send for Strided<T, R> {}
 // SAFETY: as above.
 unsafe impl<T: Element, const R: usize> Sync for Strided<T, R> {}
-// SAFETY: that the threads which share the memory do not race is the duty that `StridedMut::host` lays on its caller.
+// SAFETY: the caller of `StridedMut::host` guarantees that threads sharing the memory do not race.
 unsafe impl<T: Element, const R: usize> Send for StridedMut<T, R> {}
 // SAFETY: as above.
 unsafe impl<T: Element, const R: usize> Sync for StridedMut<T, R> {}
@@ -47,8 +53,8 @@ unsafe impl<T: Element, const R: usize> Sync for StridedMut<T, R> {}
 macro_rules! transposed {
     ($Strided:ident) => {
         impl<T: Element> $Strided<T, 2> {
-            /// The same elements with rows for columns: element (i, j) is what was (j, i). Nothing is loaded, and nothing
-            /// computed.
+            /// Returns the same elements with rows and columns exchanged: element (i, j) is the
+            /// former (j, i). Nothing is loaded or computed.
             #[must_use]
             pub fn transposed(self) -> Self {
                 Self { layout: self.layout.transposed(), ..self }
@@ -62,8 +68,8 @@ transposed!(StridedMut);
 impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for StridedMut<T, R> {
     #[track_caller]
     fn index_mut(&mut self, at: P) -> &mut T {
-        // SAFETY: the element is inside the memory that the view was made over, and by the duty of `StridedMut::host` no
-        // other reference to it is in use.
+        // SAFETY: the element is inside the view's memory. The caller of `StridedMut::host`
+        // guarantees that no other reference to it is in use.
         unsafe { self.element(at.indices()).as_mut() }
     }
 }
@@ -71,13 +77,14 @@ impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for StridedMut<T, R
 atomics!(StridedMut, Space::Global);
 
 impl<T: Element, const R: usize> Strided<T, R> {
-    /// A view of host memory of these extents and strides, for a kernel under [`host::run`](crate::host::run).
+    /// Returns a view of host memory with these extents and strides, for a kernel under
+    /// [`host::run`](crate::host::run).
     ///
     /// # Safety
     /// As for [`View::host`].
     ///
     /// # Panics
-    /// Where `elements` ends before the last element.
+    /// If `elements` ends before the last element.
     #[track_caller]
     pub unsafe fn host(elements: &[T], shape: [usize; R], strides: [usize; R]) -> Self {
         let layout = host_layout(elements.len(), shape, strides);
@@ -86,13 +93,14 @@ impl<T: Element, const R: usize> Strided<T, R> {
 }
 
 impl<T: Element, const R: usize> StridedMut<T, R> {
-    /// A view of host memory of these extents and strides, for a kernel under [`host::run`](crate::host::run).
+    /// Returns a view of host memory with these extents and strides, for a kernel under
+    /// [`host::run`](crate::host::run).
     ///
     /// # Safety
-    /// As for [`ViewMut::host`], and no two indices name one element.
+    /// As for [`ViewMut::host`]. No two indices may name one element.
     ///
     /// # Panics
-    /// Where `elements` ends before the last element.
+    /// If `elements` ends before the last element.
     #[track_caller]
     pub unsafe fn host(elements: &mut [T], shape: [usize; R], strides: [usize; R]) -> Self {
         let layout = host_layout(elements.len(), shape, strides);
@@ -103,16 +111,16 @@ impl<T: Element, const R: usize> StridedMut<T, R> {
 #[track_caller]
 fn host_layout<const R: usize>(elements: usize, shape: [usize; R], strides: [usize; R]) -> Layout<R> {
     let layout = Layout::strided(shape, strides);
-    assert!(layout.span() <= elements, "a view that reaches over {} of {elements} elements", layout.span());
+    assert!(layout.span() <= elements, "a view of {} elements does not fit into {elements} elements", layout.span());
     layout
 }
 
-/// What shared memory is filled from: any view.
+/// A source for copies to shared memory: any view.
 pub trait Source<T: Element, const R: usize>: Copy + sealed::Sealed {
-    /// Its extents.
+    /// Returns the extents.
     #[doc(hidden)]
     fn extents(self) -> [usize; R];
-    /// An element that lies inside.
+    /// Reads an element that lies inside.
     #[doc(hidden)]
     fn read(self, at: [usize; R]) -> T;
 }

@@ -1,4 +1,5 @@
-//! What lanes do together, as an emulated launch does it: the exchanges of the device, in its order.
+//! Host versions of the warp's operations for an emulated launch: the device's exchanges, in the
+//! device's order.
 
 use super::{LANES, LaneNumber, lane};
 use crate::element::DeviceCopy;
@@ -11,20 +12,21 @@ pub(crate) fn exchange<T: DeviceCopy>(operation: &'static str, x: T) -> Vec<T> {
     context(operation).meet(Scope::Warp, operation, x)
 }
 
-/// Those of the lane's own group of `width`.
+/// Exchanges `x` within the lane's group of `width` lanes.
 #[track_caller]
 pub(super) fn exchange_in<T: DeviceCopy>(operation: &'static str, x: T, width: usize) -> Vec<T> {
     exchange(operation, x)[lane() / width * width..][..width].to_vec()
 }
 
-/// One exchange, then the butterfly that groups of `width` lanes would run, all of it in each lane.
+/// Exchanges once, then computes the butterfly of a group of `width` lanes in each lane.
 #[track_caller]
 pub(super) fn butterfly<T: LaneNumber>(operation: &'static str, x: T, width: usize, combine: impl Fn(T, T) -> T) -> T {
     let lanes: Vec<_> = exchange_in(operation, x, width).into_iter().map(Some).collect();
     reduced(&lanes, combine)[lane() % width].expect("all lanes have a value")
 }
 
-/// The butterfly over `values`, a power of two of them, widest first. What is not there changes nothing.
+/// Reduces `values`, whose number is a power of two, by a butterfly, widest step first. A missing
+/// value changes nothing.
 pub(crate) fn reduced<T: Copy>(values: &[Option<T>], combine: impl Fn(T, T) -> T) -> Vec<Option<T>> {
     let mut values = values.to_vec();
     let mut distance = values.len() / 2;
@@ -39,8 +41,9 @@ pub(crate) fn reduced<T: Copy>(values: &[Option<T>], combine: impl Fn(T, T) -> T
     values
 }
 
-/// The reduction by a closure, in the order of the lanes: a butterfly, narrowest first, and the first lane's result for
-/// all. An exchange a step, since each lane's closure may have captured values of its own.
+/// Reduces by a closure in the order of the lanes: a butterfly, narrowest step first, and the first
+/// lane's result for all. Each step exchanges, since each lane's closure may have captured
+/// different values.
 #[track_caller]
 pub(crate) fn reduce<T: DeviceCopy>(operation: &'static str, x: T, width: usize, combine: &impl Fn(T, T) -> T) -> T {
     reduce_first(operation, x, width, width, combine)
@@ -67,7 +70,8 @@ pub(crate) fn reduce_first<T: DeviceCopy>(
     shuffle(operation, x, 0, width)
 }
 
-/// The inclusive scan over the first `count` lanes of each group of `width`; the others keep their own value.
+/// Computes the inclusive scan over the first `count` lanes of each group of `width`; the other
+/// lanes keep their value.
 #[track_caller]
 pub(crate) fn scan<T: DeviceCopy>(
     operation: &'static str,
@@ -133,7 +137,7 @@ pub(super) fn ballot(operation: &'static str, p: bool, width: usize) -> u32 {
     exchange_in(operation, p, width).iter().rev().fold(0, |mask, p| mask << 1 | u32::from(*p))
 }
 
-/// Whether the block's threads can be at a group of that many lanes.
+/// Returns whether a group may have this number of lanes.
 pub(super) const fn is_width(lanes: usize) -> bool {
     matches!(lanes, 2 | 4 | 8 | 16 | LANES)
 }

@@ -1,8 +1,9 @@
-//! The numbers that the reductions and `match_any` know.
+//! Numbers that the reductions and `match_any` accept.
 
 use crate::element::DeviceCopy;
 
-/// The numbers that `sum`, `max`, `min` and `match_any` know: `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`.
+/// A number that `sum`, `max`, `min` and `match_any` accept: `i32`, `u32`, `i64`, `u64`, `usize`,
+/// `f32` and `f64`.
 #[diagnostic::on_unimplemented(
     message = "there is no `sum`, `max`, `min` and `match_any` of `{Self}` over lanes and threads",
     note = "they know `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`: widen smaller integers with `as`, floats of 16 bits with `to_f32`; of other values `reduce` is told what to do with two"
@@ -10,7 +11,7 @@ use crate::element::DeviceCopy;
 pub trait LaneNumber: DeviceCopy + sealed::Arithmetic {}
 
 pub(crate) mod sealed {
-    /// What the emulated operations do with numbers.
+    /// Arithmetic of the emulated operations.
     pub trait Arithmetic: Copy {
         fn sum(a: Self, b: Self) -> Self;
         fn larger(a: Self, b: Self) -> Self;

@@ -156,7 +156,10 @@ fn opening(passage: &Passage) -> Option<Rule> {
     if passage.opens && passage.context != Context::Message && OPENINGS.contains(&lower.as_str()) {
         return Some(Rule::Opening(first.to_owned()));
     }
-    let is_word = first.chars().count() > 1 && first.chars().all(char::is_alphabetic);
+    // A formula begins with a lowercase letter, or has letters beyond ASCII.
+    let is_word = first.len() > 1
+        && first.starts_with(|c: char| c.is_ascii_uppercase())
+        && first.chars().all(|c| c.is_ascii_alphabetic());
     if passage.context == Context::FunctionDoc && passage.opens && is_word && !is_verb(first) {
         return Some(Rule::FunctionVerb(first.to_owned()));
     }

@@ -1,8 +1,9 @@
-//! eˣ, 2ˣ and eˣ − 1: as of `f32`, with more terms.
+//! eˣ, 2ˣ and eˣ − 1: as for `f32`, with more terms.
 
 use crate::device;
 
-/// 2ⁿ·p, rounded once, for n from −2044 to 2046, of `shifted` = n + 6755399441057790, which is 1.5·2⁵² + 2·1023.
+/// 2ⁿ·p, rounded once, for n from −2044 to 2046, where `shifted` = n + 6755399441057790, which is
+/// 1.5·2⁵² + 2·1023.
 #[device]
 pub(super) fn scaled(p: f64, shifted: f64) -> f64 {
     let bits = shifted.to_bits();
@@ -34,7 +35,8 @@ fn second_order(r: f64) -> f64 {
 
 /// eˣ.
 ///
-/// Infinity from 709.78 on, subnormal below −708.4, 0 below −745.13; exp(−∞) = 0, exp(∞) = ∞, NaN for NaN.
+/// Infinity from 709.78 on, subnormal below −708.4, 0 below −745.13; exp(−∞) = 0, exp(∞) = ∞, NaN
+/// for NaN.
 ///
 /// As [`math::exp`](crate::math::exp), with more bits and terms.
 #[device]
@@ -49,8 +51,8 @@ pub fn exp(x: f64) -> f64 {
 
 /// 2ˣ, exact where x is a whole number.
 ///
-/// Infinity from 1024 on, subnormal below −1022, 0 from −1075 on; 2^−∞ = 0, 2^∞ = ∞, NaN for NaN. 1 + r·q(r), q of degree 10
-/// (relative error 6.3·10⁻¹⁸).
+/// Infinity from 1024 on, subnormal below −1022, 0 from −1075 on; 2^−∞ = 0, 2^∞ = ∞, NaN for NaN. 1
+/// + r·q(r), q of degree 10 (relative error 6.3·10⁻¹⁸).
 #[device]
 pub fn exp2(x: f64) -> f64 {
     let c = if x < -1076.0 { -1076.0 } else { x };
@@ -77,8 +79,8 @@ pub(super) fn power_of_two(r: f64, shifted: f64) -> f64 {
 
 /// eˣ − 1 without the cancellation near 0.
 ///
-/// −1 from −37.5 down, infinity from 709.78 on; x itself below 2⁻⁵³, the sign of a zero too; NaN for NaN. As
-/// [`math::exp_m1`](crate::math::exp_m1).
+/// −1 from −37.5 down, infinity from 709.78 on; x itself below 2⁻⁵³, the sign of a zero too; NaN
+/// for NaN. As [`math::exp_m1`](crate::math::exp_m1).
 #[device]
 pub fn exp_m1(x: f64) -> f64 {
     let c = if x < -39.0 { -39.0 } else { x };

@@ -3,12 +3,12 @@
 use super::exponential::exp_m1;
 use crate::device;
 
-/// The hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 ///
 /// ±1 beyond ±19.1; a zero keeps its sign; NaN for NaN.
 ///
-/// With m = e^2|x| − 1 it is m / (m + 2), and from 0.55 on, where that quotient would keep the errors of both, 1 − 2 / (m + 2), by
-/// IEEE's division.
+/// With m = e^2|x| − 1 it is m / (m + 2). From 0.55 on, where that quotient would keep the errors
+/// of both, it is 1 − 2 / (m + 2), by IEEE's division.
 #[device]
 pub fn tanh(x: f64) -> f64 {
     let a = x.abs();

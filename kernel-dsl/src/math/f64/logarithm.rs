@@ -2,7 +2,7 @@
 
 use crate::device;
 
-/// Positive finite x as m·2ⁿ with m from √½ to √2: m and n.
+/// Splits a positive finite x = m·2ⁿ into m, from √½ to √2, and n.
 #[device]
 pub(super) fn parts(x: f64) -> (f64, f64) {
     let subnormal = x < 2.2250738585072014e-308;
@@ -15,10 +15,12 @@ pub(super) fn parts(x: f64) -> (f64, f64) {
     (m, (((exponent as i32) >> 20) + scale) as f64)
 }
 
-/// (m − 1) / (m + 1) in two parts, the second below the last place of the first, for m from √½ to √2.
+/// (m − 1) / (m + 1) in two parts, the second below the last place of the first, for m from √½ to
+/// √2.
 ///
-/// The reciprocal of m + 1 starts in `f32`: a minimax polynomial of degree 2 (1.3·10⁻³), a step of the third order there and one of
-/// the second here leave 2⁻⁴⁶, and the remainder of the quotient the rest.
+/// The reciprocal of m + 1 starts in `f32`: a minimax polynomial of degree 2 (1.3·10⁻³). A step of
+/// the third order in `f32` and one of the second in `f64` reach 2⁻⁴⁶; the remainder of the
+/// quotient adds the missing bits.
 #[device]
 pub(super) fn quotient(m: f64) -> (f64, f64) {
     let z = m - 1.0;
@@ -42,12 +44,12 @@ fn at_edges(x: f64, y: f64) -> f64 {
     if x == 0.0 { f64::NEG_INFINITY } else { y }
 }
 
-/// The natural logarithm.
+/// Returns the natural logarithm.
 ///
 /// ln(±0) = −∞, ln(∞) = ∞; NaN for NaN and for what is less than 0.
 ///
-/// x = m·2ⁿ, and ln m = 2·artanh s ≈ 2s + s³·q(s²), s = (m − 1) / (m + 1), q minimax of degree 6 (relative error 1.2·10⁻¹⁸);
-/// n·ln 2 and 2s are summed in two parts.
+/// x = m·2ⁿ, and ln m = 2·artanh s ≈ 2s + s³·q(s²), s = (m − 1) / (m + 1), q minimax of degree 6
+/// (relative error 1.2·10⁻¹⁸); n·ln 2 and 2s are summed in two parts.
 #[device]
 pub fn ln(x: f64) -> f64 {
     let (m, n) = parts(x);
@@ -70,7 +72,8 @@ pub fn ln(x: f64) -> f64 {
 
 /// log₂ of m·2ⁿ as a sum of two numbers, to about 2⁻⁶⁴ of it.
 ///
-/// n + 2/ln 2·s + c·s³ + s⁵·q(s²), with q minimax of degree 6 (2⁻⁶⁶ of the whole); all but s⁵·q is carried in two parts.
+/// n + 2/ln 2·s + c·s³ + s⁵·q(s²), with q minimax of degree 6 (2⁻⁶⁶ of the whole); all terms except
+/// s⁵·q are carried in two parts.
 #[device]
 pub(super) fn log2_parts(m: f64, n: f64) -> (f64, f64) {
     let (s, sl) = quotient(m);
@@ -100,7 +103,8 @@ pub(super) fn log2_parts(m: f64, n: f64) -> (f64, f64) {
     (h, (sum - h) + low)
 }
 
-/// The logarithm to base 2, exact for powers of 2. Zeros, infinities and negative numbers as in [`ln`].
+/// Returns the logarithm to base 2, exact for powers of 2. Zeros, infinities and negative numbers
+/// as in [`ln`].
 #[device]
 pub fn log2(x: f64) -> f64 {
     let (m, n) = parts(x);

@@ -1,4 +1,4 @@
-//! The functions for `f64`: the same ways with longer polynomials and parts.
+//! The functions for `f64`: the same methods with longer polynomials and parts.
 //!
 //! | function | error |
 //! |---|---|
@@ -11,9 +11,11 @@
 //! | [`tanh`] | 2.5 |
 //! | [`pow`] | 1 |
 //!
-//! Errors in units of the last place are bounds with some room to the largest among samples of ten thousands of arguments, over all
-//! sizes and where the functions are not constant, against numbers of 200 bits and more; `tests/f64` keeps a part of the samples. sm_61
-//! computes in `f64` at a thirty-second of the rate of `f32`: these are there for where `f32` does not do, and are not measured for speed.
+//! Errors, in units in the last place, are bounds slightly above the largest error among tens of
+//! thousands of samples. The samples cover all magnitudes, and all arguments where the functions
+//! are not constant, against numbers of 200 bits and more; `tests/f64` keeps some of them. sm_61
+//! computes in `f64` at 1/32 of the rate of `f32`. These functions are for cases where `f32` does
+//! not suffice; their speed was not measured.
 
 mod exponential;
 mod hyperbolic;

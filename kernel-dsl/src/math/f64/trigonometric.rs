@@ -1,10 +1,10 @@
-//! Sine and cosine of angles in radians, of any size: as of `f32`, with longer parts.
+//! Sine and cosine of angles in radians, of any size: as for `f32`, with longer parts.
 
 use crate::device;
 use crate::int;
 
-/// An angle of at least 2²⁰ less the nearest multiple n·π/2, in two parts, and n modulo 4: Payne and Hanek's reduction with 192
-/// bits of 2/π.
+/// Reduces an angle of at least 2²⁰ to its difference from the nearest multiple n·π/2, in two
+/// parts, and n modulo 4: Payne and Hanek's reduction with 192 bits of 2/π.
 #[device]
 fn large_angle(a: f64) -> (f64, f64, u32) {
     // The bits of 2/π behind the point, after a word of zeros.
@@ -32,7 +32,8 @@ fn large_angle(a: f64) -> (f64, f64, u32) {
     ];
     let bits = a.to_bits();
     let m = (bits & 0x000F_FFFF_FFFF_FFFF) | 0x0010_0000_0000_0000;
-    // The exponent of a is e, that of the mantissa's last bit e − 52; the window starts two bits before that one's.
+    // The exponent of a is e, that of the mantissa's last bit e − 52; the window starts two bits
+    // before that one's.
     let start = (bits >> 52) as u32 - 1013;
     let (word, bit) = ((start >> 6) as usize, start & 63);
     let high = window(TWO_OVER_PI[word], TWO_OVER_PI[word + 1], bit);
@@ -55,7 +56,7 @@ fn large_angle(a: f64) -> (f64, f64, u32) {
     let off = angle.wrapping_sub(near as u64) as i64 as f64;
     // 2^(−61 − zeros), and the sign
     let scale = f64::from_bits(((962 - zeros as u64) << 52) | if negative { 0x8000_0000_0000_0000 } else { 0 });
-    // Of an infinity the difference is a NaN.
+    // The difference is a NaN for an infinity.
     (near * scale + (a - a), off * scale, n)
 }
 
@@ -65,8 +66,8 @@ fn window(high: u64, low: u64, start: u32) -> u64 {
     (high << start) | (low >> 1 >> (63 - start))
 }
 
-/// The angle a ≥ 0 less the nearest multiple n·π/2, in two parts, and n, of which the lowest two bits count; NaN for infinities
-/// and NaNs.
+/// Reduces an angle a ≥ 0 to its difference from the nearest multiple n·π/2, in two parts, and n,
+/// whose lowest two bits matter; NaN for infinities and NaNs.
 #[device]
 fn reduced_angle(a: f64) -> (f64, f64, u32) {
     let shifted = a.mul_add(0.6366197723675814, 6755399441055744.0); // 2/π, and 1.5·2⁵²
@@ -91,7 +92,8 @@ fn sine(r: f64, rest: f64, z: f64) -> f64 {
     r + (z * r).mul_add(q, rest)
 }
 
-/// cos(r + rest) of |r| ≤ π/4: 1 − r²/2 + r⁴·q(r²), q minimax of degree 5 (relative error 5.7·10⁻²⁰).
+/// cos(r + rest) of |r| ≤ π/4: 1 − r²/2 + r⁴·q(r²), q minimax of degree 5 (relative error
+/// 5.7·10⁻²⁰).
 #[device]
 fn cosine(r: f64, rest: f64, z: f64) -> f64 {
     let q = -1.1358749006229408e-11f64; // −0x1.8fa683fd4b17cp-37
@@ -105,8 +107,8 @@ fn cosine(r: f64, rest: f64, z: f64) -> f64 {
     near + (z * z).mul_add(q, rest.mul_add(-r, (1.0 - near) - half))
 }
 
-/// The sine of an angle in radians. A zero keeps its sign; NaN for infinities and NaN. As [`math::sin`](crate::math::sin); Payne
-/// and Hanek's reduction from 1647099 on.
+/// Returns the sine of an angle in radians. A zero keeps its sign; NaN for infinities and NaN. As
+/// [`math::sin`](crate::math::sin); Payne and Hanek's reduction from 1647099 on.
 #[device]
 pub fn sin(x: f64) -> f64 {
     let (r, rest, n) = reduced_angle(x.abs());
@@ -115,7 +117,7 @@ pub fn sin(x: f64) -> f64 {
     f64::from_bits(y.to_bits() ^ ((((n as u64) << 62) ^ x.to_bits()) & 0x8000_0000_0000_0000))
 }
 
-/// The cosine of an angle in radians; NaN for infinities and NaN. As [`sin`].
+/// Returns the cosine of an angle in radians; NaN for infinities and NaN. As [`sin`].
 #[device]
 pub fn cos(x: f64) -> f64 {
     let (r, rest, n) = reduced_angle(x.abs());
@@ -124,7 +126,8 @@ pub fn cos(x: f64) -> f64 {
     f64::from_bits(y.to_bits() ^ (((n.wrapping_add(1) as u64) << 62) & 0x8000_0000_0000_0000))
 }
 
-/// The sine and the cosine of an angle in radians, which share most of their work: the same bits as of [`sin`] and [`cos`].
+/// Returns the sine and the cosine of an angle in radians, which share most of their work: the same
+/// bits as [`sin`] and [`cos`].
 #[device]
 pub fn sin_cos(x: f64) -> (f64, f64) {
     let (r, rest, n) = reduced_angle(x.abs());
