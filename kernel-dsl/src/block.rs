@@ -4,9 +4,9 @@
 //! # Cooperative operations
 //!
 //! [`sum`], [`max`], [`min`], [`reduce`], [`scan`], [`all`], [`any`], [`count`] and [`broadcast`]
-//! need all threads of the block at the same call, like [`sync`], and a number of threads that is a multiple of 32.
-//! [A kernel that provably violates this does not compile](crate#convergence). They accept the
-//! types that [lanes](crate::warp) can exchange.
+//! need all threads of the block at the same call, like [`sync`], and a number of threads that is a
+//! multiple of 32. [A kernel that provably violates this does not compile](crate#convergence). They
+//! accept the types that [lanes](crate::warp) can exchange.
 //!
 //! The order of a reduction is part of its meaning and the same on every target: the order of
 //! [`warp`] in each warp, and then over the results of the W warps. For [`sum`], [`max`] and
@@ -93,9 +93,10 @@ pub fn threads() -> usize {
 /// Waits until all threads of the block arrive. Their earlier writes, to shared memory or through
 /// mutable views, are visible to all of them afterwards.
 ///
-/// All threads of the block must reach the same call. It may be under an `if` or in a loop only if all threads take the same path. After a `return` it is allowed only if none or all have returned. A kernel
-/// that provably violates this [does not compile](crate#convergence); where memory decides, the
-/// interpreter reports the missing threads. In PTX one `bar.sync 0`.
+/// All threads of the block must reach the same call. It may be under an `if` or in a loop only if
+/// all threads take the same path. After a `return` it is allowed only if none or all have
+/// returned. A kernel that provably violates this [does not compile](crate#convergence); where
+/// memory decides, the interpreter reports the missing threads. In PTX one `bar.sync 0`.
 ///
 /// A warp that has returned violates the rule of the language, but does not hang the machine: a
 /// barrier does not wait for threads that have exited (PTX manual, `exit`; sm_61 counts warps,
@@ -107,7 +108,9 @@ pub fn sync() {
     context("block::sync()").meet(Scope::Block, "block::sync()", ());
 }
 
-/// Sums `x` over all threads, in the [order](self#cooperative-operations) of the block. In PTX five shuffles and adds, a store, a barrier and a load. ⌈log₂ W⌉ shuffles and adds follow, where W is the number of warps.
+/// Sums `x` over all threads, in the [order](self#cooperative-operations) of the block. In PTX five
+/// shuffles and adds, a store, a barrier and a load. ⌈log₂ W⌉ shuffles and adds follow, where W is
+/// the number of warps.
 #[must_use]
 #[track_caller]
 pub fn sum<T: LaneNumber>(x: T) -> T {

@@ -109,7 +109,8 @@
 //!
 //! `activemask`, `nanosleep`, `pmevent`, and the other special registers, such as `%clock64`,
 //! `%globaltimer`, `%smid` and `%warpid`, depend on the machine. Such a block runs each time, at
-//! its place. Its results are outside the promise that executors agree. In the interpreter each reading of a clock is later than the one before, and there is one multiprocessor.
+//! its place. Its results are outside the promise that executors agree. In the interpreter each
+//! reading of a clock is later than the one before, and there is one multiprocessor.
 //!
 //! `ptx!` panics in a device function that rustc compiled for the host, because nothing there runs
 //! PTX. A kernel with inline PTX runs on crate `runtime`'s `Device::cpu()`, not under

@@ -5,8 +5,8 @@
 //! that the oracle reports an error of the kernel. Rust's debug builds panic there; the device
 //! returns the given result.
 //!
-//! 8- and 16-bit integers are computed in 32-bit registers and extended again if a result may leave
-//! its width, which takes one or two more instructions than the table says. 64-bit integers are two
+//! 8- and 16-bit integers are computed in 32-bit registers. A result that may leave its width is
+//! extended again, in one or two more instructions than the table says. 64-bit integers are two
 //! registers: ptxas expands each operation to between two and about twenty instructions. PTX
 //! appends the type: `add` is `add.s32` or `add.rn.f32`. [`reference`](crate::reference) shows the
 //! compiler's output for each method, for one type.
