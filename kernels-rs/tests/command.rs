@@ -258,9 +258,10 @@ fn without_machine_code(report: &str) -> Vec<&str> {
 }
 
 #[test]
-fn report_is_as_the_readme_shows() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
-    let block = readme.split("```text\n").find(|block| block.starts_with("matmul::<16> for sm_61\n")).unwrap();
+fn report_is_as_the_documentation_shows() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel-dsl/docs/commands.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let block = page.split("```text\n").find(|block| block.starts_with("matmul::<16> for sm_61\n")).unwrap();
     let shown = block.split("```").next().unwrap();
     let told = stdout(&["report", "matmul::<16>"]);
     if told.contains("ptxas 12.9") && told.contains("machine code") {

@@ -1,4 +1,4 @@
-//! What the README shows is what the program prints today.
+//! The README and the pages of the documentation show what the program prints today.
 
 use kernel_dsl::prelude::*;
 use kernels_rs::saxpy;
@@ -12,14 +12,34 @@ pub fn unguarded(a: f32, x: &[f32], y: &mut [f32]) {
     y[i] = a.mul_add(x[i], y[i]);
 }
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
 fn readme() -> String {
-    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap()
+    std::fs::read_to_string(format!("{ROOT}/README.md")).unwrap()
 }
 
-/// Asserts that the README has `text` in a block of its own.
+/// Returns the text of the documentation's pages.
+fn pages() -> String {
+    let folder = std::fs::read_dir(format!("{ROOT}/kernel-dsl/docs")).unwrap();
+    folder.map(|page| std::fs::read_to_string(page.unwrap().path()).unwrap()).collect()
+}
+
+/// Asserts that the README or a page has a block with `text` alone.
 fn shows(text: &str) {
     let block = format!("```text\n{}\n```", text.trim_end());
-    assert!(readme().contains(&block), "the README is to show this:\n{block}");
+    assert!((readme() + &pages()).contains(&block), "the documentation must show this:\n{block}");
+}
+
+/// The README abridges blocks of the pages: a line `…` marks the omission.
+#[test]
+fn abridged_blocks_are_parts_of_whole_ones() {
+    let (readme, pages) = (readme(), pages());
+    let blocks = readme.split("```text\n").skip(1).map(|block| block.split("```").next().unwrap());
+    let abridged: Vec<&str> = blocks.filter(|block| block.contains("…\n")).collect();
+    assert!(abridged.len() >= 5);
+    for part in abridged.iter().flat_map(|block| block.split("…\n")) {
+        assert!(pages.contains(part), "no page shows this part of the README:\n{part}");
+    }
 }
 
 #[test]
@@ -101,7 +121,7 @@ fn the_machine_code_of_saxpy() {
 
 #[test]
 fn a_run_of_ptx() {
-    let line = readme();
+    let line = pages();
     let line = line.lines().find_map(|line| line.strip_prefix("cargo run --release --bin kernels -- run ")).unwrap();
     let arguments: Vec<_> = line.split(' ').map(|argument| argument.trim_matches('\'')).collect();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
@@ -140,7 +160,7 @@ fn a_trace() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
     let arguments = ["trace", "saxpy", "--block", "1", "--thread", "3", "--case", "512 elements"];
     let line = "-- trace saxpy --block 1 --thread 3 --case '512 elements'\n";
-    assert!(readme().contains(line), "the README is to show this:\n{line}");
+    assert!(pages().contains(line), "the documentation must show this:\n{line}");
     // Two kernels are called so: the path tells them apart.
     let arguments = arguments.map(|a| if a == "saxpy" { "elementwise::saxpy" } else { a });
     shows(&String::from_utf8(command.args(arguments).output().unwrap().stdout).unwrap());
