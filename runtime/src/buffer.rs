@@ -1,9 +1,9 @@
 //! Memory of a device.
 
 use crate::device::{Backend, Memory};
-use crate::pool::Piece;
-use crate::stream::{Use, Used, Uses};
-use crate::vacant::HOST;
+use crate::hazard::{Access, AccessSet, HazardTracker};
+use crate::pool::Allocation;
+use crate::uninit::HOST;
 use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
 use crate::{Device, Error, Result};
 use kernel_dsl::launcher::{self, Shape, SliceArgument, SliceMutArgument};
@@ -23,16 +23,16 @@ pub(crate) struct RawBuffer {
     device: Device,
     memory: Memory,
     /// There until it is dropped.
-    piece: Option<Piece>,
+    piece: Option<Allocation>,
     bytes: usize,
-    uses: Uses,
+    uses: HazardTracker,
 }
 
 impl RawBuffer {
     /// `bytes` bytes that are still to be written. On the CPU they are initialised.
     pub fn new(device: &Device, memory: Memory, bytes: usize) -> Result<RawBuffer> {
         let (piece, pending) = device.backend().take(memory, bytes)?;
-        let (device, uses) = (device.clone(), Uses::inherited(pending));
+        let (device, uses) = (device.clone(), HazardTracker::inherited(pending));
         Ok(RawBuffer { device, memory, piece: Some(piece), bytes, uses })
     }
 
@@ -48,20 +48,20 @@ impl RawBuffer {
         &self.device
     }
 
-    pub fn uses(&self) -> &Uses {
+    pub fn uses(&self) -> &HazardTracker {
         &self.uses
     }
 
     /// All that was noted of it has been waited for.
     pub fn forget_uses(&mut self) {
-        self.uses = Uses::default();
+        self.uses = HazardTracker::default();
     }
 
     /// Has all bytes set, in the device's own queue: whoever uses them comes after it.
     pub fn fill(&mut self, value: u8) -> Result<()> {
         let queue = self.device.backend().queue();
         // SAFETY: the memory is ours alone, and its uses are noted.
-        unsafe { queue.fill(&Used::written(&self.uses), self.address(), self.bytes, value) }
+        unsafe { queue.fill(&AccessSet::written(&self.uses), self.address(), self.bytes, value) }
     }
 
     /// Overwrites all bytes; `from` has as many.
@@ -72,7 +72,7 @@ impl RawBuffer {
         let directly = || {
             // SAFETY: the memory is ours alone, and as long as `from`, which is borrowed until the copy is over: no limit ends the wait, and
             // where it fails the device is lost, and with it the copy.
-            unsafe { queue.write(&Used::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
+            unsafe { queue.write(&AccessSet::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
             queue.wait()
         };
         if let Some(written) = backend.unlimited(directly) {
@@ -81,7 +81,7 @@ impl RawBuffer {
         let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
         backend.wait_for(&staged.uses.before_write())?;
         let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
-        let used = Used::written(&self.uses).and(Use::Read(&staged.uses));
+        let used = AccessSet::written(&self.uses).and(Access::Read(&staged.uses));
         // SAFETY: the staged memory is ours alone, as long, and of the host; its use is noted for whoever has it next. Should the
         // wait be given up, the device is lost, and its pool hands out nothing any more.
         unsafe {
@@ -99,7 +99,7 @@ impl RawBuffer {
         let directly = || {
             // SAFETY: the memory is as long as `to`, which is borrowed until the copy is over, as above; a writer would need the memory
             // exclusively.
-            unsafe { queue.read(&Used::read(&self.uses), self.address(), to.as_mut_ptr(), to.len())? };
+            unsafe { queue.read(&AccessSet::read(&self.uses), self.address(), to.as_mut_ptr(), to.len())? };
             queue.wait()
         };
         if let Some(read) = backend.unlimited(directly) {
@@ -107,7 +107,7 @@ impl RawBuffer {
         }
         let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
         let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
-        let used = Used::read(&self.uses).and(Use::Write(&staged.uses));
+        let used = AccessSet::read(&self.uses).and(Access::Write(&staged.uses));
         // SAFETY: as in `write`; the copy is over when it is looked at.
         unsafe {
             queue.read(&used, self.address(), start, self.bytes)?;
@@ -409,7 +409,7 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.bytes()
     }
 
-    pub(crate) fn uses(&self) -> &Uses {
+    pub(crate) fn uses(&self) -> &HazardTracker {
         self.raw.uses()
     }
 

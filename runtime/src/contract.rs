@@ -1,9 +1,9 @@
 //! The checks that stand before every launch: the kernel's contract over the arguments, and that their memory is this
 //! device's.
 //!
-//! What passes is [`Approved`], and a device runs nothing else.
+//! What passes is [`ValidatedArgs`], and a device runs nothing else.
 
-use crate::stream::{Parts, Use, Used, Uses};
+use crate::hazard::{Access, AccessSet, HazardTracker, SubrangeTracker};
 use crate::{Device, Error};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::{Monomorphic, Type};
@@ -12,13 +12,13 @@ use kernel_dsl::compiler::launch::{self, Fact, Refusal};
 use kernel_dsl::launcher::Shape;
 
 /// Arguments that meet the kernel's contract; `'m` is how long they borrow their memory.
-pub(crate) struct Approved<'a, 'm> {
+pub(crate) struct ValidatedArgs<'a, 'm> {
     shape: launch::Shape,
     arguments: &'a [Argument<'m>],
     writes: Vec<bool>,
 }
 
-impl<'a, 'm> Approved<'a, 'm> {
+impl<'a, 'm> ValidatedArgs<'a, 'm> {
     /// Checks `arguments` for a launch of the instance on `device`; `block` is the extent of the block that the launch chooses.
     pub fn new(
         kernel: &str,
@@ -26,7 +26,7 @@ impl<'a, 'm> Approved<'a, 'm> {
         device: &Device,
         block: Option<usize>,
         arguments: &'a [Argument<'m>],
-    ) -> Result<Approved<'a, 'm>, Error> {
+    ) -> Result<ValidatedArgs<'a, 'm>, Error> {
         let facts: Vec<_> = arguments.iter().map(fact).collect();
         let mut refusals: Vec<_> = arguments
             .iter()
@@ -37,7 +37,7 @@ impl<'a, 'm> Approved<'a, 'm> {
             })
             .collect();
         match launch::shape(program, device.facts(), block.map(|n| n as u64), &facts) {
-            Ok(shape) if refusals.is_empty() => Ok(Approved { shape, arguments, writes: writes(program) }),
+            Ok(shape) if refusals.is_empty() => Ok(ValidatedArgs { shape, arguments, writes: writes(program) }),
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());
                 Err(Error::Refused { instance: program.instance().name(kernel), refusals })
@@ -61,17 +61,17 @@ impl<'a, 'm> Approved<'a, 'm> {
     }
 
     /// The memory that the launch uses, as far as its owners keep track of that.
-    pub fn used(&self) -> Used<'m> {
+    pub fn used(&self) -> AccessSet<'m> {
         let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
-            Argument::Memory(memory) => Some(match (memory.owner::<Uses>(), self.writes(index)) {
-                (Some(uses), true) => Use::Write(uses),
-                (Some(uses), false) => Use::Read(uses),
-                (None, true) => Use::WritePart(memory.owner::<Parts>()?),
-                (None, false) => Use::Read(memory.owner::<Parts>()?),
+            Argument::Memory(memory) => Some(match (memory.owner::<HazardTracker>(), self.writes(index)) {
+                (Some(uses), true) => Access::Write(uses),
+                (Some(uses), false) => Access::Read(uses),
+                (None, true) => Access::WritePart(memory.owner::<SubrangeTracker>()?),
+                (None, false) => Access::Read(memory.owner::<SubrangeTracker>()?),
             }),
             Argument::Scalar { .. } => None,
         });
-        memory.fold(Used::default(), Used::and)
+        memory.fold(AccessSet::default(), AccessSet::and)
     }
 
     /// Bytes of shared memory that the launch is to give a block, beyond what the entry declares itself.

@@ -65,7 +65,7 @@ pub(crate) fn each<T: Send>(copies: &mut [Copies], run: impl Fn(usize, &mut Copi
 
 /// The turns of thread `number` of `threads`: every so manieth block, since neighbouring blocks are alike. The last ones of a
 /// causal mask have the most to do.
-pub(crate) fn turns(blocks: u64, number: usize, threads: usize) -> impl Iterator<Item = u64> {
+pub(crate) fn block_numbers(blocks: u64, number: usize, threads: usize) -> impl Iterator<Item = u64> {
     (0..blocks).skip(number).step_by(threads)
 }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_block_has_one_turn() {
-        let mut all: Vec<u64> = (0..3).flat_map(|number| turns(10, number, 3)).collect();
+        let mut all: Vec<u64> = (0..3).flat_map(|number| block_numbers(10, number, 3)).collect();
         all.sort_unstable();
         assert_eq!(all, (0..10).collect::<Vec<u64>>());
     }

@@ -3,13 +3,13 @@
 //! All use of the interpreter by a launch is here.
 
 use crate::cache::Cache;
-use crate::contract::Approved;
+use crate::contract::ValidatedArgs;
+use crate::hazard::{SubrangeTracker, WaitSet};
 use crate::interpreter::{self, Binding, Bytes, Check, Launch, Outcome, Report};
 use crate::pool::{Pool, Source};
-use crate::stream::{Parts, Pending};
+use crate::range_lock::{HOST_RANGES, Span};
 use crate::trace::{event, span};
-use crate::turns::{Span, TURNS};
-use crate::vacant::{HOST, Ranges};
+use crate::uninit::{ByteRanges, HOST};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -33,13 +33,13 @@ pub(crate) struct Cpu {
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
     /// How long a launch may take.
-    time_limit: Mutex<Option<Duration>>,
+    watchdog_timeout: Mutex<Option<Duration>>,
 }
 
 impl Cpu {
     /// Sets how long a launch may take.
-    pub fn limit_time(&self, limit: Option<Duration>) {
-        *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+    pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
+        *self.watchdog_timeout.lock().unwrap_or_else(PoisonError::into_inner) = limit;
     }
 
     pub fn memory(&self) -> (&Pool, HostMemory) {
@@ -47,7 +47,7 @@ impl Cpu {
     }
 
     /// Runs the instance on the interpreter. It is lowered and decoded once.
-    pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
+    pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &ValidatedArgs) -> Result<()> {
         let instance = program.instance();
         span!("run", instance = %instance.name(artifact.name));
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
@@ -55,7 +55,7 @@ impl Cpu {
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;
-        let limit = *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = *self.watchdog_timeout.lock().unwrap_or_else(PoisonError::into_inner);
         executable.run_within(approved, limit)
     }
 }
@@ -96,7 +96,7 @@ impl Source for HostMemory {
         "the host".into()
     }
 
-    fn wait_for(&self, _: &Pending) -> Result<()> {
+    fn wait_for(&self, _: &WaitSet) -> Result<()> {
         Ok(())
     }
 
@@ -143,9 +143,9 @@ impl Executable {
 
     /// Runs it on arguments in host memory, for as long as `limit` at most. What a kernel that does wrong has written until then
     /// stays written.
-    fn run_within(&self, approved: &Approved, limit: Option<Duration>) -> Result<()> {
+    fn run_within(&self, approved: &ValidatedArgs, limit: Option<Duration>) -> Result<()> {
         // Beside parts that other threads have.
-        let _turn = TURNS.take(parts(approved));
+        let _turn = HOST_RANGES.take(parts(approved));
         // Nobody sees the warnings: what only makes such is not asked for.
         let without = Check::ORIGINS.into_iter().collect();
         let deadline = limit.map(interpreter::Deadline::after);
@@ -156,14 +156,14 @@ impl Executable {
         let places: Vec<_> = approved.arguments().iter().map(place).collect();
         let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, HOST.of(*address, *bytes)));
         let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
-        let options = interpreter::Options { without, deadline, vacant: held.clone(), ..Default::default() };
+        let options = interpreter::Options { without, deadline, uninit: held.clone(), ..Default::default() };
         let outcome = self.outcome(approved, options);
         for (index, _) in held {
             let (address, bytes) = places[index];
             match &outcome {
                 Ok(Some(outcome)) => {
-                    let left = outcome.vacant.iter().find(|(argument, _)| *argument == index);
-                    HOST.settle(address, bytes, left.map_or(&Ranges::default(), |(_, left)| left));
+                    let left = outcome.uninit.iter().find(|(argument, _)| *argument == index);
+                    HOST.quiesce(address, bytes, left.map_or(&ByteRanges::default(), |(_, left)| left));
                 }
                 Ok(None) => {}
                 // How far it has come is not known.
@@ -175,12 +175,12 @@ impl Executable {
     }
 
     /// Runs it by other options; gives the warnings and what the run did, none if nothing has run.
-    pub fn run_by(&self, approved: &Approved, options: interpreter::Options) -> Result<Option<Outcome>> {
+    pub fn run_by(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
         right(self.outcome(approved, options)?)
     }
 
     /// The same, where errors are part of the outcome too.
-    pub fn outcome(&self, approved: &Approved, options: interpreter::Options) -> Result<Option<Outcome>> {
+    pub fn outcome(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
         self.run_with(approved, None, options)
     }
 
@@ -190,7 +190,7 @@ impl Executable {
     }
 
     /// Runs it, the checked form `form` of a kernel, and gives what it reports itself, but for the checks that are left out.
-    pub fn run_checked(&self, approved: &Approved, form: &Checked, options: interpreter::Options) -> Result<()> {
+    pub fn run_checked(&self, approved: &ValidatedArgs, form: &Checked, options: interpreter::Options) -> Result<()> {
         let without = options.without;
         let (outcome, reported) = self.outcome_checked(approved, form, options)?;
         right(outcome)?;
@@ -205,7 +205,7 @@ impl Executable {
     /// The same, by other options: what the oracle says of the checked form, and what the form reports itself.
     pub fn outcome_checked(
         &self,
-        approved: &Approved,
+        approved: &ValidatedArgs,
         form: &Checked,
         options: interpreter::Options,
     ) -> Result<(Option<Outcome>, Option<Report>)> {
@@ -217,7 +217,7 @@ impl Executable {
 
     fn run_with(
         &self,
-        approved: &Approved,
+        approved: &ValidatedArgs,
         record: Option<&mut [u8]>,
         options: interpreter::Options,
     ) -> Result<Option<Outcome>> {
@@ -227,7 +227,7 @@ impl Executable {
     /// What `run` gives of the launch of the program on these arguments; `None` where there is no block.
     pub fn launch<T>(
         &self,
-        approved: &Approved,
+        approved: &ValidatedArgs,
         record: Option<&mut [u8]>,
         options: interpreter::Options,
         run: impl FnOnce(&interpreter::Program, Launch<'_>) -> Result<T, interpreter::Refused>,
@@ -258,11 +258,11 @@ impl Executable {
 }
 
 /// What the launch takes of buffers of which others may have other parts.
-fn parts(approved: &Approved) -> Vec<Span> {
+fn parts(approved: &ValidatedArgs) -> Vec<Span> {
     let arguments = approved.arguments().iter().enumerate();
     let parts = arguments.filter_map(|(index, argument)| match argument {
         Argument::Memory(memory) => {
-            memory.owner::<Parts>()?;
+            memory.owner::<SubrangeTracker>()?;
             let bytes = memory.address()..memory.address().saturating_add(memory.bytes());
             Some(Span { bytes, writes: approved.writes(index) })
         }

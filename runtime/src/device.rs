@@ -1,14 +1,15 @@
 //! Where kernels run.
 
 use crate::cache::Cache;
-use crate::contract::Approved;
+use crate::contract::ValidatedArgs;
 use crate::cpu::Cpu;
-use crate::cuda::{Cuda, Driver, Form, Loss};
-use crate::pool::{MemoryStatistics, Piece, Pool, Source};
+use crate::cuda::{Cuda, Driver, Loss, Variant};
+use crate::hazard::WaitSet;
+use crate::pool::{Allocation, MemoryStatistics, Pool, Source};
 use crate::store::Store;
-use crate::stream::{Pending, Queue};
+use crate::stream::Queue;
 use crate::trace::{event, hears};
-use crate::vacant::HOST;
+use crate::uninit::HOST;
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -134,17 +135,17 @@ impl Device {
     /// the last clone of the device.
     ///
     /// `make` gets a device of its own, which is the same GPU, or the CPU, for buffers: one of this device would keep it, and so itself, for ever.
-    pub fn companion<T: Send + Sync + 'static>(&self, make: impl FnOnce(Device) -> T) -> Arc<T> {
+    pub fn get_or_init_extension<T: Send + Sync + 'static>(&self, make: impl FnOnce(Device) -> T) -> Arc<T> {
         // A panic of `make` leaves the map as it was.
         let mut companions = self.0.companions.lock().unwrap_or_else(PoisonError::into_inner);
-        let companion = companions.entry(TypeId::of::<T>()).or_insert_with(|| {
+        let get_or_init_extension = companions.entry(TypeId::of::<T>()).or_insert_with(|| {
             let backend = match &self.0.backend {
                 Backend::Cpu(_) => Backend::Cpu(Box::default()),
                 Backend::Cuda(cuda) => Backend::Cuda(cuda.clone()),
             };
             Arc::new(make(Device::new(backend, None)))
         });
-        companion.clone().downcast().unwrap_or_else(|_| unreachable!("companions are kept by their type"))
+        get_or_init_extension.clone().downcast().unwrap_or_else(|_| unreachable!("companions are kept by their type"))
     }
 
     /// What memory of this device is known by: 0 is the host's. That of a device that was lost is not that of the one which was opened after.
@@ -198,10 +199,10 @@ impl Device {
     /// first limit waits for all of it, for ever if it does not end, so set it before what may not. (Work that somebody else captures
     /// meanwhile, by the [driver's handle](crate::Stream::driver_handle) of a stream, cannot be waited for: the driver breaks
     /// the capture off. A [`Recording`](crate::Recording) is no such capture.)
-    pub fn limit_time(&self, limit: Option<Duration>) {
+    pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.limit_time(limit),
-            Backend::Cuda(cuda) => cuda.limit_time(limit),
+            Backend::Cpu(cpu) => cpu.set_watchdog_timeout(limit),
+            Backend::Cuda(cuda) => cuda.set_watchdog_timeout(limit),
         }
     }
 
@@ -227,7 +228,7 @@ impl Device {
     /// On a GPU the kernel is free of out-of-bounds accesses and races for these arguments, unless it is the checked form.
     pub(crate) unsafe fn run(
         &self,
-        form: Form,
+        form: Variant,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
@@ -250,10 +251,10 @@ impl Device {
         constants: &[Constant],
         block: Option<usize>,
         arguments: &[Argument<'m>],
-        launch: impl FnOnce(&Monomorphic, &Approved<'_, 'm>) -> Result<T>,
+        launch: impl FnOnce(&Monomorphic, &ValidatedArgs<'_, 'm>) -> Result<T>,
     ) -> Result<T> {
         let program = self.instance(kernel, constants)?;
-        let approved = Approved::new(kernel.name, &program, self, block, arguments)?;
+        let approved = ValidatedArgs::new(kernel.name, &program, self, block, arguments)?;
         if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
     }
 
@@ -313,7 +314,7 @@ impl Launcher for Device {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         // SAFETY: it is the checked form.
-        unsafe { self.run(Form::Checked, kernel, constants, block, arguments) }
+        unsafe { self.run(Variant::Checked, kernel, constants, block, arguments) }
     }
 
     unsafe fn launch_unchecked(
@@ -324,7 +325,7 @@ impl Launcher for Device {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         // SAFETY: by the caller's promise.
-        unsafe { self.run(Form::Bare, kernel, constants, block, arguments) }
+        unsafe { self.run(Variant::Unchecked, kernel, constants, block, arguments) }
     }
 }
 
@@ -349,7 +350,7 @@ impl fmt::Display for Backend {
 impl Backend {
     /// Memory that is still to be written: what it holds is not defined, and on the CPU initialised. With it comes what must be over before it is
     /// written.
-    pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Piece, Pending)> {
+    pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Allocation, WaitSet)> {
         if let Backend::Cuda(cuda) = self {
             cuda.check()?;
         }
@@ -358,7 +359,7 @@ impl Backend {
     }
 
     /// Takes so many bytes back, for others to have once `pending` is over.
-    pub fn give(&self, memory: Memory, (piece, bytes): (Piece, usize), pending: Pending) {
+    pub fn give(&self, memory: Memory, (piece, bytes): (Allocation, usize), pending: WaitSet) {
         event!(TRACE, ?memory, address = piece.address, "memory given back");
         if let Backend::Cpu(_) = self {
             HOST.stored(piece.address, bytes);
@@ -385,7 +386,7 @@ impl Backend {
     }
 
     /// Waits on the host for all of this.
-    pub fn wait_for(&self, pending: &Pending) -> Result<()> {
+    pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         match self {
             Backend::Cpu(_) => Ok(()),
             Backend::Cuda(cuda) => cuda.wait_for(pending),
@@ -405,7 +406,7 @@ impl Backend {
     pub fn queue(&self) -> Queue {
         match self {
             Backend::Cpu(_) => Queue::Cpu,
-            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.first_lane()),
+            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.default_stream()),
         }
     }
 }

@@ -21,12 +21,12 @@ impl Device {
     /// ```
     /// # fn main() -> runtime::Result<()> {
     /// let device = runtime::Device::choose()?;
-    /// let data = device.or_on_cpu(|device| device.upload(&[1.0f32, 2.0])?.download())?;
+    /// let data = device.with_cpu_fallback(|device| device.upload(&[1.0f32, 2.0])?.download())?;
     /// assert_eq!(data, [1.0, 2.0]);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn or_on_cpu<T>(&self, mut work: impl FnMut(&Device) -> Result<T>) -> Result<T> {
+    pub fn with_cpu_fallback<T>(&self, mut work: impl FnMut(&Device) -> Result<T>) -> Result<T> {
         let loss = match work(self) {
             // Of this device, and not of another that the work has to do with.
             Err(Error::Lost(loss)) if self.lost() == Some(&*loss) => loss,

@@ -33,8 +33,8 @@
 //!
 //! Every error says what was being done, with what, on which device. A GPU whose context a kernel or the hardware has spoilt is
 //! [lost](Device::lost): all that is of it says so at once and why, can be dropped, and [`Device::cuda`] opens it anew in the same process.
-//! A kernel that does not end is met by [`Device::limit_time`]. Work is never moved to another device by itself: what becomes of it
-//! where a GPU is lost, the program says, by [`Device::or_on_cpu`] for one.
+//! A kernel that does not end is met by [`Device::set_watchdog_timeout`]. Work is never moved to another device by itself: what becomes of it
+//! where a GPU is lost, the program says, by [`Device::with_cpu_fallback`] for one.
 //!
 //! # Memory
 //!
@@ -57,6 +57,7 @@ pub mod doctor;
 mod error;
 mod fallback;
 mod graph;
+mod hazard;
 pub mod interpreter;
 mod number;
 mod occupancy;
@@ -64,13 +65,13 @@ mod pinned;
 mod pool;
 mod profile;
 pub mod ptx;
+mod range_lock;
 mod statistics;
 pub mod store;
 mod stream;
 pub mod testing;
 mod trace;
-mod turns;
-mod vacant;
+mod uninit;
 mod view;
 
 /// What [`register!`] names. No part of the interface.

@@ -2,7 +2,7 @@
 
 use crate::buffer::{RawBuffer, bytes_of};
 use crate::device::Memory;
-use crate::stream::Uses;
+use crate::hazard::HazardTracker;
 use crate::{Device, Result};
 use kernel_dsl::Element;
 use std::fmt;
@@ -73,7 +73,7 @@ impl<T: Element> PinnedBuffer<T> {
         ptr::with_exposed_provenance_mut(self.raw.address() as usize)
     }
 
-    pub(crate) fn uses(&self) -> &Uses {
+    pub(crate) fn uses(&self) -> &HazardTracker {
         self.raw.uses()
     }
 }

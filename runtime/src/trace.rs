@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `device chosen` | info | `device`, `reason`: what [`Device::best`](crate::Device::best) has done |
 //! | `device lost` | error | `loss` |
-//! | `fallback` | warn | `loss`, `device`: [`Device::or_on_cpu`](crate::Device::or_on_cpu) goes on there |
+//! | `fallback` | warn | `loss`, `device`: [`Device::with_cpu_fallback`](crate::Device::with_cpu_fallback) goes on there |
 //! | `memory reserved` | debug | `device`, `bytes`: the pool asks the device |
 //! | `memory taken`, `memory given back` | trace | `bytes`: a buffer of the pool's |
 //! | `store` | debug | `found`, `kept` or `failed`, of the cache on disk |

@@ -4,7 +4,7 @@
 
 mod rearranged;
 
-use crate::stream::{Parts, Use, Used, Uses};
+use crate::hazard::{Access, AccessSet, HazardTracker, SubrangeTracker};
 use crate::{DeviceBuffer, Error, Result};
 use kernel_dsl::launcher::{
     Memory, Shape, SliceArgument, SliceMutArgument, StridedArgument, StridedMutArgument, ViewArgument, ViewMutArgument,
@@ -159,9 +159,9 @@ pub(crate) enum Keeper<'a> {
     /// Nobody here.
     Nobody,
     /// Of all of a buffer, which is borrowed whole.
-    Whole(&'a Uses),
+    Whole(&'a HazardTracker),
     /// Of a part, beside whose owner others may have other parts.
-    Part(&'a Parts),
+    Part(&'a SubrangeTracker),
 }
 
 impl<'a> Origin<'a> {
@@ -304,11 +304,11 @@ impl<T: Element, const R: usize> BufferView<'_, T, R> {
     }
 
     /// What reading it is noted as.
-    pub(crate) fn used(&self) -> Used<'_> {
+    pub(crate) fn used(&self) -> AccessSet<'_> {
         match self.origin.keeper {
-            Keeper::Nobody => Used::default(),
-            Keeper::Whole(uses) => Used::default().and(Use::Read(uses.parts())),
-            Keeper::Part(parts) => Used::default().and(Use::Read(parts)),
+            Keeper::Nobody => AccessSet::default(),
+            Keeper::Whole(uses) => AccessSet::default().and(Access::Read(uses.parts())),
+            Keeper::Part(parts) => AccessSet::default().and(Access::Read(parts)),
         }
     }
 }

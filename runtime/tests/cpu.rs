@@ -143,11 +143,11 @@ fn what_is_kept_with_a_device_goes_with_it() {
     struct Table(DeviceBuffer<u32>, #[allow(dead_code, reason = "its count tells whether the table is gone")] Arc<()>);
     let (alive, device) = (Arc::new(()), Device::cpu());
     let made = |home: Device| Table(home.upload(&[3u32, 4]).unwrap(), alive.clone());
-    let table = device.companion(made);
-    assert!(Arc::ptr_eq(&table, &device.clone().companion::<Table>(|_| unreachable!("there is one"))));
-    assert_eq!(*device.companion(|_| 7u8), 7);
+    let table = device.get_or_init_extension(made);
+    assert!(Arc::ptr_eq(&table, &device.clone().get_or_init_extension::<Table>(|_| unreachable!("there is one"))));
+    assert_eq!(*device.get_or_init_extension(|_| 7u8), 7);
     assert_eq!(table.0.download().unwrap(), [3, 4]);
-    let other = Device::cpu().companion(made);
+    let other = Device::cpu().get_or_init_extension(made);
     assert!(!Arc::ptr_eq(&table, &other));
     drop((table, other));
     assert_eq!(Arc::strong_count(&alive), 2);

@@ -8,25 +8,25 @@ mod sync {
 
 // The file has more than the models use.
 #[allow(dead_code)]
-#[path = "../src/stream/uses.rs"]
-mod uses;
+#[path = "../src/hazard/tracker.rs"]
+mod tracker;
 
 use loom::thread;
 use std::sync::Arc;
-use uses::{Moment, Parts, Pending, Uses};
+use tracker::{HazardTracker, SubrangeTracker, TimelinePoint, WaitSet};
 
-fn at(stream: u16, count: u64) -> Moment {
-    Moment { stream, count }
+fn at(stream: u16, count: u64) -> TimelinePoint {
+    TimelinePoint { stream, count }
 }
 
-fn sorted(mut pending: Pending) -> Vec<Moment> {
+fn sorted(mut pending: WaitSet) -> Vec<TimelinePoint> {
     pending.sort_by_key(|m| (m.stream, m.count));
     pending.to_vec()
 }
 
 /// What a write after all of it waits for, where threads have done this at once with memory that stream 0 has written.
-fn left(threads: &[fn(&Parts)]) -> Uses {
-    let uses = Uses::default();
+fn left(threads: &[fn(&SubrangeTracker)]) -> HazardTracker {
+    let uses = HazardTracker::default();
     uses.note_write(at(0, 1));
     let uses = Arc::new(uses);
     let others: Vec<_> = threads

@@ -134,9 +134,9 @@ fn what_streams_leaves_room_for_warps() {
             // Its loads wait in registers: of 16 bytes each, so many a thread.
             let numbers = name.trim_end_matches('>').rsplit(", ").filter_map(|number| number.parse().ok());
             let [_, _, ahead, ..] = numbers.collect::<Vec<u32>>()[..] else { panic!("{name}") };
-            let under_way = REGISTERS / resources.registers * ahead * 16;
-            println!("{name}: {under_way} bytes under way on a multiprocessor");
-            assert!(under_way >= 96 << 10, "{name}: {under_way} bytes under way");
+            let in_flight = REGISTERS / resources.registers * ahead * 16;
+            println!("{name}: {in_flight} bytes under way on a multiprocessor");
+            assert!(in_flight >= 96 << 10, "{name}: {in_flight} bytes under way");
         }
         let few = name.starts_with("gemv_along") && one_row || name.starts_with("sum_splits");
         assert!(resources.registers <= if few { 48 } else { 128 }, "{name}: {} registers", resources.registers);

@@ -117,7 +117,7 @@ fn gpu_subscribers_hear_what_is_done() {
 
     // Last: a card's driver may have no other context for the process. Work goes on on the CPU, and that is told.
     let device = Device::cuda(0).unwrap();
-    let result = device.or_on_cpu(|device| {
+    let result = device.with_cpu_fallback(|device| {
         if !device.is_cpu() {
             // SAFETY: none: that is what is tried. Nothing of the process's own is at that address of the device.
             unsafe { far_beyond::launch_unchecked(device, &mut device.zeros(32)?)? };

@@ -353,6 +353,6 @@ impl Attention {
         };
         let lists = || (0..longest.div_ceil(tile.height)).map(tiles).collect::<Vec<_>>().repeat(heads);
         let seen = Seen::Band { longest, keys, left, right };
-        device.companion(Plans::new).plan(Asked { tile, heads, others, seen }, lists)
+        device.get_or_init_extension(Plans::new).plan(Asked { tile, heads, others, seen }, lists)
     }
 }

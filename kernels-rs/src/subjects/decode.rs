@@ -44,9 +44,9 @@ fn layout(instance: &Instance, sequences: usize, room: usize) -> ([usize; 2], Op
 type Shape<'a> = ([usize; 3], &'a [u32], [usize; 2], f32);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[lanes, wide, each, group, under_way] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[lanes, wide, each, group, in_flight] = numbers(instance).as_slice() else { return Vec::new() };
     // Keys that a block takes at a time.
-    let turn = 128 / lanes * under_way;
+    let turn = 128 / lanes * in_flight;
     let keys = turn as u32;
     let shapes: [Shape; 8] = [
         ([1, 1, wide], &[1], [1, 1], 1.0),
@@ -114,7 +114,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     at += usize::from(paged);
     let (lengths, o, ended) = (inputs[at].values(), at + 1, at + 4);
     let (splits, scale) = (inputs[at + 6].value() as usize, inputs[at + 7].value());
-    let &[lanes, _, _, _, under_way] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[lanes, _, _, _, in_flight] = numbers(instance).as_slice() else { return Vec::new() };
     let [mut values, mut bounds] = [(); 2].map(|()| Vec::new());
     let [mut parts, mut part_bounds, mut logs, mut log_bounds] = [(); 4].map(|()| Vec::new());
     for (sequence, head) in (0..sequences).flat_map(|s| (0..heads).map(move |h| (s, h))) {
@@ -138,7 +138,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             bounds.push(off + 2.0 * U * value.abs() + at_rest(stored, value, off));
         }
         // Of a split the sums are relative to its own largest logit, whose error is a factor of all of them.
-        let each = count.div_ceil(splits).next_multiple_of(128 / lanes * under_way);
+        let each = count.div_ceil(splits).next_multiple_of(128 / lanes * in_flight);
         for split in 0..splits {
             let of_split = &logits[(split * each).min(count)..((split + 1) * each).min(count)];
             let Some(softmax) = softmax(of_split, turns) else {

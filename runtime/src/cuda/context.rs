@@ -9,10 +9,10 @@
 //! opens the device meanwhile gets a context of our own beside it. Where a kernel does not end, it is left alone for good.
 
 use super::driver::{Code, Driver, DriverError};
+use super::in_flight::InFlight;
 use super::info::DeviceInfo;
 use super::loss::{Cause, Loss};
 use super::timeline::Timeline;
-use super::under_way::UnderWay;
 use crate::Error;
 use crate::trace::event;
 use cudarc::driver::sys;
@@ -34,11 +34,11 @@ pub(super) struct Context {
     kind: Kind,
     lost: OnceLock<Arc<Loss>>,
     /// In nanoseconds; 0 is none.
-    time_limit: AtomicU64,
+    watchdog_timeout: AtomicU64,
     /// Whether operations have events behind them because there is a limit, or will be.
     timed: AtomicBool,
     /// What the lanes have been given, for whoever asks why the context was lost.
-    under_way: Mutex<Vec<Weak<UnderWay>>>,
+    in_flight: Mutex<Vec<Weak<InFlight>>>,
     /// The lanes' timelines.
     timelines: Mutex<Vec<Weak<Mutex<Timeline>>>>,
     /// Addresses of memory that nobody uses any more, and that is to be freed when nothing is under way.
@@ -139,9 +139,9 @@ impl Context {
             context,
             kind,
             lost: OnceLock::new(),
-            time_limit: AtomicU64::new(0),
+            watchdog_timeout: AtomicU64::new(0),
             timed: AtomicBool::new(false),
-            under_way: Mutex::default(),
+            in_flight: Mutex::default(),
             timelines: Mutex::default(),
             left: Mutex::default(),
         }
@@ -164,9 +164,9 @@ impl Context {
                 // Before anybody can see the loss, and open the device anew.
                 abandoned().push(self.info.ordinal);
             }
-            let lanes = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-            let under_way = lanes.iter().filter_map(Weak::upgrade).flat_map(|lane| lane.list()).collect();
-            let loss = Arc::new(Loss { device: self.info.to_string(), cause, under_way });
+            let streams = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            let in_flight = streams.iter().filter_map(Weak::upgrade).flat_map(|stream| stream.list()).collect();
+            let loss = Arc::new(Loss { device: self.info.to_string(), cause, in_flight });
             event!(ERROR, %loss, "device lost");
             loss
         });
@@ -174,8 +174,8 @@ impl Context {
     }
 
     /// How long the host waits for an operation, if not for ever.
-    pub fn time_limit(&self) -> Option<Duration> {
-        match self.time_limit.load(Ordering::Relaxed) {
+    pub fn watchdog_timeout(&self) -> Option<Duration> {
+        match self.watchdog_timeout.load(Ordering::Relaxed) {
             0 => None,
             nanoseconds => Some(Duration::from_nanos(nanoseconds)),
         }
@@ -192,14 +192,14 @@ impl Context {
     }
 
     /// Sets how long that is. Nothing is under way then that has no event behind it.
-    pub fn limit_time(&self, limit: Option<Duration>) {
+    pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         let nanoseconds = limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).max(1));
-        self.time_limit.store(nanoseconds, Ordering::Relaxed);
+        self.watchdog_timeout.store(nanoseconds, Ordering::Relaxed);
     }
 
     /// What a lane is given is noted there from now on.
-    pub fn watch(&self, under_way: &Arc<UnderWay>, timeline: &Arc<Mutex<Timeline>>) {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(under_way));
+    pub fn watch(&self, in_flight: &Arc<InFlight>, timeline: &Arc<Mutex<Timeline>>) {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(in_flight));
         self.timelines.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(timeline));
     }
 
@@ -342,7 +342,7 @@ impl Context {
     /// # Safety
     /// `address` came from `allocate`; what may still use it has been submitted.
     pub unsafe fn free_or_leave(&self, address: u64) {
-        match self.time_limit() {
+        match self.watchdog_timeout() {
             // SAFETY: by the caller's promise; the driver frees it when all that was submitted is over.
             None => unsafe { self.free(address) },
             Some(_) => self.left.lock().unwrap_or_else(PoisonError::into_inner).push(address),

@@ -2,17 +2,17 @@
 
 use super::context::Context;
 use super::info::DeviceInfo;
-use super::lane::{Lane, Lanes};
 use super::launch::{Launch, Loaded, Ready, Residency};
 use super::loss::Loss;
 use super::mark::Mark;
 use super::module::{Module, kept, shared_memory, stored_ptx};
 use super::operation::Operation;
+use super::stream::{CudaStream, StreamTable};
 use crate::cache::Cache;
-use crate::contract::Approved;
+use crate::contract::ValidatedArgs;
+use crate::hazard::{AccessSet, WaitSet};
 use crate::pool::{Pool, Source};
 use crate::store::Store;
-use crate::stream::{Pending, Used};
 use crate::trace::span;
 use crate::{Error, Result};
 use kernel_dsl::Artifact;
@@ -33,7 +33,7 @@ pub(crate) struct Cuda {
     context: Arc<Context>,
     /// What its memory is known by: no other has the same, lost ones among them.
     id: u64,
-    lanes: Lanes,
+    streams: StreamTable,
     memory: Pool,
     pinned: Pool,
     /// Written to set a limit of time, and read by who must not be met by a new one.
@@ -47,11 +47,11 @@ pub(crate) struct Cuda {
 
 /// Which form of a kernel is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Form {
+pub(crate) enum Variant {
     /// Every access checked.
     Checked,
     /// Its own PTX.
-    Bare,
+    Unchecked,
 }
 
 /// Those that are open, lost ones among them: the driver, too, has one primary context of each in a process.
@@ -84,7 +84,7 @@ impl Cuda {
         // The driver on the CPU compiles nothing: it has no need of one, but that of a test.
         let store = if context.driver.is_on_cpu() && !Store::is_asked_for() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
-            lanes: Lanes::new(context.clone())?,
+            streams: StreamTable::new(context.clone())?,
             limiting: RwLock::default(),
             store: Mutex::new(store),
             context,
@@ -111,26 +111,26 @@ impl Cuda {
     }
 
     /// How long the host waits for an operation, if not for ever.
-    pub fn time_limit(&self) -> Option<Duration> {
-        self.context.time_limit()
+    pub fn watchdog_timeout(&self) -> Option<Duration> {
+        self.context.watchdog_timeout()
     }
 
     /// Sets that. Where there was none, nothing tells how far what was submitted has come, much work or a kernel that does not end: it is
     /// waited for first, without a limit.
-    pub fn limit_time(&self, limit: Option<Duration>) {
+    pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         let _limiting = self.limiting.write().unwrap_or_else(PoisonError::into_inner);
-        if limit.is_some() && self.time_limit().is_none() {
+        if limit.is_some() && self.watchdog_timeout().is_none() {
             self.context.set_timed(true);
-            self.lanes.wait_for_untimed();
+            self.streams.wait_for_untimed();
         }
-        self.context.limit_time(limit);
+        self.context.set_watchdog_timeout(limit);
         self.context.set_timed(limit.is_some());
     }
 
     /// What `act` gives if there is no limit of time, nor will be before it is over.
     pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
         let _limiting = self.limiting.read().unwrap_or_else(PoisonError::into_inner);
-        self.time_limit().is_none().then(act)
+        self.watchdog_timeout().is_none().then(act)
     }
 
     /// Where what is compiled is kept.
@@ -179,39 +179,46 @@ impl Cuda {
     }
 
     /// The device's own lane.
-    pub fn first_lane(&self) -> Arc<Lane> {
-        self.lanes.first()
+    pub fn default_stream(&self) -> Arc<CudaStream> {
+        self.streams.first()
     }
 
     /// A lane that nobody has.
-    pub fn take_lane(&self) -> Result<Arc<Lane>> {
+    pub fn acquire_stream(&self) -> Result<Arc<CudaStream>> {
         self.check()?;
-        self.with_memory(|| self.lanes.take())
+        self.with_memory(|| self.streams.take())
     }
 
     /// The place behind all that a lane was given so far.
-    pub fn mark(&self, lane: &Arc<Lane>) -> Result<Mark> {
-        self.with_memory(|| Mark::record(lane))
+    pub fn mark(&self, stream: &Arc<CudaStream>) -> Result<Mark> {
+        self.with_memory(|| Mark::record(stream))
     }
 
     /// Gives a lane back.
-    pub fn give_lane(&self, lane: &Lane) {
-        self.lanes.give(lane);
+    pub fn give_lane(&self, stream: &CudaStream) {
+        self.streams.give(stream);
     }
 
     /// Waits on the host for all of this.
-    pub fn wait_for(&self, pending: &Pending) -> Result<()> {
-        self.lanes.wait_for(pending)
+    pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
+        self.streams.wait_for(pending)
     }
 
     /// Sets every byte.
     ///
     /// # Safety
     /// `bytes` bytes at `address` are one allocation's, `used` says that they are written, and nobody else uses them.
-    pub unsafe fn fill(&self, lane: &Lane, used: &Used<'_>, address: u64, bytes: usize, value: u8) -> Result<()> {
+    pub unsafe fn fill(
+        &self,
+        stream: &CudaStream,
+        used: &AccessSet<'_>,
+        address: u64,
+        bytes: usize,
+        value: u8,
+    ) -> Result<()> {
         let operation = Operation::Fill { bytes, at: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
+        self.streams.submit(stream, used, operation, |driver, stream| unsafe {
             (driver.memory_fill_in)(address, value, bytes, stream)
         })
     }
@@ -223,15 +230,15 @@ impl Cuda {
     /// and nobody writes it, until the copy is over.
     pub unsafe fn write(
         &self,
-        lane: &Lane,
-        used: &Used<'_>,
+        stream: &CudaStream,
+        used: &AccessSet<'_>,
         address: u64,
         from: *const u8,
         bytes: usize,
     ) -> Result<()> {
         let operation = Operation::Upload { bytes, to: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
+        self.streams.submit(stream, used, operation, |driver, stream| unsafe {
             (driver.copy_to_device_in)(address, from.cast(), bytes, stream)
         })
     }
@@ -241,10 +248,17 @@ impl Cuda {
     /// # Safety
     /// As many bytes at `address` are one allocation's, `used` says that they are read, and nobody writes them; `to` lives, and
     /// nobody else uses it, until the copy is over.
-    pub unsafe fn read(&self, lane: &Lane, used: &Used<'_>, address: u64, to: *mut u8, bytes: usize) -> Result<()> {
+    pub unsafe fn read(
+        &self,
+        stream: &CudaStream,
+        used: &AccessSet<'_>,
+        address: u64,
+        to: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
         let operation = Operation::Download { bytes, from: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
+        self.streams.submit(stream, used, operation, |driver, stream| unsafe {
             (driver.copy_to_host_in)(to.cast(), address, bytes, stream)
         })
     }
@@ -254,15 +268,23 @@ impl Cuda {
     /// # Safety
     /// As many bytes at both are of allocations, `used` says that the first are read and the second written, and nobody writes the
     /// first or uses the second.
-    pub unsafe fn copy(&self, lane: &Lane, used: &Used<'_>, from: u64, to: u64, bytes: usize) -> Result<()> {
+    pub unsafe fn copy(
+        &self,
+        stream: &CudaStream,
+        used: &AccessSet<'_>,
+        from: u64,
+        to: u64,
+        bytes: usize,
+    ) -> Result<()> {
         let operation = Operation::Copy { bytes, from, to };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, operation, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
+        self.streams
+            .submit(stream, used, operation, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
     }
 
     /// Notes that work on the lane, before and behind this, does that with memory.
-    pub fn note(&self, lane: &Lane, used: &Used<'_>) -> Result<()> {
-        self.lanes.note(lane, used)
+    pub fn note(&self, stream: &CudaStream, used: &AccessSet<'_>) -> Result<()> {
+        self.streams.note(stream, used)
     }
 
     /// Copies from another device. Its streams wait for what the copy does with its memory, and the copy for theirs.
@@ -271,31 +293,31 @@ impl Cuda {
     /// As for [`copy`](Cuda::copy), where `used` says that the second is written, and the first is `other`'s, whose uses `read` are.
     pub unsafe fn copy_from(
         &self,
-        lane: &Arc<Lane>,
-        used: &Used<'_>,
+        stream: &Arc<CudaStream>,
+        used: &AccessSet<'_>,
         to: u64,
-        (other, read, from): (&Arc<Cuda>, &Used<'_>, u64),
+        (other, read, from): (&Arc<Cuda>, &AccessSet<'_>, u64),
         bytes: usize,
     ) -> Result<()> {
         let operation = Operation::Copy { bytes, from, to };
         let contexts = (self.context.handle(), other.context.handle());
         // A moment is of one device: on the other the copy is what a lane there waits for.
-        let there = other.lanes.take()?;
+        let there = other.streams.take()?;
         let copied = (|| {
-            other.lanes.submit(&there, read, operation, |_, _| 0)?;
-            Mark::record(&there)?.hold(lane)?;
+            other.streams.submit(&there, read, operation, |_, _| 0)?;
+            Mark::record(&there)?.hold(stream)?;
             // SAFETY: by the caller's promise; both contexts are alive.
-            self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
+            self.streams.submit(stream, used, operation, |driver, stream| unsafe {
                 (driver.copy_between)(to, contexts.0, from, contexts.1, bytes, stream)
             })?;
-            Mark::record(lane)?.hold(&there)?;
-            other.lanes.submit(&there, read, operation, |_, _| 0)
+            Mark::record(stream)?.hold(&there)?;
+            other.streams.submit(&there, read, operation, |_, _| 0)
         })();
         if copied.is_err() {
             // The copy may be under way, and nobody at the other device would wait for it.
-            let _ = lane.finish();
+            let _ = stream.finish();
         }
-        other.lanes.give(&there);
+        other.streams.give(&there);
         copied
     }
 
@@ -304,18 +326,18 @@ impl Cuda {
         &self,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &Approved<'_, '_>,
+        approved: &ValidatedArgs<'_, '_>,
     ) -> Result<Residency> {
-        self.launch(Form::Bare, artifact, program, approved)?.residency(&self.context)
+        self.launch(Variant::Unchecked, artifact, program, approved)?.residency(&self.context)
     }
 
     /// Makes a launch of the instance ready. Its module is compiled and loaded once.
     pub fn ready<'m>(
         &self,
-        form: Form,
+        form: Variant,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &Approved<'_, 'm>,
+        approved: &ValidatedArgs<'_, 'm>,
     ) -> Result<Ready<'m>> {
         Ok(Ready::new(self.launch(form, artifact, program, approved)?, approved))
     }
@@ -323,22 +345,22 @@ impl Cuda {
     /// The same without the memory that it uses.
     pub(super) fn launch(
         &self,
-        form: Form,
+        form: Variant,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &Approved<'_, '_>,
+        approved: &ValidatedArgs<'_, '_>,
     ) -> Result<Launch> {
         let instance = program.instance();
         let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
         let failed = |source| Error::Compile { instance: name.clone(), source };
         let load = |ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;
-            self.lanes.settle()?;
+            self.streams.quiesce()?;
             let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, &shared);
             self.with_memory(load).map(Arc::new)
         };
         let kernel = match form {
-            Form::Bare => Loaded::Bare(
+            Variant::Unchecked => Loaded::Unchecked(
                 self.modules
                     .get_or_make(key, || {
                         span!("compile", instance = %name);
@@ -349,7 +371,7 @@ impl Cuda {
                     .as_ref()
                     .clone(),
             ),
-            Form::Checked => {
+            Variant::Checked => {
                 let checked = self.checked.get_or_make(key, || {
                     span!("compile", instance = %name);
                     let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
@@ -374,10 +396,10 @@ impl Cuda {
     /// # Safety
     /// The memory of its arguments lives; for these the kernel is free of out-of-bounds accesses and races, unless it is the
     /// checked form.
-    pub unsafe fn submit(&self, lane: &Lane, launch: &mut Ready<'_>) -> Result<()> {
-        let mut state = lane.state();
+    pub unsafe fn submit(&self, stream: &CudaStream, launch: &mut Ready<'_>) -> Result<()> {
+        let mut state = stream.state();
         // SAFETY: by the caller's promise.
-        self.with_memory(|| unsafe { launch.submit(&self.lanes, lane, &mut state) })
+        self.with_memory(|| unsafe { launch.submit(&self.streams, stream, &mut state) })
     }
 
     /// Runs a launch to its end, on the device's own lane: what is found is this launch's.
@@ -385,30 +407,30 @@ impl Cuda {
     /// # Safety
     /// As for [`submit`](Cuda::submit).
     pub unsafe fn run(&self, launch: &mut Ready<'_>) -> Result<()> {
-        let lane = self.lanes.first();
-        let mut state = lane.state();
+        let stream = self.streams.first();
+        let mut state = stream.state();
         // SAFETY: by the caller's promise.
-        self.with_memory(|| unsafe { launch.submit(&self.lanes, &lane, &mut state) })?;
-        self.lanes.wait_in(&lane, &mut state)
+        self.with_memory(|| unsafe { launch.submit(&self.streams, &stream, &mut state) })?;
+        self.streams.wait_in(&stream, &mut state)
     }
 
     /// Waits for all that a lane was given; the error is what was found on the way, the oldest first.
-    pub fn wait(&self, lane: &Lane) -> Result<()> {
-        self.lanes.wait_in(lane, &mut lane.state())
+    pub fn wait(&self, stream: &CudaStream) -> Result<()> {
+        self.streams.wait_in(stream, &mut stream.state())
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    pub(super) fn lanes(&self) -> &Lanes {
-        &self.lanes
+    pub(super) fn streams(&self) -> &StreamTable {
+        &self.streams
     }
 }
 
 impl Source for DeviceMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
-        self.0.lanes.settle()?;
+        self.0.streams.quiesce()?;
         self.0.context.allocate(bytes as usize)
     }
 
@@ -416,12 +438,12 @@ impl Source for DeviceMemory<'_> {
         self.0.context.info.to_string()
     }
 
-    fn wait_for(&self, pending: &Pending) -> Result<()> {
+    fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         self.0.wait_for(pending)
     }
 
     unsafe fn release(&self, address: u64, _: u64) {
-        if self.0.lanes.settle().is_ok() {
+        if self.0.streams.quiesce().is_ok() {
             // SAFETY: by the caller's promise.
             unsafe { self.0.context.free(address) }
         }
@@ -430,7 +452,7 @@ impl Source for DeviceMemory<'_> {
 
 impl Source for PinnedMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
-        self.0.lanes.settle()?;
+        self.0.streams.quiesce()?;
         self.0.context.allocate_pinned(bytes as usize)
     }
 
@@ -438,12 +460,12 @@ impl Source for PinnedMemory<'_> {
         format!("the host, pinned for {}", self.0.context.info)
     }
 
-    fn wait_for(&self, pending: &Pending) -> Result<()> {
+    fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         self.0.wait_for(pending)
     }
 
     unsafe fn release(&self, address: u64, _: u64) {
-        if self.0.lanes.settle().is_ok() {
+        if self.0.streams.quiesce().is_ok() {
             // SAFETY: by the caller's promise.
             unsafe { self.0.context.free_pinned(address) }
         }
@@ -453,7 +475,7 @@ impl Source for PinnedMemory<'_> {
 impl Drop for Cuda {
     fn drop(&mut self) {
         // Nobody is left who could be told. What a device that fails does not give back goes with its context.
-        let _ = self.lanes.wait();
+        let _ = self.streams.wait();
         let _ = self.memory.trim(&DeviceMemory(self));
         let _ = self.pinned.trim(&PinnedMemory(self));
     }

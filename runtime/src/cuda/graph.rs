@@ -6,14 +6,14 @@
 
 use super::context::Context;
 use super::driver::Driver;
-use super::gpu::{Cuda, Form};
-use super::lane::Lane;
+use super::gpu::{Cuda, Variant};
 use super::launch::Launch;
 use super::operation::Operation;
 use super::record::Findings;
+use super::stream::CudaStream;
 use crate::Result;
-use crate::contract::Approved;
-use crate::stream::{Hazards, Moment};
+use crate::contract::ValidatedArgs;
+use crate::hazard::{Hazards, TimelinePoint};
 use cudarc::driver::sys;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Monomorphic;
@@ -30,10 +30,10 @@ impl Part {
     /// It comes after the parts of these numbers, which are smaller than its own.
     pub fn new(
         cuda: &Cuda,
-        form: Form,
+        form: Variant,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &Approved<'_, '_>,
+        approved: &ValidatedArgs<'_, '_>,
         after: Vec<usize>,
     ) -> Result<Part> {
         Ok(Part { launch: cuda.launch(form, artifact, program, approved)?, after })
@@ -73,7 +73,7 @@ impl Replay {
         let findings = match forms.is_empty() {
             true => None,
             false => {
-                cuda.lanes().settle()?;
+                cuda.streams().quiesce()?;
                 Some(Arc::new(cuda.with_memory(|| Findings::new(context.clone(), forms.clone()))?))
             }
         };
@@ -165,20 +165,20 @@ impl Replay {
     /// # Safety
     /// The memory of all arguments lives; for these the kernels are free of out-of-bounds accesses and races, unless they are the checked
     /// forms.
-    pub unsafe fn submit(&mut self, cuda: &Cuda, lane: &Lane, used: &dyn Hazards) -> Result<()> {
+    pub unsafe fn submit(&mut self, cuda: &Cuda, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
         let launch = self.context.driver.graphs()?.launch;
-        let mut state = lane.state();
+        let mut state = stream.state();
         if let Some(findings) = &self.findings {
-            lane.replayed(cuda.lanes(), &mut state, findings)?;
+            stream.replayed(cuda.streams(), &mut state, findings)?;
         }
         let _submitting = self.findings.as_ref().map(|findings| findings.lock());
-        self.distinct.iter().for_each(|number| self.nodes[*number].1.note(lane));
+        self.distinct.iter().for_each(|number| self.nodes[*number].1.note(stream));
         let (executable, count) = (self.executable, self.nodes.len());
         let used = Reporting(used, self.findings.as_deref());
         cuda.with_memory(|| {
             // SAFETY: executable and stream are alive; the rest by the caller's promise.
             let replay = |_: &Driver, stream| unsafe { launch(executable, stream) };
-            cuda.lanes().submit_in(lane, &mut state, &used, Operation::Replay { launches: count }, replay)
+            cuda.streams().submit_in(stream, &mut state, &used, Operation::Replay { launches: count }, replay)
         })
     }
 }
@@ -187,12 +187,12 @@ impl Replay {
 struct Reporting<'a>(&'a dyn Hazards, Option<&'a Findings>);
 
 impl Hazards for Reporting<'_> {
-    fn before(&self, wait: &mut dyn FnMut(Moment) -> Result<()>) -> Result<()> {
+    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
         self.0.before(wait)?;
         self.1.map_or(Ok(()), |findings| findings.before(wait))
     }
 
-    fn note(&self, moment: Moment) {
+    fn note(&self, moment: TimelinePoint) {
         self.0.note(moment);
         self.1.iter().for_each(|findings| findings.note(moment));
     }

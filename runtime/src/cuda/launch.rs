@@ -1,12 +1,12 @@
 //! Launches made ready: checked once, submitted as often as one likes.
 
 use super::context::Context;
-use super::lane::{Lane, Lanes, State};
 use super::module::Module;
 use super::operation::Operation;
+use super::stream::{CudaStream, State, StreamTable};
 use crate::Result;
-use crate::contract::Approved;
-use crate::stream::Used;
+use crate::contract::ValidatedArgs;
+use crate::hazard::AccessSet;
 use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::Shape;
 use kernel_dsl::compiler::lower::checked::Checked;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A kernel loaded on a device.
 pub(super) enum Loaded {
     /// Its own PTX.
-    Bare(Arc<Module>),
+    Unchecked(Arc<Module>),
     /// Its checked form, which takes the address of a record after the arguments, and what that reports mean.
     Checked(Arc<Module>, Arc<Checked>),
 }
@@ -41,7 +41,7 @@ unsafe impl Sync for Launch {}
 
 impl Launch {
     /// Of `kernel`, the instance that the arguments were approved for.
-    pub fn new(kernel: Loaded, instance: String, approved: &Approved<'_, '_>) -> Result<Launch> {
+    pub fn new(kernel: Loaded, instance: String, approved: &ValidatedArgs<'_, '_>) -> Result<Launch> {
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, Loaded::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
@@ -52,7 +52,7 @@ impl Launch {
     /// What its record means, if it has one.
     pub fn checked(&self) -> Option<&Arc<Checked>> {
         match &self.kernel {
-            Loaded::Bare(_) => None,
+            Loaded::Unchecked(_) => None,
             Loaded::Checked(_, form) => Some(form),
         }
     }
@@ -107,9 +107,9 @@ impl Launch {
         &self.instance
     }
 
-    /// Notes that it is submitted to `lane` next.
-    pub fn note(&self, lane: &Lane) {
-        lane.note(&self.instance, self.shape);
+    /// Notes that it is submitted to `stream` next.
+    pub fn note(&self, stream: &CudaStream) {
+        stream.note(&self.instance, self.shape);
     }
 
     /// What it is, for errors and profiles.
@@ -133,11 +133,11 @@ pub(crate) struct Residency {
 /// A launch with the memory that it uses.
 pub(crate) struct Ready<'a> {
     launch: Launch,
-    used: Used<'a>,
+    used: AccessSet<'a>,
 }
 
 impl<'a> Ready<'a> {
-    pub(super) fn new(launch: Launch, approved: &Approved<'_, 'a>) -> Ready<'a> {
+    pub(super) fn new(launch: Launch, approved: &ValidatedArgs<'_, 'a>) -> Ready<'a> {
         Ready { launch, used: approved.used() }
     }
 
@@ -146,23 +146,28 @@ impl<'a> Ready<'a> {
     /// # Safety
     /// For its arguments the kernel is free of out-of-bounds accesses and races, unless it is the checked form; the memory of the arguments
     /// lives.
-    pub(super) unsafe fn submit(&mut self, lanes: &Lanes, lane: &Lane, state: &mut State) -> Result<()> {
+    pub(super) unsafe fn submit(
+        &mut self,
+        streams: &StreamTable,
+        stream: &CudaStream,
+        state: &mut State,
+    ) -> Result<()> {
         let Ready { launch, used } = self;
         let record = match launch.checked() {
             Some(form) => {
                 if state.records.are_to_be_made() {
-                    lanes.settle()?;
+                    streams.quiesce()?;
                 }
-                Some(lane.next_record(state, form)?)
+                Some(stream.next_record(state, form)?)
             }
             None => None,
         };
         record.into_iter().for_each(|address| launch.set_record(address));
         let (function, parameters) = (launch.kernel.module().function(), launch.pointers.as_mut_ptr());
         let ([gx, gy, gz], [bx, by, bz], shared) = (launch.shape.grid, launch.shape.block, launch.shared);
-        launch.note(lane);
-        let submitted = lanes.submit_in(
-            lane,
+        launch.note(stream);
+        let submitted = streams.submit_in(
+            stream,
             state,
             used,
             launch.operation(),
@@ -182,7 +187,7 @@ impl<'a> Ready<'a> {
 impl Loaded {
     fn module(&self) -> &Module {
         match self {
-            Loaded::Bare(module) | Loaded::Checked(module, _) => module,
+            Loaded::Unchecked(module) | Loaded::Checked(module, _) => module,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Devices that are lost: why, and what was under way.
 
 use super::driver::DriverError;
-use super::under_way::Launched;
+use super::in_flight::Launched;
 use std::fmt;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Loss {
     pub(super) device: String,
     pub(super) cause: Cause,
-    pub(super) under_way: Vec<Launched>,
+    pub(super) in_flight: Vec<Launched>,
 }
 
 /// What a device was lost by.
@@ -19,7 +19,7 @@ pub struct Loss {
 pub enum Cause {
     /// The driver gives this error to every call from then on: a kernel has trapped or left its memory, or the hardware has failed.
     Driver(DriverError),
-    /// Work took longer than [`Device::limit_time`](crate::Device::limit_time) allows. No function of the driver's ends a kernel.
+    /// Work took longer than [`Device::set_watchdog_timeout`](crate::Device::set_watchdog_timeout) allows. No function of the driver's ends a kernel.
     #[allow(missing_docs)]
     TimeLimit { waiting_for: String, limit: Duration },
 }
@@ -31,16 +31,16 @@ impl Loss {
     }
 
     /// What had been launched and not been waited for, the oldest first on each stream: one of these did it, if a kernel did.
-    pub fn under_way(&self) -> &[Launched] {
-        &self.under_way
+    pub fn in_flight(&self) -> &[Launched] {
+        &self.in_flight
     }
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Loss { device, cause, under_way } = self;
+        let Loss { device, cause, in_flight } = self;
         write!(f, "{device} is lost: {cause}")?;
-        for (n, launched) in under_way.iter().enumerate() {
+        for (n, launched) in in_flight.iter().enumerate() {
             let before = if n == 0 { "; under way: " } else { ", " };
             write!(f, "{before}{launched}")?;
         }

@@ -2,9 +2,9 @@
 
 use super::context::Context;
 use super::driver::NOT_READY;
-use super::lane::Lane;
+use super::stream::CudaStream;
 use crate::Result;
-use crate::stream::Moment;
+use crate::hazard::TimelinePoint;
 use cudarc::driver::sys;
 use std::ptr;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// A place in a lane, with its time.
 pub(crate) struct Mark {
-    lane: Arc<Lane>,
+    stream: Arc<CudaStream>,
     event: sys::CUevent,
-    moment: Moment,
+    moment: TimelinePoint,
 }
 
 // SAFETY: event handles may be used from any thread.
@@ -24,8 +24,8 @@ unsafe impl Sync for Mark {}
 
 impl Mark {
     /// Behind all that was submitted so far.
-    pub fn record(lane: &Arc<Lane>) -> Result<Mark> {
-        let mut mark = Mark { lane: lane.clone(), event: ptr::null_mut(), moment: lane.now() };
+    pub fn record(stream: &Arc<CudaStream>) -> Result<Mark> {
+        let mut mark = Mark { stream: stream.clone(), event: ptr::null_mut(), moment: stream.now() };
         let mut event = ptr::null_mut();
         // SAFETY: `event` outlives the call.
         mark.context().run(|| "making an event".into(), |driver| unsafe { (driver.event_create)(&mut event, 0) })?;
@@ -33,17 +33,17 @@ impl Mark {
         mark.context().run(
             || "recording an event".into(),
             // SAFETY: event and stream are alive.
-            |driver| unsafe { (driver.event_record)(event, lane.stream()) },
+            |driver| unsafe { (driver.event_record)(event, stream.raw()) },
         )?;
         Ok(mark)
     }
 
-    /// Has what `lane` is given from now on wait for it.
-    pub fn hold(&self, lane: &Lane) -> Result<()> {
-        lane.context().run(
+    /// Has what `stream` is given from now on wait for it.
+    pub fn hold(&self, stream: &CudaStream) -> Result<()> {
+        stream.context().run(
             || "having a stream wait for an event".into(),
             // SAFETY: event and stream are alive.
-            |driver| unsafe { (driver.stream_wait_event)(lane.stream(), self.event, 0) },
+            |driver| unsafe { (driver.stream_wait_event)(stream.raw(), self.event, 0) },
         )
     }
 
@@ -61,22 +61,22 @@ impl Mark {
             },
         )?;
         if over {
-            self.lane.is_over_until(self.moment.count);
+            self.stream.is_over_until(self.moment.count);
         }
         Ok(over)
     }
 
     pub fn wait(&self) -> Result<()> {
-        match self.context().time_limit() {
+        match self.context().watchdog_timeout() {
             None => self.context().run(
                 || "waiting for an event".into(),
                 // SAFETY: the event is alive.
                 |driver| unsafe { (driver.event_wait)(self.event) },
             )?,
             // SAFETY: as above.
-            Some(_) => self.lane.within("an event", |driver| unsafe { (driver.event_query)(self.event) })?,
+            Some(_) => self.stream.poll_until("an event", |driver| unsafe { (driver.event_query)(self.event) })?,
         }
-        self.lane.is_over_until(self.moment.count);
+        self.stream.is_over_until(self.moment.count);
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Mark {
     }
 
     fn context(&self) -> &Arc<Context> {
-        self.lane.context()
+        self.stream.context()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a lane is given to do, for errors and profiles to tell.
 
-use super::under_way::shown;
+use super::in_flight::shown;
 use kernel_dsl::compiler::launch::Shape;
 use std::fmt;
 use std::sync::Arc;

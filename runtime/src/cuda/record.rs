@@ -4,9 +4,9 @@
 //! lives ([`Findings`]), whichever stream replays it: whoever waits for such a stream reads them.
 
 use super::context::Context;
-use super::lane::Lanes;
+use super::stream::StreamTable;
+use crate::hazard::{HazardTracker, Hazards, TimelinePoint};
 use crate::interpreter::reported;
-use crate::stream::{Hazards, Moment, Uses};
 use crate::{Error, Result};
 use cudarc::driver::sys;
 use kernel_dsl::compiler::ir::record::{STATE, WORDS};
@@ -95,17 +95,17 @@ impl Records {
     }
 
     /// Keeps what graphs' launches have found so far for whoever waits next, and the graphs' records no longer.
-    pub fn make_room_of_graphs(&mut self, lanes: &Lanes) {
-        if let Err(why) = self.collect_graphs(lanes) {
+    pub fn make_room_of_graphs(&mut self, streams: &StreamTable) {
+        if let Err(why) = self.collect_graphs(streams) {
             self.found.get_or_insert(why);
         }
     }
 
     /// Each is read, so that nothing is left of it for others; the first that is found counts.
-    fn collect_graphs(&mut self, lanes: &Lanes) -> Result<()> {
+    fn collect_graphs(&mut self, streams: &StreamTable) -> Result<()> {
         let mut first = Ok(());
         for findings in self.graphs.drain(..) {
-            let read = findings.collect(lanes);
+            let read = findings.collect(streams);
             first = first.and(read);
         }
         first
@@ -117,9 +117,9 @@ impl Records {
     }
 
     /// What the first launch found that found anything. All have ended that the stream was given.
-    pub fn collect(&mut self, lanes: &Lanes, context: &Context) -> Result<()> {
+    pub fn collect(&mut self, streams: &StreamTable, context: &Context) -> Result<()> {
         let launches = self.read(context);
-        let first = launches.and(self.collect_graphs(lanes));
+        let first = launches.and(self.collect_graphs(streams));
         self.found.take().map_or(first, Err)
     }
 
@@ -153,7 +153,7 @@ pub(super) struct Findings {
     address: u64,
     forms: Vec<Arc<Checked>>,
     /// The replays, which follow one another, and whom reading them waits for.
-    uses: Uses,
+    uses: HazardTracker,
     /// None is submitted while another thread reads.
     reading: Mutex<()>,
 }
@@ -162,7 +162,7 @@ impl Findings {
     /// A record for a launch of each of `forms`, of which there is one at least.
     pub fn new(context: Arc<Context>, forms: Vec<Arc<Checked>>) -> Result<Findings> {
         let address = context.allocate(forms.len() * RECORD_BYTES)?;
-        let (uses, reading) = (Uses::default(), Mutex::default());
+        let (uses, reading) = (HazardTracker::default(), Mutex::default());
         let findings = Findings { context, address, forms, uses, reading };
         // SAFETY: just allocated, with as many bytes.
         unsafe { findings.context.fill(address, findings.forms.len() * RECORD_BYTES, 0)? };
@@ -179,9 +179,9 @@ impl Findings {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn collect(&self, lanes: &Lanes) -> Result<()> {
+    fn collect(&self, streams: &StreamTable) -> Result<()> {
         let _reading = self.lock();
-        lanes.wait_for(&self.uses.before_write())?;
+        streams.wait_for(&self.uses.before_write())?;
         // SAFETY: ours, initialised in `new`; all replays have ended, and none is submitted.
         let records = unsafe { read(&self.context, self.address, self.forms.len())? };
         if has_any(&records) {
@@ -193,11 +193,11 @@ impl Findings {
 }
 
 impl Hazards for Findings {
-    fn before(&self, wait: &mut dyn FnMut(Moment) -> Result<()>) -> Result<()> {
+    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
         self.uses.before_write().into_iter().try_for_each(wait)
     }
 
-    fn note(&self, moment: Moment) {
+    fn note(&self, moment: TimelinePoint) {
         self.uses.note_write(moment);
     }
 }

@@ -19,7 +19,7 @@
 use super::lent::{Given, Launch};
 use super::slot::AnySlot;
 use super::{Graph, Node, Recording};
-use crate::cuda::{Form, ptx};
+use crate::cuda::{Variant, ptx};
 use crate::view::distinct;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::serial::checksum;
@@ -85,13 +85,13 @@ fn refused(why: impl Into<String>) -> Error {
 }
 
 /// The PTX that a launch runs.
-fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form: Form) -> Result<String> {
+fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form: Variant) -> Result<String> {
     let program = device.instance(kernel, constants)?;
     let name = program.instance().name(kernel.name);
     let failed = |source| Error::Compile { instance: name.clone(), source };
     match form {
-        Form::Bare => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
-        Form::Checked => {
+        Variant::Unchecked => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
+        Variant::Checked => {
             let lowered = analyses::lowered_monomorphic(&program, kernel.target).map_err(failed)?;
             Checked::of(lowered).ptx().map_err(failed)
         }
@@ -114,7 +114,7 @@ impl Graph<'_> {
                         name: launch.kernel.name.into(),
                         hash: checksum(launch.kernel.hir),
                         constants: launch.constants.clone(),
-                        checked: launch.form == Form::Checked,
+                        checked: launch.form == Variant::Checked,
                         ptx: text(&self.device, launch.kernel, &launch.constants, launch.form)?,
                     });
                     known.push(launch);
@@ -238,7 +238,7 @@ impl Saved {
 
 impl Kernel {
     /// The same kernel of this program.
-    fn find(&self, device: &Device) -> Result<(&'static Artifact, Vec<Constant>, Form)> {
+    fn find(&self, device: &Device) -> Result<(&'static Artifact, Vec<Constant>, Variant)> {
         let of = |why: String| refused(format!("{}::{}: {why}", self.module, self.name));
         let kernel = kernels().into_iter().find(|kernel| kernel.module == self.module && kernel.name == self.name);
         let kernel = kernel.ok_or_else(|| of("this program has no such kernel".into()))?;
@@ -256,7 +256,7 @@ impl Kernel {
                 return Err(of(format!("the program does not declare {instance}, which is generic over an item")));
             }
         };
-        let form = if self.checked { Form::Checked } else { Form::Bare };
+        let form = if self.checked { Variant::Checked } else { Variant::Unchecked };
         if text(device, kernel, &constants, form)? != self.ptx {
             return Err(of("this program compiles it to other PTX than was saved; record the graph anew".into()));
         }

@@ -2,8 +2,8 @@
 
 use super::slot::{BASE, SlotId};
 use crate::buffer::RawBuffer;
-use crate::cuda::Form;
-use crate::stream::{Hazards, Moment, Use};
+use crate::cuda::Variant;
+use crate::hazard::{self, Hazards, TimelinePoint};
 use crate::{Device, DeviceBuffer, Error, Result, contract};
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::compiler::launch::Refusal;
@@ -22,7 +22,7 @@ pub(super) struct Lent<'g> {
     /// Where it was when the launches were last made ready.
     bound: u64,
     /// What the launches do with it, if anything.
-    pub access: Option<Access>,
+    pub access: Option<AccessMode>,
 }
 
 enum Held<'g> {
@@ -33,7 +33,7 @@ enum Held<'g> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Access {
+pub(super) enum AccessMode {
     Read,
     Write,
 }
@@ -85,7 +85,7 @@ impl<'g> Lent<'g> {
     }
 
     /// The launches have been made ready for where it is.
-    pub fn settle(&mut self) {
+    pub fn quiesce(&mut self) {
         self.bound = self.raw().address();
     }
 
@@ -99,20 +99,20 @@ impl<'g> Lent<'g> {
 pub(super) struct All<'a, 'g>(pub &'a [Lent<'g>]);
 
 impl All<'_, '_> {
-    fn uses(&self) -> impl Iterator<Item = Use<'_>> {
+    fn uses(&self) -> impl Iterator<Item = hazard::Access<'_>> {
         self.0.iter().filter_map(|lent| match lent.access? {
-            Access::Read => Some(Use::Read(lent.raw().uses())),
-            Access::Write => Some(Use::Write(lent.raw().uses())),
+            AccessMode::Read => Some(hazard::Access::Read(lent.raw().uses())),
+            AccessMode::Write => Some(hazard::Access::Write(lent.raw().uses())),
         })
     }
 }
 
 impl Hazards for All<'_, '_> {
-    fn before(&self, wait: &mut dyn FnMut(Moment) -> Result<()>) -> Result<()> {
+    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
         self.uses().try_for_each(|used| used.before(wait))
     }
 
-    fn note(&self, moment: Moment) {
+    fn note(&self, moment: TimelinePoint) {
         self.uses().for_each(|used| used.note(moment));
     }
 }
@@ -123,7 +123,7 @@ pub(super) struct Launch {
     pub kernel: &'static Artifact,
     pub constants: Vec<Constant>,
     pub block: Option<usize>,
-    pub form: Form,
+    pub form: Variant,
     pub arguments: Vec<Given>,
 }
 
@@ -149,7 +149,7 @@ impl Launch {
     pub fn new(
         device: &Device,
         recording: u64,
-        form: Form,
+        form: Variant,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
@@ -204,10 +204,12 @@ impl Launch {
     }
 
     /// The slots that it uses, with what it does with them. `writes` says which arguments it writes.
-    pub fn accesses(&self, writes: impl Fn(usize) -> bool) -> Vec<(usize, Access)> {
+    pub fn accesses(&self, writes: impl Fn(usize) -> bool) -> Vec<(usize, AccessMode)> {
         let slots = self.arguments.iter().enumerate().filter_map(|(index, given)| match given {
             Given::Scalar { .. } => None,
-            Given::Memory { slot, .. } => Some((*slot, if writes(index) { Access::Write } else { Access::Read })),
+            Given::Memory { slot, .. } => {
+                Some((*slot, if writes(index) { AccessMode::Write } else { AccessMode::Read }))
+            }
         });
         slots.collect()
     }
@@ -224,8 +226,8 @@ impl Launch {
 impl fmt::Display for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let form = match self.form {
-            Form::Checked => "a checked launch",
-            Form::Bare => "an unchecked launch",
+            Variant::Checked => "a checked launch",
+            Variant::Unchecked => "an unchecked launch",
         };
         write!(f, "{form} of {}", Instance(self.constants.clone()).name(self.kernel.name))
     }

@@ -20,14 +20,14 @@ mod slot;
 pub use recording::Recording;
 pub use slot::{AnySlot, Slot, SlotMut};
 
-use crate::contract::{Approved, writes};
-use crate::cuda::{Cuda, Form, Part, Replay};
+use crate::contract::{ValidatedArgs, writes};
+use crate::cuda::{Cuda, Part, Replay, Variant};
 use crate::device::Backend;
 use crate::profile::Work;
 use crate::stream::{Queue, Stream};
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::{Call, Element};
-use lent::{Access, All, Launch, Lent};
+use lent::{AccessMode, All, Launch, Lent};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl<'g> Graph<'g> {
     /// Arguments that do not fit the contract, a call of another kernel, a node or slots of another recording; then the graph is as it was.
     /// An unchecked launch cannot be changed this way: [`update_unchecked`](Graph::update_unchecked).
     pub fn update(&mut self, node: Node, call: Call<'_>) -> Result<()> {
-        self.change(node, call, Form::Checked)
+        self.change(node, call, Variant::Checked)
     }
 
     /// The same for a launch of the kernel's own PTX.
@@ -164,10 +164,10 @@ impl<'g> Graph<'g> {
     /// # Safety
     /// Whenever the graph is replayed, the kernel must be free of out-of-bounds accesses and races for these arguments.
     pub unsafe fn update_unchecked(&mut self, node: Node, call: Call<'_>) -> Result<()> {
-        self.change(node, call, Form::Bare)
+        self.change(node, call, Variant::Unchecked)
     }
 
-    fn change(&mut self, node: Node, call: Call<'_>, form: Form) -> Result<()> {
+    fn change(&mut self, node: Node, call: Call<'_>, form: Variant) -> Result<()> {
         if node.recording != self.recording {
             return Err(Error::OtherGraph { what: "the node" });
         }
@@ -207,11 +207,11 @@ impl<'g> Graph<'g> {
         self.bind()?;
         self.refresh()?;
         match (&mut self.made, stream.queue()) {
-            (Made::Cuda(_, on_gpu), Queue::Cuda(cuda, lane)) => match &mut on_gpu.replay {
+            (Made::Cuda(_, on_gpu), Queue::Cuda(cuda, stream)) => match &mut on_gpu.replay {
                 None => Ok(()),
                 // SAFETY: the graph has the buffers, and their uses are noted for whoever frees them; the launches were approved for these very
                 // addresses, and what that does not find whoever recorded unchecked ones has vouched for.
-                Some(replay) => unsafe { replay.submit(cuda, lane, &All(&self.slots)) },
+                Some(replay) => unsafe { replay.submit(cuda, stream, &All(&self.slots)) },
             },
             _ => {
                 let all = || {
@@ -262,7 +262,7 @@ impl<'g> Graph<'g> {
             self.make_anew();
             return Err(why);
         }
-        self.slots.iter_mut().for_each(Lent::settle);
+        self.slots.iter_mut().for_each(Lent::quiesce);
         Ok(())
     }
 
@@ -314,7 +314,7 @@ impl<'g> Graph<'g> {
         Ok(())
     }
 
-    fn accesses(&self, index: usize) -> Result<Vec<(usize, Access)>> {
+    fn accesses(&self, index: usize) -> Result<Vec<(usize, AccessMode)>> {
         let launch = &self.launches[index];
         let program = self.device.instance(launch.kernel, &launch.constants)?;
         let writes = writes(&program);
@@ -333,7 +333,7 @@ impl<'g> Graph<'g> {
             // SAFETY: they are looked at and not used.
             let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
             let accesses = self.accesses(index)?;
-            let made = |program: &_, approved: &Approved<'_, '_>| {
+            let made = |program: &_, approved: &ValidatedArgs<'_, '_>| {
                 let after = order.add(parts.len(), &accesses);
                 Part::new(cuda, launch.form, launch.kernel, program, approved, after).map(Some)
             };
@@ -358,21 +358,21 @@ struct Order {
 
 impl Order {
     /// Those that launch `number` comes after.
-    fn add(&mut self, number: usize, accesses: &[(usize, Access)]) -> Vec<usize> {
+    fn add(&mut self, number: usize, accesses: &[(usize, AccessMode)]) -> Vec<usize> {
         let mut after = Vec::new();
         for (slot, access) in accesses {
             let (written, read) = self.slots.entry(*slot).or_default();
             after.extend(*written);
             match access {
-                Access::Read => {}
-                Access::Write => after.extend(read.iter()),
+                AccessMode::Read => {}
+                AccessMode::Write => after.extend(read.iter()),
             }
         }
         for (slot, access) in accesses {
             let (written, read) = self.slots.entry(*slot).or_default();
             match access {
-                Access::Read => read.push(number),
-                Access::Write => (*written, *read) = (Some(number), Vec::new()),
+                AccessMode::Read => read.push(number),
+                AccessMode::Write => (*written, *read) = (Some(number), Vec::new()),
             }
         }
         after.sort_unstable();
@@ -392,7 +392,7 @@ impl fmt::Debug for Graph<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Access::{Read, Write};
+    use AccessMode::{Read, Write};
 
     #[test]
     fn launches_come_after_those_whose_memory_they_share() {

@@ -3,7 +3,7 @@
 use super::lent::{Launch, Lent};
 use super::slot::{MOST_SLOTS, Slot, SlotId, SlotMut};
 use super::{Graph, Node};
-use crate::cuda::Form;
+use crate::cuda::Variant;
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::compiler::hir::Constant;
@@ -63,7 +63,7 @@ impl<'g> Recording<'g> {
     /// # Errors
     /// Arguments that do not fit the kernel's contract.
     pub fn add(&self, call: Call<'_>) -> Result<Node> {
-        self.note(Form::Checked, call.kernel(), call.constants(), call.block(), call.arguments())
+        self.note(Variant::Checked, call.kernel(), call.constants(), call.block(), call.arguments())
     }
 
     /// Records a launch of the kernel's own PTX.
@@ -74,7 +74,7 @@ impl<'g> Recording<'g> {
     /// # Errors
     /// As for [`add`](Recording::add).
     pub unsafe fn add_unchecked(&self, call: Call<'_>) -> Result<Node> {
-        self.note(Form::Bare, call.kernel(), call.constants(), call.block(), call.arguments())
+        self.note(Variant::Unchecked, call.kernel(), call.constants(), call.block(), call.arguments())
     }
 
     /// The graph of all that was recorded.
@@ -115,7 +115,7 @@ impl<'g> Recording<'g> {
 
     fn note(
         &self,
-        form: Form,
+        form: Variant,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
@@ -148,7 +148,7 @@ impl Launcher for Recording<'_> {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        self.note(Form::Checked, kernel, constants, block, arguments).map(|_| ())
+        self.note(Variant::Checked, kernel, constants, block, arguments).map(|_| ())
     }
 
     /// # Safety
@@ -160,7 +160,7 @@ impl Launcher for Recording<'_> {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        self.note(Form::Bare, kernel, constants, block, arguments).map(|_| ())
+        self.note(Variant::Unchecked, kernel, constants, block, arguments).map(|_| ())
     }
 }
 

@@ -83,7 +83,7 @@ mod watch;
 mod words;
 
 pub use crate::statistics::Statistics;
-pub use crate::vacant::Ranges;
+pub use crate::uninit::ByteRanges;
 pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
 pub use memory::Bytes;
 pub use profile::Profile;
@@ -188,7 +188,7 @@ pub struct Options {
     /// Arguments, by index, whose memory holds nothing when the launch begins: loads of what no thread has stored are reported.
     pub uninitialised: Vec<usize>,
     /// The same of these bytes of arguments, counted from the first.
-    pub vacant: Vec<(usize, Ranges)>,
+    pub uninit: Vec<(usize, ByteRanges)>,
     /// Bytes of shadow memory that [`Checks::All`] may take: 24 for each element that the launch touches of what it may write, as
     /// many again where it makes atomic operations, and, of a kernel with fences, for each warp beyond the second that loads the
     /// element. A launch that takes more is refused, [`Refused::TooLarge`].
@@ -241,13 +241,13 @@ impl Options {
     }
 
     /// Which of the bytes of an argument hold nothing.
-    fn vacant_of(&self, argument: usize, bytes: usize) -> Ranges {
+    fn uninit_of(&self, argument: usize, bytes: usize) -> ByteRanges {
         if self.checks < Checks::All {
-            return Ranges::default();
+            return ByteRanges::default();
         }
-        let some = self.vacant.iter().find(|(index, _)| *index == argument);
+        let some = self.uninit.iter().find(|(index, _)| *index == argument);
         match self.uninitialised.contains(&argument) {
-            true => Ranges::whole(bytes as u64),
+            true => ByteRanges::whole(bytes as u64),
             false => some.map(|(_, ranges)| ranges.clone()).unwrap_or_default(),
         }
     }
@@ -277,7 +277,7 @@ pub struct Outcome {
     /// What was found: errors and warnings, and notes if they are asked for.
     pub report: Report,
     /// By argument, the bytes that held nothing and do so still.
-    pub vacant: Vec<(usize, Ranges)>,
+    pub uninit: Vec<(usize, ByteRanges)>,
 }
 
 impl Default for Options {
@@ -294,7 +294,7 @@ impl Default for Options {
             threads: None,
             fill: 0,
             uninitialised: Vec::new(),
-            vacant: Vec::new(),
+            uninit: Vec::new(),
             shadow: 4 << 30,
             cancellation: None,
             notes: false,
@@ -414,7 +414,7 @@ impl Program {
                 let (name, index) = (parameter.name.clone(), parameter.argument);
                 let mut buffer = Buffer::new(name, index, element, mutable, bytes, granule, budget.clone());
                 buffer.duty = Duty {
-                    vacant: options.vacant_of(argument, buffer.bytes.get().len()),
+                    uninit: options.uninit_of(argument, buffer.bytes.get().len()),
                     coverage: self.declared.outputs.iter().find(|o| o.index == index).map(|o| o.coverage),
                     shape: extents.iter().copied().zip(strides.iter().copied().chain([1])).collect(),
                 };
@@ -439,7 +439,7 @@ impl Program {
         let alone = matches!(watch, Watch::Nobody) && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             let report = Findings::new(self, &options).report();
-            return Ok((Outcome { statistics, report, vacant: vacant(&buffers) }, watch));
+            return Ok((Outcome { statistics, report, uninit: uninit(&buffers) }, watch));
         }
         let again = stored == Stored::Finite || lossy.is_some() || self.wants_poison(&options);
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
@@ -475,9 +475,9 @@ impl Program {
             }
         }
         for buffer in buffers.iter_mut().filter(|buffer| buffer.mutable) {
-            buffer.duty.vacant = buffer.shadow.unwritten_of(&buffer.duty.vacant);
+            buffer.duty.uninit = buffer.shadow.unwritten_of(&buffer.duty.uninit);
         }
-        Ok((Outcome { statistics, report, vacant: vacant(&buffers) }, watch))
+        Ok((Outcome { statistics, report, uninit: uninit(&buffers) }, watch))
     }
 
     /// Runs a launch once more, on copies of what its buffers held at first, for one who looks on.
@@ -580,9 +580,9 @@ impl Program {
 }
 
 /// By argument, the bytes of buffers that hold nothing.
-fn vacant(buffers: &[Buffer<'_>]) -> Vec<(usize, Ranges)> {
-    let some = buffers.iter().filter(|buffer| !buffer.duty.vacant.is_empty());
-    some.map(|buffer| (buffer.argument as usize, buffer.duty.vacant.clone())).collect()
+fn uninit(buffers: &[Buffer<'_>]) -> Vec<(usize, ByteRanges)> {
+    let some = buffers.iter().filter(|buffer| !buffer.duty.uninit.is_empty());
+    some.map(|buffer| (buffer.argument as usize, buffer.duty.uninit.clone())).collect()
 }
 
 /// Whether floats are stored to buffers.

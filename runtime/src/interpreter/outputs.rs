@@ -13,13 +13,13 @@ use super::provenance::word;
 use super::report::{Object, Space, Thread, Values};
 use super::shadow::{Clock, Shadow, Stamp};
 use crate::number::short;
-use crate::vacant::Ranges;
+use crate::uninit::ByteRanges;
 
 /// What is known of a buffer beside its bytes.
 #[derive(Clone, Default, Debug)]
 pub struct Duty {
     /// Bytes that hold nothing when the launch begins.
-    pub vacant: Ranges,
+    pub uninit: ByteRanges,
     /// How much of it the kernel writes.
     pub coverage: Option<Coverage>,
     /// Extent and stride of each dimension, in elements.
@@ -30,7 +30,7 @@ impl Duty {
     /// Whether accesses of that kind are held against it.
     pub fn looks(&self, action: Action) -> bool {
         match action {
-            Action::Load | Action::Atomic => !self.vacant.is_empty(),
+            Action::Load | Action::Atomic => !self.uninit.is_empty(),
             Action::Store => self.coverage == Some(Coverage::Once),
             Action::Poison => false,
         }
@@ -50,7 +50,7 @@ impl Machine<'_, '_> {
                 let Buffer { duty, shadow, mutable, .. } = buffer;
                 let nothing = |l: &usize| {
                     let at = part.offset[*l];
-                    duty.vacant.any(at..at + u64::from(size)) && !(*mutable && shadow.stored_of(at, size, &duty.vacant))
+                    duty.uninit.any(at..at + u64::from(size)) && !(*mutable && shadow.stored_of(at, size, &duty.uninit))
                 };
                 let missing = lanes_of(part.lanes).filter(nothing).fold(0, |m, l| m | 1 << l);
                 self.report(Check::UninitialisedBuffer, site, warp.index, missing, |machine, lane| {

@@ -14,7 +14,7 @@ use super::provenance::Stored;
 use super::shadow::Shadow;
 use super::watch::Watch;
 use super::{Checks, Options, Program, Statistics};
-use crate::cores::{Copies, Demand, each, merge, turns};
+use crate::cores::{Copies, Demand, block_numbers, each, merge};
 
 /// What a thread did.
 struct Part {
@@ -40,7 +40,7 @@ pub fn run(
         let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(program, setting, own.collect(), options, Watch::Nobody);
         machine.stored = stored;
-        machine.run(turns(setting.blocks(), number, threads));
+        machine.run(block_numbers(setting.blocks(), number, threads));
         Part {
             statistics: machine.statistics,
             found: !machine.findings.is_empty() || machine.stored == Stored::Strange || machine.undefined,
@@ -61,7 +61,7 @@ pub fn run(
         if let Some(bytes) = buffer.written() {
             merge(bytes, i, &copies);
             for part in &parts {
-                buffer.duty.vacant = part.shadows[i].unwritten_of(&buffer.duty.vacant);
+                buffer.duty.uninit = part.shadows[i].unwritten_of(&buffer.duty.uninit);
             }
         }
     }

@@ -18,7 +18,7 @@
 
 use super::further::Further;
 use super::order::Known;
-use crate::vacant::Ranges;
+use crate::uninit::ByteRanges;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
@@ -463,16 +463,16 @@ impl Shadow {
         Some(Conflict { by: By::Atomic, latest: false, ..conflict })
     }
 
-    /// Whether all of `size` bytes at `offset` that are among `vacant` were ever stored.
-    pub fn stored_of(&self, offset: u64, size: u32, vacant: &Ranges) -> bool {
+    /// Whether all of `size` bytes at `offset` that are among `uninit` were ever stored.
+    pub fn stored_of(&self, offset: u64, size: u32, uninit: &ByteRanges) -> bool {
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
         let of = |cell: u64| cell << self.granule..(cell + 1) << self.granule;
-        (first..=last).all(|cell| !vacant.any(of(cell)) || self.last_store(cell << self.granule).is_some())
+        (first..=last).all(|cell| !uninit.any(of(cell)) || self.last_store(cell << self.granule).is_some())
     }
 
-    /// What of `vacant` was neither stored nor changed atomically.
-    pub fn unwritten_of(&self, vacant: &Ranges) -> Ranges {
-        vacant.kept(1 << self.granule, |at| !self.written(at, 1))
+    /// What of `uninit` was neither stored nor changed atomically.
+    pub fn unwritten_of(&self, uninit: &ByteRanges) -> ByteRanges {
+        uninit.kept(1 << self.granule, |at| !self.written(at, 1))
     }
 
     /// The store of another thread to these bytes, if something orders it before `now`.

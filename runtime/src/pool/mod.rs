@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Blocks are given back at once, however much of the work that uses them is still to run: with a block goes what is pending for it
-//! ([`Pending`]), and the stream that first uses its next owner's memory waits for that, on the device. On one stream that is
+//! ([`WaitSet`]), and the stream that first uses its next owner's memory waits for that, on the device. On one stream that is
 //! no wait at all.
 //!
 //! A pool that keeps nothing ([`Pool::bare`]) asks the device each time: what looks on from outside, such as NVIDIA's Compute
@@ -19,7 +19,7 @@
 mod tests;
 mod tlsf;
 
-use crate::stream::Pending;
+use crate::hazard::WaitSet;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::fmt;
@@ -43,7 +43,7 @@ pub(crate) trait Source {
     fn name(&self) -> String;
 
     /// Waits until all of this is over.
-    fn wait_for(&self, pending: &Pending) -> Result<()>;
+    fn wait_for(&self, pending: &WaitSet) -> Result<()>;
 
     /// Gives memory back.
     ///
@@ -54,13 +54,13 @@ pub(crate) trait Source {
 
 /// Memory out of a pool. It goes back by [`Pool::give`].
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Allocation {
     pub address: u64,
-    place: Place,
+    place: AllocationPlace,
 }
 
 #[derive(Debug)]
-enum Place {
+enum AllocationPlace {
     /// It has no bytes.
     Nowhere,
     /// A block of so many bytes.
@@ -169,9 +169,9 @@ impl Pool {
     }
 
     /// Memory, and what must be over before it is written.
-    pub fn take(&self, bytes: usize, source: &dyn Source) -> Result<(Piece, Pending)> {
+    pub fn take(&self, bytes: usize, source: &dyn Source) -> Result<(Allocation, WaitSet)> {
         if bytes == 0 {
-            return Ok((Piece { address: 0, place: Place::Nowhere }, Pending::new()));
+            return Ok((Allocation { address: 0, place: AllocationPlace::Nowhere }, WaitSet::new()));
         }
         if self.bare {
             let address = self.state().reserve(bytes as u64, source)?;
@@ -179,7 +179,7 @@ impl Pool {
             statistics.allocations += 1;
             statistics.in_use += bytes as u64;
             statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
-            return Ok((Piece { address, place: Place::Own(bytes as u64) }, Pending::new()));
+            return Ok((Allocation { address, place: AllocationPlace::Own(bytes as u64) }, WaitSet::new()));
         }
         let kind = Kind::of(bytes as u64);
         let mut state = self.state();
@@ -213,19 +213,22 @@ impl Pool {
         let statistics = &mut state.statistics;
         statistics.in_use += taken.bytes;
         statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
-        Ok((Piece { address: taken.address, place: Place::Block(kind, taken.id, taken.bytes) }, taken.pending))
+        Ok((
+            Allocation { address: taken.address, place: AllocationPlace::Block(kind, taken.id, taken.bytes) },
+            taken.pending,
+        ))
     }
 
     /// Takes memory back. The next owner may write it once `pending` is over.
-    pub fn give(&self, piece: Piece, pending: Pending, source: &dyn Source) {
+    pub fn give(&self, piece: Allocation, pending: WaitSet, source: &dyn Source) {
         match piece.place {
-            Place::Nowhere => {}
-            Place::Block(kind, id, bytes) => {
+            AllocationPlace::Nowhere => {}
+            AllocationPlace::Block(kind, id, bytes) => {
                 let mut state = self.state();
                 state.of(kind).give(id, pending);
                 state.statistics.in_use -= bytes;
             }
-            Place::Own(bytes) => {
+            AllocationPlace::Own(bytes) => {
                 let over = source.wait_for(&pending);
                 let statistics = &mut self.state().statistics;
                 statistics.in_use -= bytes;

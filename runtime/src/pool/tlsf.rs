@@ -7,7 +7,7 @@
 //!
 //! Nothing here touches memory: what is known of blocks lies beside them, so that they may be a device's.
 
-use crate::stream::{Pending, add};
+use crate::hazard::{WaitSet, add};
 
 /// Blocks are multiples of as many bytes, and begin at such.
 pub(super) const GRANULE: u64 = 256;
@@ -39,7 +39,7 @@ struct Block {
     previous: Id,
     next: Id,
     /// What must be over before somebody else uses it.
-    pending: Pending,
+    pending: WaitSet,
 }
 
 /// A part of a segment, handed out.
@@ -48,7 +48,7 @@ pub(super) struct Taken {
     pub id: Id,
     pub address: u64,
     pub bytes: u64,
-    pub pending: Pending,
+    pub pending: WaitSet,
 }
 
 /// Segments of address space, cut into blocks.
@@ -147,7 +147,7 @@ impl Tlsf {
     }
 
     /// Takes a block back, which others may have once `pending` is over.
-    pub fn give(&mut self, id: Id, pending: Pending) {
+    pub fn give(&mut self, id: Id, pending: WaitSet) {
         let block = self.block_mut(id);
         block.pending = pending;
         let bytes = block.bytes;
@@ -189,14 +189,14 @@ impl Tlsf {
             after: NONE,
             previous: NONE,
             next: NONE,
-            pending: Pending::new(),
+            pending: WaitSet::new(),
         };
         let id = self.insert(block);
         self.link(id);
     }
 
     /// Takes out all segments of which nothing is used: address, bytes, and what must be over before they go.
-    pub fn remove_unused(&mut self) -> Vec<(u64, u64, Pending)> {
+    pub fn remove_unused(&mut self) -> Vec<(u64, u64, WaitSet)> {
         self.settle();
         let whole = |b: &Block| b.free && b.before == NONE && b.after == NONE;
         let unused = self.blocks.iter().enumerate().filter(|(_, b)| whole(b));
@@ -368,7 +368,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::Moment;
+    use crate::hazard::TimelinePoint;
     use std::collections::BTreeMap;
 
     #[test]
@@ -394,9 +394,9 @@ mod tests {
         assert_eq!(tlsf.largest(), 0);
         // Every second one, then the rest: each of these joins two neighbours.
         let (even, odd): (Vec<_>, Vec<_>) = parts.into_iter().partition(|t| (t.address / GRANULE).is_multiple_of(2));
-        even.into_iter().for_each(|t| tlsf.give(t.id, Pending::new()));
+        even.into_iter().for_each(|t| tlsf.give(t.id, WaitSet::new()));
         assert_eq!(tlsf.largest(), GRANULE);
-        odd.into_iter().for_each(|t| tlsf.give(t.id, Pending::new()));
+        odd.into_iter().for_each(|t| tlsf.give(t.id, WaitSet::new()));
         assert_eq!(tlsf.largest(), 64 * GRANULE);
         let removed: Vec<_> = tlsf.remove_unused().into_iter().map(|(at, bytes, _)| (at, bytes)).collect();
         assert_eq!(removed, [(4096, 64 * GRANULE)]);
@@ -414,14 +414,14 @@ mod tests {
 
     #[test]
     fn what_is_pending_goes_with_the_memory() {
-        let at = |stream, count| Moment { stream, count };
+        let at = |stream, count| TimelinePoint { stream, count };
         let mut tlsf = Tlsf::default();
         tlsf.add(0, 4 * GRANULE);
         let [a, b, c, d] = [(); 4].map(|()| tlsf.take(GRANULE).unwrap());
         tlsf.give(a.id, [at(1, 5)].into_iter().collect());
         tlsf.give(b.id, [at(1, 7), at(2, 1)].into_iter().collect());
-        tlsf.give(d.id, Pending::new());
-        tlsf.give(c.id, Pending::new());
+        tlsf.give(d.id, WaitSet::new());
+        tlsf.give(c.id, WaitSet::new());
         let all = tlsf.take(4 * GRANULE).unwrap();
         assert_eq!(all.pending.as_slice(), [at(1, 7), at(2, 1)]);
     }
@@ -454,10 +454,10 @@ mod tests {
                     taken.insert(t.address, t);
                 } else if let Some(at) = taken.keys().nth(random(taken.len().max(1) as u64) as usize).copied() {
                     let t = taken.remove(&at).unwrap();
-                    tlsf.give(t.id, Pending::new());
+                    tlsf.give(t.id, WaitSet::new());
                 }
             }
-            taken.into_values().for_each(|t| tlsf.give(t.id, Pending::new()));
+            taken.into_values().for_each(|t| tlsf.give(t.id, WaitSet::new()));
             let mut left: Vec<_> = tlsf.remove_unused().into_iter().map(|(at, bytes, _)| (at, bytes)).collect();
             left.sort();
             assert_eq!(left, segments);

@@ -9,7 +9,7 @@ use super::machine::{Machine, Setting};
 use super::memory::Buffer;
 use super::touched::Touched;
 use super::{Checks, Options, Program, Statistics};
-use crate::cores::{Copies, Demand, each, merge, turns};
+use crate::cores::{Copies, Demand, block_numbers, each, merge};
 
 /// What a thread did.
 struct Part {
@@ -40,7 +40,7 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
     let parts: Vec<Part> = each(&mut copies, |number, copies| {
         let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(program, setting, own.collect(), options);
-        machine.run(turns(setting.blocks(), number, threads));
+        machine.run(block_numbers(setting.blocks(), number, threads));
         Part {
             statistics: machine.statistics,
             quiet: machine.findings.is_empty(),

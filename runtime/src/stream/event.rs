@@ -1,7 +1,7 @@
 //! Places in streams.
 
 use super::Queue;
-use crate::cuda::{Lane, Mark};
+use crate::cuda::{CudaStream, Mark};
 use crate::{Device, Error, Result};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ impl Event {
     pub(super) fn new(device: &Device, queue: &Queue) -> Result<Event> {
         let at = match queue {
             Queue::Cpu => At::Cpu(Instant::now()),
-            Queue::Cuda(cuda, lane) => At::Cuda(cuda.mark(lane)?),
+            Queue::Cuda(cuda, stream) => At::Cuda(cuda.mark(stream)?),
         };
         Ok(Event { device: device.clone(), at })
     }
@@ -61,11 +61,11 @@ impl Event {
         }
     }
 
-    /// Has what `lane` is given from now on wait.
-    pub(super) fn hold(&self, lane: &Lane) -> Result<()> {
+    /// Has what `stream` is given from now on wait.
+    pub(super) fn hold(&self, stream: &CudaStream) -> Result<()> {
         match &self.at {
             At::Cpu(_) => Ok(()),
-            At::Cuda(mark) => mark.hold(lane),
+            At::Cuda(mark) => mark.hold(stream),
         }
     }
 }

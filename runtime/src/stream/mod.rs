@@ -7,26 +7,15 @@ mod event;
 mod prepared;
 mod profiling;
 mod queue;
-#[cfg(test)]
-mod tests;
-mod used;
-mod uses;
-
-/// What [`uses`] is synchronised by.
-mod sync {
-    pub use std::sync::atomic::{AtomicBool, AtomicU64};
-    pub use std::sync::{Mutex, MutexGuard};
-}
 
 pub use event::Event;
 pub use prepared::Prepared;
 use profiling::Recording;
 pub(crate) use queue::Queue;
-pub(crate) use used::{Hazards, Use, Used};
-pub(crate) use uses::{Moment, Parts, Pending, Uses, add};
 
-use crate::cuda::{Form, Lane};
+use crate::cuda::{CudaStream, Variant};
 use crate::device::Backend;
+use crate::hazard::{Access, AccessSet};
 use crate::{BufferView, Device, DeviceBuffer, Error, PinnedBuffer, Result, Work};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Argument, Artifact, Element, Launcher};
@@ -72,7 +61,7 @@ impl Device {
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.backend() {
             Backend::Cpu(_) => Queue::Cpu,
-            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.take_lane()?),
+            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.acquire_stream()?),
         };
         Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording: Recording::default() })
     }
@@ -92,7 +81,7 @@ impl Stream {
     /// The driver's handle, a `CUstream`, for whatever else speaks to the driver, such as a library that submits work of its own here; it is good
     /// as long as the stream. What is done with it is not noted: only this stream's work is in order with it. `None` on the CPU.
     pub fn driver_handle(&self) -> Option<*mut c_void> {
-        self.queue.lane().map(|lane| lane.handle())
+        self.queue.stream().map(|stream| stream.handle())
     }
 
     /// Waits until all that was submitted is over. The error is what the first checked launch found, since the last wait, that found
@@ -109,8 +98,8 @@ impl Stream {
 
     /// Has what is submitted from now on wait until `event` is over: on the device, where both are of GPUs.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
-        match self.queue.lane() {
-            Some(lane) => event.hold(lane),
+        match self.queue.stream() {
+            Some(stream) => event.hold(stream),
             None => event.wait(),
         }
     }
@@ -130,7 +119,7 @@ impl Stream {
         self.same_device(to.device(), "the buffer")?;
         self.same_device(from.device(), "the pinned buffer")?;
         same_length("to the device", to.len(), from.len())?;
-        let used = Used::written(to.uses()).and(Use::Read(from.uses()));
+        let used = AccessSet::written(to.uses()).and(Access::Read(from.uses()));
         // SAFETY: both are as long, their uses are noted, and by these whoever writes or frees either waits.
         let copy = || unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) };
         self.recording.time(|| Work::Upload { bytes: to.bytes() }, copy)
@@ -142,7 +131,7 @@ impl Stream {
         self.same_device(to.device(), "the pinned buffer")?;
         same_length("from the device", from.len(), to.len())?;
         let memory = to.pointer_mut();
-        let used = Used::read(from.uses()).and(Use::Write(to.uses()));
+        let used = AccessSet::read(from.uses()).and(Access::Write(to.uses()));
         // SAFETY: as in `upload_to`; `to` is exclusive.
         let copy = || unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) };
         self.recording.time(|| Work::Download { bytes: from.bytes() }, copy)
@@ -156,12 +145,12 @@ impl Stream {
         same_length("between buffers", to.len(), from.len())?;
         let copy = || match (from.device().backend(), self.device.backend()) {
             _ if from.device().id() == self.device.id() => {
-                let used = Used::read(from.uses()).and(Use::Write(to.uses()));
+                let used = AccessSet::read(from.uses()).and(Access::Write(to.uses()));
                 // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
                 unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
             }
             (Backend::Cuda(other), Backend::Cuda(_)) => {
-                let (read, written) = (Used::read(from.uses()), Used::written(to.uses()));
+                let (read, written) = (AccessSet::read(from.uses()), AccessSet::written(to.uses()));
                 // SAFETY: as above.
                 unsafe { self.queue.copy_from(&written, to.address(), (other, &read, from.address()), to.bytes()) }
             }
@@ -191,14 +180,14 @@ impl Stream {
         }
         match &self.queue {
             Queue::Cpu => Ok(()),
-            Queue::Cuda(cuda, lane) => cuda.note(lane, &view.used()),
+            Queue::Cuda(cuda, stream) => cuda.note(stream, &view.used()),
         }
     }
 
     /// Sets all elements to 0.
     pub fn fill_zero<T: Element>(&self, buffer: &mut DeviceBuffer<T>) -> Result<()> {
         self.same_device(buffer.device(), "the buffer")?;
-        let used = Used::written(buffer.uses());
+        let used = AccessSet::written(buffer.uses());
         // SAFETY: the buffer's own bytes, exclusive; the use is noted.
         let fill = || unsafe { self.queue.fill(&used, buffer.address(), buffer.bytes(), 0) };
         self.recording.time(|| Work::Fill { bytes: buffer.bytes() }, fill)
@@ -221,7 +210,7 @@ impl Stream {
     /// The kernel is free of out-of-bounds accesses and races for these arguments, unless it is the checked form.
     unsafe fn submit(
         &self,
-        form: Form,
+        form: Variant,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
@@ -234,11 +223,11 @@ impl Stream {
                 let work = || self.device.work(kernel, constants, block, arguments);
                 self.later(self.recording.time(work, run))
             }
-            Queue::Cuda(cuda, lane) => {
+            Queue::Cuda(cuda, stream) => {
                 self.device.approved(kernel, constants, block, arguments, |program, approved| {
                     let mut launch = cuda.ready(form, kernel, program, approved)?;
                     // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; the rest by the caller's promise.
-                    unsafe { cuda.submit(lane, &mut launch) }
+                    unsafe { cuda.submit(stream, &mut launch) }
                 })
             }
         }
@@ -273,7 +262,7 @@ impl Launcher for Stream {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         // SAFETY: it is the checked form.
-        unsafe { self.submit(Form::Checked, kernel, constants, block, arguments) }
+        unsafe { self.submit(Variant::Checked, kernel, constants, block, arguments) }
     }
 
     unsafe fn launch_unchecked(
@@ -284,14 +273,14 @@ impl Launcher for Stream {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         // SAFETY: by the caller's promise.
-        unsafe { self.submit(Form::Bare, kernel, constants, block, arguments) }
+        unsafe { self.submit(Variant::Unchecked, kernel, constants, block, arguments) }
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if let Queue::Cuda(cuda, lane) = &self.queue {
-            cuda.give_lane(lane);
+        if let Queue::Cuda(cuda, stream) = &self.queue {
+            cuda.give_lane(stream);
         }
     }
 }
@@ -303,10 +292,10 @@ impl fmt::Debug for Stream {
 }
 
 impl Queue {
-    fn lane(&self) -> Option<&Arc<Lane>> {
+    fn stream(&self) -> Option<&Arc<CudaStream>> {
         match self {
             Queue::Cpu => None,
-            Queue::Cuda(_, lane) => Some(lane),
+            Queue::Cuda(_, stream) => Some(stream),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Queue, Stream};
 use crate::Result;
-use crate::cuda::{Cuda, Form, Lane, Ready};
+use crate::cuda::{Cuda, CudaStream, Ready, Variant};
 use kernel_dsl::Call;
 use std::fmt;
 
@@ -46,8 +46,8 @@ pub struct Prepared<'a> {
 enum Kind<'a> {
     /// There is no block to run.
     Nothing,
-    Cpu(Call<'a>, Form),
-    Cuda(&'a Cuda, &'a Lane, Ready<'a>),
+    Cpu(Call<'a>, Variant),
+    Cuda(&'a Cuda, &'a CudaStream, Ready<'a>),
 }
 
 impl Stream {
@@ -56,7 +56,7 @@ impl Stream {
     /// # Errors
     /// Arguments that do not fit the kernel's contract, or a kernel that cannot be loaded.
     pub fn prepare<'a>(&'a self, call: Call<'a>) -> Result<Prepared<'a>> {
-        self.prepared(call, Form::Checked)
+        self.prepared(call, Variant::Checked)
     }
 
     /// Makes a launch of the kernel's own PTX ready.
@@ -67,22 +67,22 @@ impl Stream {
     /// # Errors
     /// As for [`prepare`](Stream::prepare).
     pub unsafe fn prepare_unchecked<'a>(&'a self, call: Call<'a>) -> Result<Prepared<'a>> {
-        self.prepared(call, Form::Bare)
+        self.prepared(call, Variant::Unchecked)
     }
 
-    fn prepared<'a>(&'a self, call: Call<'a>, form: Form) -> Result<Prepared<'a>> {
+    fn prepared<'a>(&'a self, call: Call<'a>, form: Variant) -> Result<Prepared<'a>> {
         let instance = call.kernel().name;
         let (kernel, constants, block) = (call.kernel(), call.constants(), call.block());
         let ready = self.device.approved(kernel, constants, block, call.arguments(), |program, approved| {
             Ok(Some(match &self.queue {
                 Queue::Cpu => None,
-                Queue::Cuda(cuda, lane) => Some((cuda, lane, cuda.ready(form, kernel, program, approved)?)),
+                Queue::Cuda(cuda, stream) => Some((cuda, stream, cuda.ready(form, kernel, program, approved)?)),
             }))
         })?;
         let kind = match ready {
             None => Kind::Nothing,
             Some(None) => Kind::Cpu(call, form),
-            Some(Some((cuda, lane, ready))) => Kind::Cuda(cuda, lane, ready),
+            Some(Some((cuda, stream, ready))) => Kind::Cuda(cuda, stream, ready),
         };
         Ok(Prepared { stream: self, kind, instance })
     }
@@ -99,7 +99,7 @@ impl Prepared<'_> {
             },
             // SAFETY: the arguments are borrowed for as long as this lives, and noted for whoever frees them then; they were approved, and
             // what checks do not find the caller of `prepare_unchecked` has vouched for.
-            Kind::Cuda(cuda, lane, ready) => unsafe { cuda.submit(lane, ready) },
+            Kind::Cuda(cuda, stream, ready) => unsafe { cuda.submit(stream, ready) },
         }
     }
 }

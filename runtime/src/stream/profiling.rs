@@ -38,7 +38,7 @@ impl Stream {
                 *self.recording.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), Vec::new()));
                 Ok(())
             }
-            Queue::Cuda(_, lane) => lane.start_profile(),
+            Queue::Cuda(_, stream) => stream.start_profile(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Stream {
                 let recorded = self.recording.0.lock().unwrap_or_else(PoisonError::into_inner).take();
                 recorded.map_or_else(Vec::new, |(_, done)| done)
             }
-            Queue::Cuda(_, lane) => lane.end_profile()?,
+            Queue::Cuda(_, stream) => stream.end_profile()?,
         };
         Ok(Profile { device: self.device.to_string(), operations })
     }

@@ -9,7 +9,7 @@ use super::{
     Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Mismatch, Problem, Random, Skipped, Stop,
     Subject, Warned,
 };
-use crate::contract::Approved;
+use crate::contract::ValidatedArgs;
 use crate::cpu::Executable;
 use crate::cuda;
 use crate::interpreter::report::{Allowed, Finding, Place};
@@ -255,7 +255,7 @@ impl Checker {
         warnings: &mut Warnings,
     ) -> Result<(), Failure> {
         let stopped = |executor: Executor| move |e: Error| Failure::stopped(executor, prepared.located(e));
-        let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
+        let interpret = |run: &dyn Fn(&ValidatedArgs) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| run(&prepared.approved(&self.cpu, case, arguments)?))
         };
         // The oracle first: no other executor runs what it reports.
@@ -263,7 +263,7 @@ impl Checker {
         let oracle = |options: interpreter::Options| {
             let options = interpreter::Options { uninitialised: uninitialised.clone(), ..options };
             let outcome = RefCell::new(None);
-            let run = |a: &Approved| prepared.lowered.run_by(a, options.clone()).map(|o| _ = outcome.replace(o));
+            let run = |a: &ValidatedArgs| prepared.lowered.run_by(a, options.clone()).map(|o| _ = outcome.replace(o));
             interpret(&run).map(|outputs| (outputs, outcome.into_inner()))
         };
         // What is right has the NaNs and infinities that it is to have.
@@ -540,8 +540,8 @@ impl Prepared {
         device: &Device,
         case: &Case,
         arguments: &'a [Argument<'a>],
-    ) -> Result<Approved<'a, 'a>> {
-        Approved::new(self.artifact.name, &self.program, device, case.block, arguments)
+    ) -> Result<ValidatedArgs<'a, 'a>> {
+        ValidatedArgs::new(self.artifact.name, &self.program, device, case.block, arguments)
     }
 
     /// The kernel, and the constants of the instance.

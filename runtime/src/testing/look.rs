@@ -3,7 +3,7 @@
 use super::Case;
 use super::check::program;
 use super::signature::Signature;
-use crate::contract::Approved;
+use crate::contract::ValidatedArgs;
 use crate::cpu::Executable;
 use crate::interpreter::{Launch, Options, Outcome, Profile, Program, Refused, Trace};
 use crate::{Device, Error, Result};
@@ -94,7 +94,7 @@ impl Look {
         let (device, mut told) = (Device::cpu(), None);
         let options = Options { uninitialised: case.holding_nothing(), ..options };
         self.signature.run(&device, case, |arguments| {
-            let approved = Approved::new(self.artifact.name, &self.program, &device, case.block, arguments)?;
+            let approved = ValidatedArgs::new(self.artifact.name, &self.program, &device, case.block, arguments)?;
             told = self.executable.launch(&approved, None, options, run)?;
             Ok(())
         })?;

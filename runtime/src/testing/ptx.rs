@@ -1,6 +1,6 @@
 //! An instance's PTX on the PTX interpreter, for the arguments of a launch.
 
-use crate::contract::Approved;
+use crate::contract::ValidatedArgs;
 use crate::cpu;
 use crate::ptx::{self, Launch, Options, Value};
 use crate::{Error, Result};
@@ -29,7 +29,7 @@ impl Executable {
     }
 
     /// Runs it on arguments in host memory; `names` are the kernel's parameters.
-    pub fn run(&self, approved: &Approved, names: &[String], options: Options) -> Result<()> {
+    pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<()> {
         if approved.shape().is_empty() {
             return Ok(());
         }

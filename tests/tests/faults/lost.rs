@@ -41,7 +41,7 @@ fn is_lost_by(code: u32, kernel: &str, fail: impl FnOnce(&Device) -> Result<()>)
     let Error::Lost(loss) = &error else { panic!("{said}") };
     let Cause::Driver(cause) = loss.cause() else { panic!("{said}") };
     assert!(cause.code() == code, "{said}");
-    assert_eq!(loss.under_way().iter().map(|l| l.instance()).collect::<Vec<_>>(), [kernel], "{said}");
+    assert_eq!(loss.in_flight().iter().map(|l| l.instance()).collect::<Vec<_>>(), [kernel], "{said}");
     assert!(said.starts_with("cuda:0 (") && said.contains(" is lost: ") && said.contains(cause.name()), "{said}");
     assert!(said.contains(&format!("under way: {kernel} in 1 × 1 × 1 blocks of 32 × 1 × 1 threads")), "{said}");
     assert_eq!(device.lost(), Some(&**loss));
@@ -157,7 +157,7 @@ fn gpu_says_nothing_of_what_an_event_has_waited_for() {
     unsafe { far_beyond::launch_unchecked(&stream, &mut device.zeros(32).unwrap()).unwrap() };
     let error = stream.wait().unwrap_err();
     let Error::Lost(loss) = &error else { panic!("{error}") };
-    assert_eq!(loss.under_way().iter().map(|l| l.instance()).collect::<Vec<_>>(), ["far_beyond"], "{error}");
+    assert_eq!(loss.in_flight().iter().map(|l| l.instance()).collect::<Vec<_>>(), ["far_beyond"], "{error}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn works(device: &Device) {
 #[test]
 fn cpu_stops_what_takes_too_long() {
     let device = Device::cpu();
-    device.limit_time(Some(LIMIT));
+    device.set_watchdog_timeout(Some(LIMIT));
     let mut y = device.zeros(32).unwrap();
     let start = Instant::now();
     let error = turns::launch(&device, 1 << 20, &mut y).unwrap_err();
@@ -33,11 +33,11 @@ fn cpu_stops_what_takes_too_long() {
     assert!(matches!(error, Error::Violation(_)), "{said}");
     assert!(said.contains("the launch has run for 5ms, the limit that was set"), "{said}");
     assert!(said.contains("in rolled(0..rounds)"), "{said}");
-    device.limit_time(None);
+    device.set_watchdog_timeout(None);
     works(&device);
     // On a stream it comes with the next wait.
     let mut y = device.zeros(32).unwrap();
-    device.limit_time(Some(LIMIT));
+    device.set_watchdog_timeout(Some(LIMIT));
     let stream = device.stream().unwrap();
     turns::launch(&stream, 1 << 20, &mut y).unwrap();
     assert!(stream.wait().unwrap_err().to_string().contains("the limit that was set"));
@@ -52,7 +52,7 @@ fn gpu_does_not_wait_for_ever() {
         return;
     }
     let device = Device::cuda(0).unwrap();
-    device.limit_time(Some(LONG));
+    device.set_watchdog_timeout(Some(LONG));
     works(&device);
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
     let (mut y, mut z) = (device.zeros(32).unwrap(), device.zeros(32).unwrap());
@@ -64,7 +64,7 @@ fn gpu_does_not_wait_for_ever() {
     turns::launch(&other, 1, &mut z).unwrap();
     other.wait().unwrap();
     turns::launch(&stream, many(), &mut y).unwrap();
-    device.limit_time(Some(LIMIT));
+    device.set_watchdog_timeout(Some(LIMIT));
     turns::launch(&other, 1, &mut z).unwrap();
     let error = stream.wait().unwrap_err();
     let said = error.to_string();
@@ -93,11 +93,11 @@ fn gpu_limits_no_work_that_came_before_the_limit() {
             turns::launch(&stream, many() / 4, &mut y).unwrap();
             turns::launch(&other, many() / 4, &mut z).unwrap();
         }
-        device.limit_time(Some(limit));
+        device.set_watchdog_timeout(Some(limit));
         stream.wait().unwrap();
         other.wait().unwrap();
         assert!(device.lost().is_none());
-        device.limit_time(None);
+        device.set_watchdog_timeout(None);
     }
     works(&device);
 }
@@ -119,14 +119,14 @@ fn gpu_gives_up_whatever_waits() {
     ];
     for (name, wait) in waits {
         let device = Device::cuda(0).unwrap();
-        device.limit_time(Some(LONG));
+        device.set_watchdog_timeout(Some(LONG));
         let stream = device.stream().unwrap();
         let mut y = device.zeros(32).unwrap();
         // Loaded, so that it is not the loading that waits.
         turns::launch(&stream, 1, &mut y).unwrap();
         stream.wait().unwrap();
         turns::launch(&stream, many(), &mut y).unwrap();
-        device.limit_time(Some(LIMIT));
+        device.set_watchdog_timeout(Some(LIMIT));
         let error = wait(&device, &stream, &mut y).unwrap_err();
         assert!(error.to_string().contains("the limit that was set"), "{name}: {error}");
         assert!(device.lost().is_some(), "{name}");
@@ -142,7 +142,7 @@ fn gpu_ends_graphs_beside_what_does_not_end() {
         return;
     }
     let device = Device::cuda(0).unwrap();
-    device.limit_time(Some(LONG));
+    device.set_watchdog_timeout(Some(LONG));
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
     let mut y = device.zeros(32).unwrap();
     // Loaded, so that it is not the loading that waits.
@@ -156,7 +156,7 @@ fn gpu_ends_graphs_beside_what_does_not_end() {
     stream.wait().unwrap();
     turns::launch(&other, many(), &mut y).unwrap();
     drop(graph);
-    device.limit_time(Some(LIMIT));
+    device.set_watchdog_timeout(Some(LIMIT));
     let error = other.wait().unwrap_err();
     assert!(error.to_string().contains("the limit that was set"), "{error}");
 }

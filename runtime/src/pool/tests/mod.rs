@@ -3,7 +3,7 @@
 mod transformer;
 
 use super::*;
-use crate::stream::Moment;
+use crate::hazard::TimelinePoint;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ struct Device {
     left: Cell<u64>,
     next: Cell<u64>,
     held: RefCell<BTreeMap<u64, u64>>,
-    waited: RefCell<Vec<Moment>>,
+    waited: RefCell<Vec<TimelinePoint>>,
     lost: Cell<bool>,
 }
 
@@ -44,7 +44,7 @@ impl Source for Device {
         "a device".into()
     }
 
-    fn wait_for(&self, pending: &Pending) -> Result<()> {
+    fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         self.waited.borrow_mut().extend(pending.iter().copied());
         match self.lost.get() {
             true => Err(Error::OtherDevice { what: "it", found: "lost".into(), stream: "lost".into() }),
@@ -65,12 +65,12 @@ fn a_second_time_asks_nobody() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (first, _) = pool.take(MB, &device).unwrap();
     let address = first.address;
-    pool.give(first, Pending::new(), &device);
+    pool.give(first, WaitSet::new(), &device);
     let reserved = pool.statistics().reserved;
     for _ in 0..1000 {
         let (again, _) = pool.take(MB, &device).unwrap();
         assert_eq!(again.address, address);
-        pool.give(again, Pending::new(), &device);
+        pool.give(again, WaitSet::new(), &device);
     }
     let statistics = pool.statistics();
     assert_eq!((statistics.allocations, statistics.hits), (1001, 1000));
@@ -82,7 +82,7 @@ fn a_second_time_asks_nobody() {
 #[test]
 fn what_is_still_used_is_said_to_the_next_owner() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
-    let at = Moment { stream: 3, count: 8 };
+    let at = TimelinePoint { stream: 3, count: 8 };
     let (piece, pending) = pool.take(MB, &device).unwrap();
     assert!(pending.is_empty());
     pool.give(piece, [at].into_iter().collect(), &device);
@@ -101,14 +101,14 @@ fn nothing_is_no_memory() {
     let (pool, device) = (Pool::default(), Device::of(0));
     let (piece, _) = pool.take(0, &device).unwrap();
     assert_eq!(piece.address, 0);
-    pool.give(piece, Pending::new(), &device);
+    pool.give(piece, WaitSet::new(), &device);
     assert_eq!(pool.statistics(), MemoryStatistics::default());
 }
 
 #[test]
 fn memory_that_is_short_is_trimmed_before_it_ends() {
     let (pool, device) = (Pool::default(), Device::of(64 * MB as u64));
-    let at = Moment { stream: 1, count: 1 };
+    let at = TimelinePoint { stream: 1, count: 1 };
     let (large, _) = pool.take(40 * MB, &device).unwrap();
     pool.give(large, [at].into_iter().collect(), &device);
     // 24 MB are left; the 40 are given back for it, once they are not used.
@@ -124,8 +124,8 @@ fn memory_that_is_short_is_trimmed_before_it_ends() {
         "{said}"
     );
     assert!(said.contains("67108864 bytes in use"), "{said}");
-    pool.give(larger, Pending::new(), &device);
-    pool.give(rest, Pending::new(), &device);
+    pool.give(larger, WaitSet::new(), &device);
+    pool.give(rest, WaitSet::new(), &device);
     assert_eq!(pool.trim(&device).unwrap(), 64 * MB as u64);
     assert_eq!(pool.statistics().reserved, 0);
     assert!(device.held.borrow().is_empty());
@@ -138,11 +138,11 @@ fn a_limit_is_kept() {
     let (first, _) = pool.take(MB, &device).unwrap();
     let error = pool.take(17 * MB, &device).unwrap_err();
     assert!(error.to_string().ends_with("the limit is 20971520"), "{error}");
-    pool.give(first, Pending::new(), &device);
+    pool.give(first, WaitSet::new(), &device);
     // What was cached goes for what is needed.
     let (second, _) = pool.take(17 * MB, &device).unwrap();
     assert_eq!(pool.statistics().reserved, 18 * MB as u64);
-    pool.give(second, Pending::new(), &device);
+    pool.give(second, WaitSet::new(), &device);
 }
 
 #[test]
@@ -150,17 +150,17 @@ fn small_ones_do_not_hold_up_large_ones() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (small, _) = pool.take(100, &device).unwrap();
     let (large, _) = pool.take(8 * MB, &device).unwrap();
-    pool.give(large, Pending::new(), &device);
+    pool.give(large, WaitSet::new(), &device);
     assert_eq!(pool.trim(&device).unwrap(), LARGE_SEGMENT);
     assert_eq!(pool.statistics().reserved, SEGMENT);
-    pool.give(small, Pending::new(), &device);
+    pool.give(small, WaitSet::new(), &device);
 }
 
 #[test]
 fn a_device_that_fails_keeps_what_it_may_still_use() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (piece, _) = pool.take(MB, &device).unwrap();
-    pool.give(piece, Pending::new(), &device);
+    pool.give(piece, WaitSet::new(), &device);
     device.lost.set(true);
     assert!(pool.trim(&device).is_err());
     assert_eq!((pool.statistics().segments, device.held.borrow().len()), (1, 1));
@@ -177,14 +177,14 @@ fn sizes_past_the_end_are_refused() {
 #[test]
 fn a_bare_pool_keeps_nothing() {
     let (pool, device) = (Pool::bare(), Device::of(1000));
-    let at = Moment { stream: 1, count: 1 };
+    let at = TimelinePoint { stream: 1, count: 1 };
     let (first, _) = pool.take(300, &device).unwrap();
     let (second, _) = pool.take(300, &device).unwrap();
     assert_eq!(device.held.borrow().values().copied().collect::<Vec<_>>(), [300, 300]);
     assert!(pool.take(500, &device).is_err());
     pool.give(first, [at].into_iter().collect(), &device);
     assert_eq!(device.waited.borrow().as_slice(), [at]);
-    pool.give(second, Pending::new(), &device);
+    pool.give(second, WaitSet::new(), &device);
     assert!(device.held.borrow().is_empty());
     let statistics = pool.statistics();
     assert_eq!((statistics.in_use, statistics.reserved, statistics.segments, statistics.hits), (0, 0, 0, 0));

@@ -4,7 +4,7 @@
 //! `transformer.trace` holds the order, a line for each step: `+ bytes` makes the next buffer, numbered from 0, `- number` drops one. It is
 //! made by the code here; `UPDATE=1` writes it anew.
 
-use super::{Device, Pending, Pool};
+use super::{Device, Pool, WaitSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -180,7 +180,7 @@ fn played(trace: &str) -> (u64, u64) {
             live += number;
         } else {
             let (piece, bytes) = buffers[number].take().unwrap();
-            pool.give(piece, Pending::new(), &device);
+            pool.give(piece, WaitSet::new(), &device);
             live -= bytes;
         }
         most = most.max(live);

@@ -58,9 +58,9 @@ pub(super) fn shown(shape: Shape) -> String {
 /// What a lane was given to launch since it was last waited for. Its lock is held for a few instructions, and no other is taken
 /// under it.
 #[derive(Default)]
-pub(super) struct UnderWay(Mutex<SmallVec<[Launched; 4]>>);
+pub(super) struct InFlight(Mutex<SmallVec<[Launched; 4]>>);
 
-impl UnderWay {
+impl InFlight {
     /// Notes a launch that is submitted as the lane's operation `number`.
     pub fn note(&self, instance: &Arc<str>, shape: Shape, number: u64) {
         let mut launched = self.lock();
@@ -102,18 +102,18 @@ mod tests {
     #[test]
     fn what_was_waited_for_is_no_longer_under_way() {
         let shape = Shape { grid: [4, 1, 1], block: [256, 1, 1] };
-        let (under_way, a, b) = (UnderWay::default(), Arc::from("a"), Arc::from("b::<16>"));
-        under_way.note(&a, shape, 1);
-        under_way.note(&b, shape, 2);
-        under_way.note(&a, shape, 3);
-        let shown: Vec<_> = under_way.list().iter().map(Launched::to_string).collect();
+        let (in_flight, a, b) = (InFlight::default(), Arc::from("a"), Arc::from("b::<16>"));
+        in_flight.note(&a, shape, 1);
+        in_flight.note(&b, shape, 2);
+        in_flight.note(&a, shape, 3);
+        let shown: Vec<_> = in_flight.list().iter().map(Launched::to_string).collect();
         let text = "in 4 × 1 × 1 blocks of 256 × 1 × 1 threads";
         assert_eq!(shown, [format!("a {text} (2 times)"), format!("b::<16> {text}")]);
-        under_way.over(2);
-        assert_eq!(under_way.list().len(), 1);
-        under_way.over(3);
-        assert!(under_way.list().is_empty());
-        (0..100).for_each(|i| under_way.note(&Arc::from(format!("k::<{i}>")), shape, i));
-        assert_eq!(under_way.list().len(), ROOM);
+        in_flight.over(2);
+        assert_eq!(in_flight.list().len(), 1);
+        in_flight.over(3);
+        assert!(in_flight.list().is_empty());
+        (0..100).for_each(|i| in_flight.note(&Arc::from(format!("k::<{i}>")), shape, i));
+        assert_eq!(in_flight.list().len(), ROOM);
     }
 }

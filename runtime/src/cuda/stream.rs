@@ -1,18 +1,18 @@
 //! The driver's streams: work submitted in order, and what orders that of one behind that of another.
 //!
 //! A lane is a driver's stream that lives as long as the device is open; a [`Stream`](crate::Stream) of ours has one to itself and
-//! hands it on when it is dropped, so that a [`Moment`] names a lane for good.
+//! hands it on when it is dropped, so that a [`TimelinePoint`] names a lane for good.
 
 use super::context::Context;
 use super::driver::{Code, Driver, NOT_READY};
+use super::in_flight::InFlight;
 use super::loss::Cause;
 use super::nvtx::Nvtx;
 use super::operation::Operation;
 use super::record::{Findings, Records};
 use super::timeline::Timeline;
-use super::under_way::UnderWay;
+use crate::hazard::{Hazards, TimelinePoint, WaitSet};
 use crate::profile::Timed;
-use crate::stream::{Hazards, Moment, Pending};
 use crate::trace::span;
 use crate::{Error, Result};
 use cudarc::driver::sys;
@@ -29,38 +29,38 @@ const NON_BLOCKING: u32 = 1;
 const NO_TIMING: u32 = 2;
 
 /// All lanes of a device. The first is the device's own.
-pub(super) struct Lanes {
+pub(super) struct StreamTable {
     context: Arc<Context>,
     /// Where NVIDIA's profilers can be told.
     nvtx: Option<Nvtx>,
-    all: RwLock<Vec<Arc<Lane>>>,
+    all: RwLock<Vec<Arc<CudaStream>>>,
     /// Numbers of those that no stream has.
     idle: Mutex<Vec<u16>>,
 }
 
 /// A driver's stream.
-pub(crate) struct Lane {
+pub(crate) struct CudaStream {
     context: Arc<Context>,
     number: u16,
-    stream: sys::CUstream,
+    raw: sys::CUstream,
     /// What another lane's progress is waited for by: recorded there and waited for here in one go.
     mark: sys::CUevent,
     /// The number of the last operation that was submitted.
     submitted: AtomicU64,
     /// The number of the last that is known to be over.
     completed: AtomicU64,
-    under_way: Arc<UnderWay>,
+    in_flight: Arc<InFlight>,
     /// Whether the timeline is kept for a profile.
     profiled: AtomicBool,
-    /// Its lock is held for the length of a few calls of the driver that do not wait; none but `under_way`'s is taken under it.
+    /// Its lock is held for the length of a few calls of the driver that do not wait; none but `in_flight`'s is taken under it.
     timeline: Arc<Mutex<Timeline>>,
     state: Mutex<State>,
 }
 
 // SAFETY: stream and event handles may be used from any thread; the mark is used under the lock only.
-unsafe impl Send for Lane {}
+unsafe impl Send for CudaStream {}
 // SAFETY: as above.
-unsafe impl Sync for Lane {}
+unsafe impl Sync for CudaStream {}
 
 /// What submitting needs one at a time.
 #[derive(Default)]
@@ -70,57 +70,57 @@ pub(super) struct State {
     pub(super) records: Records,
 }
 
-impl Lanes {
-    pub fn new(context: Arc<Context>) -> Result<Lanes> {
-        let lanes = Lanes { context, nvtx: Nvtx::load(), all: RwLock::default(), idle: Mutex::default() };
-        lanes.take().map(|_| lanes)
+impl StreamTable {
+    pub fn new(context: Arc<Context>) -> Result<StreamTable> {
+        let streams = StreamTable { context, nvtx: Nvtx::load(), all: RwLock::default(), idle: Mutex::default() };
+        streams.take().map(|_| streams)
     }
 
     /// A lane that nobody has.
-    pub fn take(&self) -> Result<Arc<Lane>> {
+    pub fn take(&self) -> Result<Arc<CudaStream>> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(number) = idle {
-            let lane = self.get(number);
-            self.forget(&lane)?;
-            return Ok(lane);
+            let stream = self.get(number);
+            self.forget(&stream)?;
+            return Ok(stream);
         }
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         let number =
             u16::try_from(all.len()).map_err(|_| Error::TooManyStreams { device: self.context.info.to_string() })?;
-        let lane = Arc::new(Lane::new(self.context.clone(), number)?);
-        all.push(lane.clone());
-        Ok(lane)
+        let stream = Arc::new(CudaStream::new(self.context.clone(), number)?);
+        all.push(stream.clone());
+        Ok(stream)
     }
 
     /// Gives a lane back. What was submitted to it still runs.
-    pub fn give(&self, lane: &Lane) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(lane.number);
+    pub fn give(&self, stream: &CudaStream) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream.number);
     }
 
     /// The device's own.
-    pub fn first(&self) -> Arc<Lane> {
+    pub fn first(&self) -> Arc<CudaStream> {
         self.get(0)
     }
 
-    fn get(&self, number: u16) -> Arc<Lane> {
+    fn get(&self, number: u16) -> Arc<CudaStream> {
         self.all.read().unwrap_or_else(PoisonError::into_inner)[usize::from(number)].clone()
     }
 
     /// Submits an operation that uses memory as `used` says.
     pub fn submit(
         &self,
-        lane: &Lane,
+        stream: &CudaStream,
         used: &dyn Hazards,
         operation: Operation<'_>,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
-        self.submit_in(lane, &mut lane.state(), used, operation, call)
+        self.submit_in(stream, &mut stream.state(), used, operation, call)
     }
 
     /// The same, by whoever has the lane's state.
     pub fn submit_in(
         &self,
-        lane: &Lane,
+        stream: &CudaStream,
         state: &mut State,
         used: &dyn Hazards,
         operation: Operation<'_>,
@@ -128,29 +128,29 @@ impl Lanes {
     ) -> Result<()> {
         span!("submit", %operation);
         let _range = self.nvtx.as_ref().map(|nvtx| nvtx.range(operation));
-        used.before(&mut |moment| self.order(lane, state, moment))?;
-        let submit = || lane.context.run(|| operation.to_string(), |driver| call(driver, lane.stream));
-        if lane.is_timed() {
-            lane.timed(operation, submit)?
+        used.before(&mut |moment| self.order(stream, state, moment))?;
+        let submit = || stream.context.run(|| operation.to_string(), |driver| call(driver, stream.raw));
+        if stream.is_timed() {
+            stream.timed(operation, submit)?
         } else {
             submit()?
         }
-        used.note(lane.advance());
+        used.note(stream.advance());
         Ok(())
     }
 
     /// Notes what all that the lane has been given by now does with memory, and has what it is given from now on wait as if it did that.
-    pub fn note(&self, lane: &Lane, used: &dyn Hazards) -> Result<()> {
-        let mut state = lane.state();
-        used.before(&mut |moment| self.order(lane, &mut state, moment))?;
-        used.note(lane.advance());
+    pub fn note(&self, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
+        let mut state = stream.state();
+        used.before(&mut |moment| self.order(stream, &mut state, moment))?;
+        used.note(stream.advance());
         Ok(())
     }
 
-    /// Has what `lane` is given from now on wait for `moment`.
-    fn order(&self, lane: &Lane, state: &mut State, moment: Moment) -> Result<()> {
+    /// Has what `stream` is given from now on wait for `moment`.
+    fn order(&self, stream: &CudaStream, state: &mut State, moment: TimelinePoint) -> Result<()> {
         let at = usize::from(moment.stream);
-        if moment.stream == lane.number || state.waits.get(at).is_some_and(|count| *count >= moment.count) {
+        if moment.stream == stream.number || state.waits.get(at).is_some_and(|count| *count >= moment.count) {
             return Ok(());
         }
         let other = self.get(moment.stream);
@@ -159,12 +159,12 @@ impl Lanes {
         }
         // All that is submitted there by now, the moment among it: it was noted after it had been submitted.
         let submitted = other.submitted.load(Ordering::Acquire);
-        lane.context.run(
+        stream.context.run(
             || "having a stream wait for another".into(),
             // SAFETY: event and streams are alive; a later recording does not change what this wait is for.
             |driver| unsafe {
-                match (driver.event_record)(lane.mark, other.stream) {
-                    0 => (driver.stream_wait_event)(lane.stream, lane.mark, 0),
+                match (driver.event_record)(stream.mark, other.raw) {
+                    0 => (driver.stream_wait_event)(stream.raw, stream.mark, 0),
                     code => code,
                 }
             },
@@ -178,9 +178,9 @@ impl Lanes {
 
     /// Comes before a call of the driver that may wait for all of the device by itself. Where there is a limit of time, it is waited for here,
     /// for nobody could limit that one.
-    pub fn settle(&self) -> Result<()> {
+    pub fn quiesce(&self) -> Result<()> {
         let left = self.context.take_left();
-        if self.context.time_limit().is_some() {
+        if self.context.watchdog_timeout().is_some() {
             self.wait()?;
         }
         // SAFETY: just taken; what may use it was submitted before, and has been waited for, or is by the driver.
@@ -189,23 +189,23 @@ impl Lanes {
     }
 
     /// Waits for all that a lane was given, by whoever has its state; the error is what was found on the way, the oldest first.
-    pub fn wait_in(&self, lane: &Lane, state: &mut State) -> Result<()> {
-        lane.finish()?;
+    pub fn wait_in(&self, stream: &CudaStream, state: &mut State) -> Result<()> {
+        stream.finish()?;
         state.records.collect(self, &self.context)
     }
 
     /// Forgets what a lane's launches have found that nobody waited for: it is not the next owner's.
-    fn forget(&self, lane: &Lane) -> Result<()> {
-        if lane.profiled.load(Ordering::Relaxed) {
-            lane.end_profile()?;
+    fn forget(&self, stream: &CudaStream) -> Result<()> {
+        if stream.profiled.load(Ordering::Relaxed) {
+            stream.end_profile()?;
         }
-        let mut state = lane.state();
+        let mut state = stream.state();
         // Those of graphs are told by other lanes too.
         state.records.forget_graphs();
         if state.records.is_empty() {
             return Ok(());
         }
-        match self.wait_in(lane, &mut state) {
+        match self.wait_in(stream, &mut state) {
             Err(Error::Violation(_)) => Ok(()),
             other => other,
         }
@@ -214,78 +214,78 @@ impl Lanes {
     /// Waits for all that was submitted to any lane.
     pub fn wait(&self) -> Result<()> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
-        all.iter().try_for_each(|lane| lane.finish())
+        all.iter().try_for_each(|stream| stream.finish())
     }
 
     /// Waits for all that was submitted before operations were [timed](Context::is_timed), which they are now; without a limit.
     pub fn wait_for_untimed(&self) {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
-        for lane in &all {
+        for stream in &all {
             // Who submits has the state: whoever has it after this sees that operations are timed.
-            drop(lane.state());
-            let submitted = lane.submitted.load(Ordering::Acquire);
+            drop(stream.state());
+            let submitted = stream.submitted.load(Ordering::Acquire);
             // SAFETY: the stream is alive.
-            let wait = |driver: &Driver| unsafe { (driver.stream_wait)(lane.stream) };
+            let wait = |driver: &Driver| unsafe { (driver.stream_wait)(stream.raw) };
             // What fails is the device, which is lost by it, and says so to whoever uses it next; or somebody captures the stream's work,
             // none of which is under way then.
-            if lane.context.run(|| "waiting for a stream".into(), wait).is_ok() {
-                lane.is_over_until(submitted);
+            if stream.context.run(|| "waiting for a stream".into(), wait).is_ok() {
+                stream.is_over_until(submitted);
             }
         }
     }
 
     /// Waits on the host for all of this.
-    pub fn wait_for(&self, pending: &Pending) -> Result<()> {
+    pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         pending.iter().try_for_each(|moment| {
-            let lane = self.get(moment.stream);
-            if lane.is_over(moment.count) { Ok(()) } else { lane.finish() }
+            let stream = self.get(moment.stream);
+            if stream.is_over(moment.count) { Ok(()) } else { stream.finish() }
         })
     }
 }
 
-impl Lane {
+impl CudaStream {
     /// The driver's own name of the stream.
     pub fn handle(&self) -> *mut c_void {
-        self.stream.cast()
+        self.raw.cast()
     }
 
-    fn new(context: Arc<Context>, number: u16) -> Result<Lane> {
-        let mut lane = Lane {
+    fn new(context: Arc<Context>, number: u16) -> Result<CudaStream> {
+        let mut stream = CudaStream {
             context,
             number,
-            stream: ptr::null_mut(),
+            raw: ptr::null_mut(),
             mark: ptr::null_mut(),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            under_way: Arc::default(),
+            in_flight: Arc::default(),
             profiled: AtomicBool::new(false),
             timeline: Arc::default(),
             state: Mutex::default(),
         };
-        let (mut stream, mut mark) = (ptr::null_mut(), ptr::null_mut());
-        let made = lane.context.run(
+        let (mut raw, mut mark) = (ptr::null_mut(), ptr::null_mut());
+        let made = stream.context.run(
             || "making a stream".into(),
             // SAFETY: both outlive the calls.
             |driver| unsafe {
-                match (driver.stream_create)(&mut stream, NON_BLOCKING) {
+                match (driver.stream_create)(&mut raw, NON_BLOCKING) {
                     0 => (driver.event_create)(&mut mark, NO_TIMING),
                     code => code,
                 }
             },
         );
         // The first is there though the second may not be.
-        (lane.stream, lane.mark) = (stream, mark);
+        (stream.raw, stream.mark) = (raw, mark);
         made?;
-        lane.context.watch(&lane.under_way, &lane.timeline);
-        Ok(lane)
+        stream.context.watch(&stream.in_flight, &stream.timeline);
+        Ok(stream)
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    pub(super) fn stream(&self) -> sys::CUstream {
-        self.stream
+    pub(super) fn raw(&self) -> sys::CUstream {
+        self.raw
     }
 
     /// What submitting needs, for this thread alone.
@@ -295,14 +295,14 @@ impl Lane {
     }
 
     /// The moment of the last operation that was submitted.
-    pub fn now(&self) -> Moment {
-        Moment { stream: self.number, count: self.submitted.load(Ordering::Acquire) }
+    pub fn now(&self) -> TimelinePoint {
+        TimelinePoint { stream: self.number, count: self.submitted.load(Ordering::Acquire) }
     }
 
     /// The address of a record for a launch of `form` that is submitted next.
     pub(super) fn next_record(&self, state: &mut State, form: &Arc<Checked>) -> Result<u64> {
         loop {
-            if let Some(address) = state.records.next(&self.context, self.stream, form)? {
+            if let Some(address) = state.records.next(&self.context, self.raw, form)? {
                 return Ok(address);
             }
             self.finish()?;
@@ -311,10 +311,10 @@ impl Lane {
     }
 
     /// Has what a graph's launches find told by whoever waits for this lane.
-    pub(super) fn replayed(&self, lanes: &Lanes, state: &mut State, findings: &Arc<Findings>) -> Result<()> {
+    pub(super) fn replayed(&self, streams: &StreamTable, state: &mut State, findings: &Arc<Findings>) -> Result<()> {
         if !state.records.replayed(findings) {
             self.finish()?;
-            state.records.make_room_of_graphs(lanes);
+            state.records.make_room_of_graphs(streams);
             state.records.replayed(findings);
         }
         Ok(())
@@ -324,14 +324,14 @@ impl Lane {
     pub(super) fn finish(&self) -> Result<()> {
         span!("wait", device = %self.context.info);
         let submitted = self.submitted.load(Ordering::Acquire);
-        match self.context.time_limit() {
+        match self.context.watchdog_timeout() {
             None => {
                 // SAFETY: the stream is alive.
-                let wait = |driver: &Driver| unsafe { (driver.stream_wait)(self.stream) };
+                let wait = |driver: &Driver| unsafe { (driver.stream_wait)(self.raw) };
                 self.context.run_or_lose(|| "waiting for a stream".into(), wait)?;
             }
             // SAFETY: as above.
-            Some(_) => self.within("a stream", |driver| unsafe { (driver.stream_query)(self.stream) })?,
+            Some(_) => self.poll_until("a stream", |driver| unsafe { (driver.stream_query)(self.raw) })?,
         }
         self.is_over_until(submitted);
         Ok(())
@@ -346,8 +346,8 @@ impl Lane {
     fn timed(&self, operation: Operation<'_>, submit: impl FnOnce() -> Result<()>) -> Result<()> {
         self.timeline().advance(&self.context)?;
         while self.timeline().is_full() {
-            match self.context.time_limit() {
-                Some(_) => self.within("room for more work", |_| match self.timeline().is_full() {
+            match self.context.watchdog_timeout() {
+                Some(_) => self.poll_until("room for more work", |_| match self.timeline().is_full() {
                     true => NOT_READY,
                     false => 0,
                 })?,
@@ -355,11 +355,11 @@ impl Lane {
             }
             self.timeline().advance(&self.context)?;
         }
-        let start = self.timeline().before(&self.context, self.stream)?;
+        let start = self.timeline().before(&self.context, self.raw)?;
         match submit() {
             Ok(()) => {
                 // The operation is there whether or not its end can be told.
-                let _ = self.timeline().after(&self.context, self.stream, start, operation);
+                let _ = self.timeline().after(&self.context, self.raw, start, operation);
                 Ok(())
             }
             Err(why) => {
@@ -371,7 +371,7 @@ impl Lane {
 
     /// Waits until `over` gives no more that it is not. If for as long as the limit says no operation of any lane comes to its end, the device
     /// is lost.
-    pub(super) fn within(&self, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
+    pub(super) fn poll_until(&self, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
         let (mut since, mut looks) = (Instant::now(), 0u32);
         loop {
             let mut ready = true;
@@ -393,7 +393,7 @@ impl Lane {
                 since = Instant::now();
             }
             // Where it was taken back meanwhile, what is submitted from then on has no events.
-            let limit = self.context.time_limit().unwrap_or(Duration::MAX);
+            let limit = self.context.watchdog_timeout().unwrap_or(Duration::MAX);
             if since.elapsed() > limit {
                 let waiting_for = self.timeline().current().unwrap_or_else(|| what.to_string());
                 return Err(self.context.lose(Cause::TimeLimit { waiting_for, limit }));
@@ -409,7 +409,7 @@ impl Lane {
 
     /// From now on what is submitted is timed.
     pub fn start_profile(&self) -> Result<()> {
-        self.timeline().start_profile(&self.context, self.stream)?;
+        self.timeline().start_profile(&self.context, self.raw)?;
         self.profiled.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -428,13 +428,13 @@ impl Lane {
 
     /// Notes a launch that is submitted next, by whoever has the state.
     pub(super) fn note(&self, instance: &Arc<str>, shape: Shape) {
-        self.under_way.note(instance, shape, self.submitted.load(Ordering::Relaxed) + 1);
+        self.in_flight.note(instance, shape, self.submitted.load(Ordering::Relaxed) + 1);
     }
 
     /// Takes note that operation `count` is over.
     pub fn is_over_until(&self, count: u64) {
         if self.completed.fetch_max(count, Ordering::AcqRel) < count {
-            self.under_way.over(count);
+            self.in_flight.over(count);
         }
     }
 
@@ -442,15 +442,15 @@ impl Lane {
         self.completed.load(Ordering::Acquire) >= count
     }
 
-    fn advance(&self) -> Moment {
+    fn advance(&self) -> TimelinePoint {
         // Under the lock of the state: nobody else writes it.
         let count = self.submitted.load(Ordering::Relaxed) + 1;
         self.submitted.store(count, Ordering::Release);
-        Moment { stream: self.number, count }
+        TimelinePoint { stream: self.number, count }
     }
 }
 
-impl Drop for Lane {
+impl Drop for CudaStream {
     fn drop(&mut self) {
         let records = std::mem::take(&mut self.state().records);
         records.free(&self.context);
@@ -462,7 +462,7 @@ impl Drop for Lane {
                 if !self.mark.is_null() {
                     (driver.event_destroy)(self.mark);
                 }
-                if self.stream.is_null() { 0 } else { (driver.stream_destroy)(self.stream) }
+                if self.raw.is_null() { 0 } else { (driver.stream_destroy)(self.raw) }
             },
         );
     }

@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of some memory, counted from its first: ranges that ascend and do not touch.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Ranges(Vec<Range<u64>>);
+pub struct ByteRanges(Vec<Range<u64>>);
 
-impl Ranges {
+impl ByteRanges {
     /// All of so many bytes.
-    pub fn whole(bytes: u64) -> Ranges {
-        let mut whole = Ranges::default();
+    pub fn whole(bytes: u64) -> ByteRanges {
+        let mut whole = ByteRanges::default();
         whole.push(0..bytes);
         whole
     }
@@ -29,8 +29,8 @@ impl Ranges {
     }
 
     /// Those of `bytes`, counted from its start.
-    pub fn within(&self, bytes: &Range<u64>) -> Ranges {
-        let mut found = Ranges::default();
+    pub fn within(&self, bytes: &Range<u64>) -> ByteRanges {
+        let mut found = ByteRanges::default();
         for range in &self.0 {
             let (start, end) = (range.start.max(bytes.start), range.end.min(bytes.end));
             found.push(start.saturating_sub(bytes.start)..end.saturating_sub(bytes.start));
@@ -39,8 +39,8 @@ impl Ranges {
     }
 
     /// Those of which `keep` says so; it is asked for each `step` bytes.
-    pub fn kept(&self, step: u64, keep: impl Fn(u64) -> bool) -> Ranges {
-        let mut kept = Ranges::default();
+    pub fn kept(&self, step: u64, keep: impl Fn(u64) -> bool) -> ByteRanges {
+        let mut kept = ByteRanges::default();
         for range in &self.0 {
             let mut at = range.start;
             while at < range.end {
@@ -55,8 +55,8 @@ impl Ranges {
     }
 
     /// The same, but that of `bytes` only those stay that are among `left` too, which are counted from its start.
-    fn settled(&self, bytes: &Range<u64>, left: &Ranges) -> Ranges {
-        let mut settled = Ranges::default();
+    fn settled(&self, bytes: &Range<u64>, left: &ByteRanges) -> ByteRanges {
+        let mut settled = ByteRanges::default();
         for range in &self.0 {
             settled.push(range.start..range.end.min(bytes.start));
             let first = left.0.partition_point(|left| left.end + bytes.start <= range.start);
@@ -85,68 +85,68 @@ impl Ranges {
 }
 
 /// What of the CPU's memory holds nothing: one for all CPU devices, which take one another's buffers.
-pub(crate) static HOST: Vacant = Vacant::new();
+pub(crate) static HOST: UninitMap = UninitMap::new();
 
 /// What of some memory holds nothing.
 #[derive(Debug)]
-pub(crate) struct Vacant {
+pub(crate) struct UninitMap {
     /// Whether there is any: where all is written, nothing is looked up.
     any: AtomicBool,
     /// By address, buffers that hold nothing in places: their length, and where.
-    buffers: Mutex<BTreeMap<u64, (u64, Ranges)>>,
+    buffers: Mutex<BTreeMap<u64, (u64, ByteRanges)>>,
 }
 
-impl Vacant {
+impl UninitMap {
     /// Memory of which all is written.
-    pub const fn new() -> Vacant {
-        Vacant { any: AtomicBool::new(false), buffers: Mutex::new(BTreeMap::new()) }
+    pub const fn new() -> UninitMap {
+        UninitMap { any: AtomicBool::new(false), buffers: Mutex::new(BTreeMap::new()) }
     }
 
     /// The buffer at `address` was made, and holds nothing.
     pub fn made(&self, address: u64, bytes: usize) {
         if bytes > 0 {
-            self.buffers().insert(address, (bytes as u64, Ranges::whole(bytes as u64)));
+            self.buffers().insert(address, (bytes as u64, ByteRanges::whole(bytes as u64)));
             self.any.store(true, Ordering::Relaxed);
         }
     }
 
     /// All from `address` on, in one buffer, is written, or nobody's.
     pub fn stored(&self, address: u64, bytes: usize) {
-        self.settle(address, bytes, &Ranges::default());
+        self.quiesce(address, bytes, &ByteRanges::default());
     }
 
     /// Which of these bytes of one buffer hold nothing.
-    pub fn of(&self, address: u64, bytes: usize) -> Ranges {
+    pub fn of(&self, address: u64, bytes: usize) -> ByteRanges {
         if !self.any.load(Ordering::Relaxed) {
-            return Ranges::default();
+            return ByteRanges::default();
         }
         let buffers = self.buffers();
         let found = buffers.range(..=address).next_back().filter(|(start, (len, _))| address - *start < *len);
-        let within = |(start, (_, vacant)): (&u64, &(u64, Ranges))| {
+        let within = |(start, (_, uninit)): (&u64, &(u64, ByteRanges))| {
             let first = address - start;
-            vacant.within(&(first..first + bytes as u64))
+            uninit.within(&(first..first + bytes as u64))
         };
         found.map(within).unwrap_or_default()
     }
 
     /// Of these bytes of one buffer, all but `left` are written.
-    pub fn settle(&self, address: u64, bytes: usize, left: &Ranges) {
+    pub fn quiesce(&self, address: u64, bytes: usize, left: &ByteRanges) {
         if bytes == 0 || !self.any.load(Ordering::Relaxed) {
             return;
         }
         let mut buffers = self.buffers();
         let found = buffers.range_mut(..=address).next_back().filter(|(start, (len, _))| address - **start < *len);
-        let Some((start, (_, vacant))) = found else { return };
+        let Some((start, (_, uninit))) = found else { return };
         let first = address - start;
-        *vacant = vacant.settled(&(first..first + bytes as u64), left);
-        if vacant.is_empty() {
+        *uninit = uninit.settled(&(first..first + bytes as u64), left);
+        if uninit.is_empty() {
             let start = *start;
             buffers.remove(&start);
             self.any.store(!buffers.is_empty(), Ordering::Relaxed);
         }
     }
 
-    fn buffers(&self) -> MutexGuard<'_, BTreeMap<u64, (u64, Ranges)>> {
+    fn buffers(&self) -> MutexGuard<'_, BTreeMap<u64, (u64, ByteRanges)>> {
         // Nothing panics between two steps of one change.
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,14 +156,14 @@ impl Vacant {
 mod tests {
     use super::*;
 
-    fn bytes(ranges: &Ranges) -> Vec<u64> {
+    fn bytes(ranges: &ByteRanges) -> Vec<u64> {
         ranges.0.iter().cloned().flatten().collect()
     }
 
     /// Against sets of bytes.
     #[test]
     fn ranges_are_the_bytes_that_they_name() {
-        let of = |mask: u32| Ranges::whole(12).kept(1, |at| mask >> at & 1 == 1);
+        let of = |mask: u32| ByteRanges::whole(12).kept(1, |at| mask >> at & 1 == 1);
         for mask in (0..1 << 12).step_by(7) {
             let all = of(mask);
             let set: Vec<u64> = (0..12).filter(|at| mask >> at & 1 == 1).collect();
@@ -188,17 +188,17 @@ mod tests {
 
     #[test]
     fn a_buffer_holds_what_was_stored_there() {
-        let vacant = Vacant::new();
-        assert!(vacant.of(64, 8).is_empty());
-        vacant.made(1024, 100);
-        vacant.made(2048, 8);
-        assert_eq!(bytes(&vacant.of(1024 + 90, 10)), (0..10).collect::<Vec<_>>());
-        vacant.stored(1024 + 95, 5);
-        vacant.settle(1024 + 90, 4, &Ranges::whole(1));
-        assert_eq!(bytes(&vacant.of(1024 + 88, 12)), [0, 1, 2, 6]);
-        vacant.stored(1024, 100);
-        assert!(vacant.of(1024, 100).is_empty() && !vacant.of(2048, 8).is_empty());
-        vacant.stored(2048, 8);
-        assert!(!vacant.any.load(Ordering::Relaxed));
+        let uninit = UninitMap::new();
+        assert!(uninit.of(64, 8).is_empty());
+        uninit.made(1024, 100);
+        uninit.made(2048, 8);
+        assert_eq!(bytes(&uninit.of(1024 + 90, 10)), (0..10).collect::<Vec<_>>());
+        uninit.stored(1024 + 95, 5);
+        uninit.quiesce(1024 + 90, 4, &ByteRanges::whole(1));
+        assert_eq!(bytes(&uninit.of(1024 + 88, 12)), [0, 1, 2, 6]);
+        uninit.stored(1024, 100);
+        assert!(uninit.of(1024, 100).is_empty() && !uninit.of(2048, 8).is_empty());
+        uninit.stored(2048, 8);
+        assert!(!uninit.any.load(Ordering::Relaxed));
     }
 }

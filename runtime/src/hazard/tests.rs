@@ -1,19 +1,19 @@
 //! What is noted of memory.
 
-use super::{Moment, Pending, Uses};
+use super::{HazardTracker, TimelinePoint, WaitSet};
 
-fn at(stream: u16, count: u64) -> Moment {
-    Moment { stream, count }
+fn at(stream: u16, count: u64) -> TimelinePoint {
+    TimelinePoint { stream, count }
 }
 
-fn sorted(mut pending: Pending) -> Vec<Moment> {
+fn sorted(mut pending: WaitSet) -> Vec<TimelinePoint> {
     pending.sort_by_key(|m| (m.stream, m.count));
     pending.to_vec()
 }
 
 #[test]
 fn a_read_waits_for_the_write_and_a_write_for_all() {
-    let uses = Uses::default();
+    let uses = HazardTracker::default();
     assert!(uses.before_read().is_empty());
     assert!(uses.before_write().is_empty());
     uses.note_write(at(0, 7));
@@ -30,7 +30,7 @@ fn a_read_waits_for_the_write_and_a_write_for_all() {
 
 #[test]
 fn a_new_owner_waits_for_the_former_ones() {
-    let uses = Uses::inherited([at(4, 2), at(5, 6)].into_iter().collect());
+    let uses = HazardTracker::inherited([at(4, 2), at(5, 6)].into_iter().collect());
     assert_eq!(sorted(uses.before_read()), [at(4, 2), at(5, 6)], "what is read must not be written meanwhile");
     assert_eq!(sorted(uses.before_write()), [at(4, 2), at(5, 6)]);
     uses.note_read(at(6, 1));
@@ -39,12 +39,12 @@ fn a_new_owner_waits_for_the_former_ones() {
     assert_eq!(sorted(uses.before_read()), [at(4, 3)]);
     assert_eq!(sorted(uses.before_write()), [at(4, 3)]);
     // Where there was nobody, nobody is waited for.
-    let uses = Uses::inherited(Pending::new());
+    let uses = HazardTracker::inherited(WaitSet::new());
     assert!(uses.before_read().is_empty() && uses.before_write().is_empty());
     uses.note_read(at(1, 1));
     assert!(uses.before_read().is_empty());
     // Who writes a part first has those of others waited for as well.
-    let uses = Uses::inherited([at(4, 2)].into_iter().collect());
+    let uses = HazardTracker::inherited([at(4, 2)].into_iter().collect());
     uses.note_part(at(5, 1));
     assert_eq!(sorted(uses.before_read()), [at(4, 2), at(5, 1)]);
     uses.note_write(at(5, 2));
@@ -53,7 +53,7 @@ fn a_new_owner_waits_for_the_former_ones() {
 
 #[test]
 fn writers_of_parts_are_all_waited_for() {
-    let uses = Uses::default();
+    let uses = HazardTracker::default();
     uses.note_write(at(0, 1));
     std::thread::scope(|s| {
         for stream in 1..5 {
@@ -71,7 +71,7 @@ fn writers_of_parts_are_all_waited_for() {
 
 #[test]
 fn readers_of_many_threads_are_all_noted() {
-    let uses = Uses::default();
+    let uses = HazardTracker::default();
     std::thread::scope(|s| {
         for stream in 0..8 {
             let uses = &uses;
@@ -85,5 +85,5 @@ fn readers_of_many_threads_are_all_noted() {
 #[test]
 fn the_last_stream_and_count_fit() {
     let last = at(u16::MAX, (1 << 48) - 1);
-    assert_eq!(Moment::unpacked(last.packed()), Some(last));
+    assert_eq!(TimelinePoint::unpacked(last.packed()), Some(last));
 }

@@ -1,6 +1,6 @@
 //! Who may still be using memory: what orders the work of several streams without anyone saying so.
 //!
-//! Each operation on a stream has a [`Moment`], the stream's number and the operation's number there. Memory remembers the
+//! Each operation on a stream has a [`TimelinePoint`], the stream's number and the operation's number there. Memory remembers the
 //! moments of its last write and of the reads since. An operation of another stream waits for those that it must not
 //! overtake: a read for the last write, a write for both; and so does whoever gets the memory once it is freed.
 //! On one stream nothing is waited for: there the order of submission is the order of execution.
@@ -15,33 +15,33 @@ use std::sync::atomic::Ordering;
 
 /// An operation of a stream: it has ended once the stream has come so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct TimelinePoint {
     /// The stream's number on its device.
     pub stream: u16,
     /// The operation's number on the stream, from 1.
     pub count: u64,
 }
 
-impl Moment {
+impl TimelinePoint {
     const COUNT_BITS: u32 = 48;
 
     /// 0 is nobody's: counts begin with 1.
     pub(super) fn packed(self) -> u64 {
         // 2⁴⁸ operations take years, at one a microsecond nine.
-        u64::from(self.stream) << Moment::COUNT_BITS | self.count
+        u64::from(self.stream) << TimelinePoint::COUNT_BITS | self.count
     }
 
-    pub(super) fn unpacked(bits: u64) -> Option<Moment> {
-        let count = bits & ((1 << Moment::COUNT_BITS) - 1);
-        (count != 0).then_some(Moment { stream: (bits >> Moment::COUNT_BITS) as u16, count })
+    pub(super) fn unpacked(bits: u64) -> Option<TimelinePoint> {
+        let count = bits & ((1 << TimelinePoint::COUNT_BITS) - 1);
+        (count != 0).then_some(TimelinePoint { stream: (bits >> TimelinePoint::COUNT_BITS) as u16, count })
     }
 }
 
 /// Moments that must be over before memory is anybody else's, one a stream.
-pub(crate) type Pending = SmallVec<[Moment; 2]>;
+pub(crate) type WaitSet = SmallVec<[TimelinePoint; 2]>;
 
 /// Adds a moment, the later one where its stream is there already.
-pub(crate) fn add(pending: &mut Pending, moment: Moment) {
+pub(crate) fn add(pending: &mut WaitSet, moment: TimelinePoint) {
     match pending.iter_mut().find(|m| m.stream == moment.stream) {
         Some(m) => m.count = m.count.max(moment.count),
         None => pending.push(moment),
@@ -50,18 +50,18 @@ pub(crate) fn add(pending: &mut Pending, moment: Moment) {
 
 /// The last uses of a piece of memory, for whoever has all of it.
 #[derive(Debug, Default)]
-pub(crate) struct Uses(Parts);
+pub(crate) struct HazardTracker(SubrangeTracker);
 
 /// The same, for whoever has a part of it, beside whom another may write another part.
 ///
 /// Reading is noted without a lock as long as one stream does it: launches that share their weights do not meet here.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct SubrangeTracker {
     written: AtomicU64,
     /// The last read by the stream that read first since the last write.
     read: AtomicU64,
     /// Those of other streams, and what was pending when the memory was handed over.
-    others: Mutex<Pending>,
+    others: Mutex<WaitSet>,
     /// Whether there are others: where one stream is alone, the lock is left alone too.
     crowded: AtomicBool,
     /// Whether parts were written since all of it was, or former owners may still write: they are among the others, which readers wait
@@ -69,23 +69,23 @@ pub(crate) struct Parts {
     parted: AtomicBool,
 }
 
-impl Uses {
+impl HazardTracker {
     /// Those of memory whose former owner left these behind. Whoever uses it waits for them, until all of it has been written: who only
     /// reads it, too, for what it holds must not change meanwhile.
-    pub fn inherited(pending: Pending) -> Uses {
+    pub fn inherited(pending: WaitSet) -> HazardTracker {
         let some = !pending.is_empty();
         // It is not known which of them wrote.
         let (crowded, parted) = (AtomicBool::new(some), AtomicBool::new(some));
-        Uses(Parts { crowded, parted, others: Mutex::new(pending), ..Parts::default() })
+        HazardTracker(SubrangeTracker { crowded, parted, others: Mutex::new(pending), ..SubrangeTracker::default() })
     }
 
     /// For whoever has a part.
-    pub fn parts(&self) -> &Parts {
+    pub fn parts(&self) -> &SubrangeTracker {
         &self.0
     }
 
     /// Notes a write of all of it, which came after all that was noted: whoever writes it has the memory for itself.
-    pub fn note_write(&self, moment: Moment) {
+    pub fn note_write(&self, moment: TimelinePoint) {
         let all = &self.0;
         all.written.store(moment.packed(), Ordering::Release);
         all.read.store(0, Ordering::Relaxed);
@@ -96,39 +96,39 @@ impl Uses {
     }
 }
 
-impl Deref for Uses {
-    type Target = Parts;
+impl Deref for HazardTracker {
+    type Target = SubrangeTracker;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &SubrangeTracker {
         &self.0
     }
 }
 
-impl Parts {
+impl SubrangeTracker {
     /// What a read must not overtake; where others may have written, all that was noted, for who of them has is not told.
-    pub fn before_read(&self) -> Pending {
+    pub fn before_read(&self) -> WaitSet {
         match self.parted.load(Ordering::Acquire) {
             true => self.before_write(),
-            false => Moment::unpacked(self.written.load(Ordering::Acquire)).into_iter().collect(),
+            false => TimelinePoint::unpacked(self.written.load(Ordering::Acquire)).into_iter().collect(),
         }
     }
 
     /// What a write must not overtake, and what must be over before the memory is somebody else's.
-    pub fn before_write(&self) -> Pending {
+    pub fn before_write(&self) -> WaitSet {
         let mut pending = match self.crowded.load(Ordering::Acquire) {
             true => self.others().clone(),
-            false => Pending::new(),
+            false => WaitSet::new(),
         };
-        let last = [&self.written, &self.read].map(|at| Moment::unpacked(at.load(Ordering::Acquire)));
+        let last = [&self.written, &self.read].map(|at| TimelinePoint::unpacked(at.load(Ordering::Acquire)));
         last.into_iter().flatten().for_each(|moment| add(&mut pending, moment));
         pending
     }
 
     /// Notes a read. Readers of several threads may do so at once.
-    pub fn note_read(&self, moment: Moment) {
+    pub fn note_read(&self, moment: TimelinePoint) {
         let mut noted = self.read.load(Ordering::Relaxed);
         loop {
-            match Moment::unpacked(noted) {
+            match TimelinePoint::unpacked(noted) {
                 Some(last) if last.stream != moment.stream => {
                     add(&mut self.others(), moment);
                     self.crowded.store(true, Ordering::Release);
@@ -145,13 +145,13 @@ impl Parts {
     }
 
     /// Notes a write of a part. What is noted of other parts stays.
-    pub fn note_part(&self, moment: Moment) {
+    pub fn note_part(&self, moment: TimelinePoint) {
         add(&mut self.others(), moment);
         self.crowded.store(true, Ordering::Release);
         self.parted.store(true, Ordering::Release);
     }
 
-    fn others(&self) -> MutexGuard<'_, Pending> {
+    fn others(&self) -> MutexGuard<'_, WaitSet> {
         // A panic while the lock is held leaves a list that is whole.
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }

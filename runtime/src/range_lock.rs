@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Those of the process: all CPU devices take one another's buffers.
-pub(crate) static TURNS: Turns = Turns::new();
+pub(crate) static HOST_RANGES: RangeLock = RangeLock::new();
 
 /// What a launch takes for its own: from the first byte of a part to its last, by address.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ impl Span {
 
 /// Who runs.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct RangeLock {
     running: Mutex<Running>,
     ended: Condvar,
 }
@@ -41,18 +41,18 @@ struct Running {
 
 /// A launch that runs; it is over when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    of: &'a Turns,
+pub(crate) struct RangeGuard<'a> {
+    of: &'a RangeLock,
     number: u64,
 }
 
-impl Turns {
-    pub const fn new() -> Turns {
-        Turns { running: Mutex::new(Running { next: 0, spans: Vec::new() }), ended: Condvar::new() }
+impl RangeLock {
+    pub const fn new() -> RangeLock {
+        RangeLock { running: Mutex::new(Running { next: 0, spans: Vec::new() }), ended: Condvar::new() }
     }
 
     /// Waits for all that meet one of `spans`. Who has a turn takes no other before it is over; without spans there is none to take.
-    pub fn take(&self, spans: Vec<Span>) -> Option<Turn<'_>> {
+    pub fn take(&self, spans: Vec<Span>) -> Option<RangeGuard<'_>> {
         if spans.is_empty() {
             return None;
         }
@@ -63,7 +63,7 @@ impl Turns {
         let number = running.next;
         running.next += 1;
         running.spans.extend(spans.into_iter().map(|span| (number, span)));
-        Some(Turn { of: self, number })
+        Some(RangeGuard { of: self, number })
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
@@ -72,7 +72,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for RangeGuard<'_> {
     fn drop(&mut self) {
         self.of.running().spans.retain(|(number, _)| *number != self.number);
         self.of.ended.notify_all();
@@ -99,26 +99,26 @@ mod tests {
 
     #[test]
     fn what_lies_apart_runs_at_once() {
-        let turns = Turns::new();
-        assert!(turns.take(Vec::new()).is_none());
-        let low = turns.take(vec![span(0..8, true)]);
-        let high = turns.take(vec![span(8..16, true), span(20..24, false)]);
-        let read = turns.take(vec![span(20..30, false)]);
+        let range_lock = RangeLock::new();
+        assert!(range_lock.take(Vec::new()).is_none());
+        let low = range_lock.take(vec![span(0..8, true)]);
+        let high = range_lock.take(vec![span(8..16, true), span(20..24, false)]);
+        let read = range_lock.take(vec![span(20..30, false)]);
         assert!(low.is_some() && high.is_some() && read.is_some());
         drop((low, high, read));
-        assert!(turns.take(vec![span(0..30, true)]).is_some());
-        assert!(turns.running().spans.is_empty());
+        assert!(range_lock.take(vec![span(0..30, true)]).is_some());
+        assert!(range_lock.running().spans.is_empty());
     }
 
     #[test]
     fn what_meets_runs_one_after_the_other() {
-        let (turns, inside) = (Turns::new(), AtomicU32::new(0));
+        let (range_lock, inside) = (RangeLock::new(), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for part in 0..4 {
-                let (turns, inside) = (&turns, &inside);
+                let (range_lock, inside) = (&range_lock, &inside);
                 scope.spawn(move || {
                     for _ in 0..200 {
-                        let turn = turns.take(vec![span(part..part + 100, true)]);
+                        let turn = range_lock.take(vec![span(part..part + 100, true)]);
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         std::thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);

@@ -1,0 +1,75 @@
+//! What one operation does with which memory.
+
+use super::{HazardTracker, SubrangeTracker, TimelinePoint};
+use crate::Result;
+use smallvec::SmallVec;
+
+/// What an operation must not overtake, and who must not overtake it.
+pub(crate) trait Hazards {
+    /// Has each wait that the operation must not overtake.
+    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()>;
+
+    /// Notes the operation with all of the memory.
+    fn note(&self, moment: TimelinePoint);
+}
+
+/// The memory that an operation reads and writes.
+#[derive(Default)]
+pub(crate) struct AccessSet<'a> {
+    memory: SmallVec<[Access<'a>; 8]>,
+}
+
+/// What is done with memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Access<'a> {
+    /// It is read, or a part of it.
+    Read(&'a SubrangeTracker),
+    /// It is written by whoever has all of it.
+    Write(&'a HazardTracker),
+    /// A part of it is written, and others may use other parts.
+    WritePart(&'a SubrangeTracker),
+}
+
+impl<'a> AccessSet<'a> {
+    pub fn read(uses: &'a HazardTracker) -> AccessSet<'a> {
+        AccessSet::default().and(Access::Read(uses))
+    }
+
+    pub fn written(uses: &'a HazardTracker) -> AccessSet<'a> {
+        AccessSet::default().and(Access::Write(uses))
+    }
+
+    pub fn and(mut self, used: Access<'a>) -> AccessSet<'a> {
+        self.memory.push(used);
+        self
+    }
+}
+
+impl Hazards for AccessSet<'_> {
+    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
+        self.memory.iter().try_for_each(|used| used.before(wait))
+    }
+
+    fn note(&self, moment: TimelinePoint) {
+        self.memory.iter().for_each(|used| used.note(moment));
+    }
+}
+
+impl Hazards for Access<'_> {
+    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
+        let before = match self {
+            Access::Read(parts) => parts.before_read(),
+            Access::Write(uses) => uses.before_write(),
+            Access::WritePart(parts) => parts.before_write(),
+        };
+        before.into_iter().try_for_each(wait)
+    }
+
+    fn note(&self, moment: TimelinePoint) {
+        match self {
+            Access::Read(parts) => parts.note_read(moment),
+            Access::Write(uses) => uses.note_write(moment),
+            Access::WritePart(parts) => parts.note_part(moment),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Hazard tracking: which operation must wait for which, known from the memory that both use.
+//!
+//! [`HazardTracker`] is the record of one allocation: its last write and the reads since. An
+//! [`AccessSet`] is the memory of one operation. Together they order the work of several streams
+//! (read after write, write after read, write after write) without explicit synchronization.
+
+mod access;
+#[cfg(test)]
+mod tests;
+mod tracker;
+
+/// Atomics and locks of the tracker. `tests/loom.rs` compiles the tracker with loom's instead.
+mod sync {
+    pub use std::sync::atomic::{AtomicBool, AtomicU64};
+    pub use std::sync::{Mutex, MutexGuard};
+}
+
+pub(crate) use access::{Access, AccessSet, Hazards};
+pub(crate) use tracker::{HazardTracker, SubrangeTracker, TimelinePoint, WaitSet, add};
