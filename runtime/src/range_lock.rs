@@ -1,16 +1,18 @@
-//! Launches on the CPU that take parts of buffers, each in its turn.
+//! Mutual exclusion of launches on the CPU that take overlapping byte ranges of buffers.
 //!
-//! Parts of one buffer have no element in common, and may go to several threads at once. Between the first and the last element of one there may
-//! be others' all the same: halves of a transposed matrix are such parts. The interpreter takes the bytes between for its own, copies them
-//! and puts them back. So launches whose parts reach over one another's run one after the other; those whose parts lie apart run at once.
+//! Parts of one buffer have no element in common, and several threads may use them at once. The
+//! byte ranges of two parts may overlap all the same, as those of two halves of a transposed matrix
+//! do. The interpreter copies the whole range of a part and writes it back. Launches with
+//! overlapping ranges therefore run one after another; launches with disjoint ranges run
+//! concurrently.
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Those of the process: all CPU devices take one another's buffers.
+/// The lock of the process, because all CPU devices accept each other's buffers.
 pub(crate) static HOST_RANGES: RangeLock = RangeLock::new();
 
-/// What a launch takes for its own: from the first byte of a part to its last, by address.
+/// The byte range that a launch takes, from the first byte of a part to its last, by address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Span {
     pub bytes: Range<u64>,
@@ -18,13 +20,13 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Whether one of the two could see what the other writes.
+    /// Returns whether one launch could observe a write of the other.
     fn meets(&self, other: &Span) -> bool {
         (self.writes || other.writes) && self.bytes.start < other.bytes.end && other.bytes.start < self.bytes.end
     }
 }
 
-/// Who runs.
+/// A lock on byte ranges.
 #[derive(Debug)]
 pub(crate) struct RangeLock {
     running: Mutex<Running>,
@@ -35,7 +37,7 @@ pub(crate) struct RangeLock {
 struct Running {
     /// The number of the next turn.
     next: u64,
-    /// With the turns that they are of.
+    /// The ranges in use, with the number of their guard.
     spans: Vec<(u64, Span)>,
 }
 
@@ -51,14 +53,15 @@ impl RangeLock {
         RangeLock { running: Mutex::new(Running { next: 0, spans: Vec::new() }), ended: Condvar::new() }
     }
 
-    /// Waits for all that meet one of `spans`. Who has a turn takes no other before it is over; without spans there is none to take.
+    /// Waits until no running launch overlaps `spans`. A launch takes all its ranges at once.
+    /// Returns `None` if there are none.
     pub fn take(&self, spans: Vec<Span>) -> Option<RangeGuard<'_>> {
         if spans.is_empty() {
             return None;
         }
         let meet =
             |running: &mut Running| running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)));
-        // As in `running`.
+        // A poisoned lock is still consistent, as in `running`.
         let mut running = self.ended.wait_while(self.running(), meet).unwrap_or_else(PoisonError::into_inner);
         let number = running.next;
         running.next += 1;

@@ -1,4 +1,4 @@
-//! Bytes that hold nothing: memory that was allocated, until something is stored there.
+//! Uninitialized bytes: memory that was allocated and not written yet.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,25 +10,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct ByteRanges(Vec<Range<u64>>);
 
 impl ByteRanges {
-    /// All of so many bytes.
+    /// Returns the range of all `bytes` bytes.
     pub fn whole(bytes: u64) -> ByteRanges {
         let mut whole = ByteRanges::default();
         whole.push(0..bytes);
         whole
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether one of `bytes` is among them.
+    /// Returns whether the set contains one of `bytes`.
     pub fn any(&self, bytes: Range<u64>) -> bool {
         let next = self.0.partition_point(|range| range.end <= bytes.start);
         !bytes.is_empty() && self.0.get(next).is_some_and(|range| range.start < bytes.end)
     }
 
-    /// Those of `bytes`, counted from its start.
+    /// Returns the part of the set within `bytes`, counted from the start of `bytes`.
     pub fn within(&self, bytes: &Range<u64>) -> ByteRanges {
         let mut found = ByteRanges::default();
         for range in &self.0 {
@@ -38,7 +38,7 @@ impl ByteRanges {
         found
     }
 
-    /// Those of which `keep` says so; it is asked for each `step` bytes.
+    /// Returns the bytes for which `keep` holds; it is called once for each `step` bytes.
     pub fn kept(&self, step: u64, keep: impl Fn(u64) -> bool) -> ByteRanges {
         let mut kept = ByteRanges::default();
         for range in &self.0 {
@@ -54,7 +54,8 @@ impl ByteRanges {
         kept
     }
 
-    /// The same, but that of `bytes` only those stay that are among `left` too, which are counted from its start.
+    /// Returns the set after an operation on `bytes`: within `bytes` only those in `left` stay,
+    /// which are counted from its start.
     fn settled(&self, bytes: &Range<u64>, left: &ByteRanges) -> ByteRanges {
         let mut settled = ByteRanges::default();
         for range in &self.0 {
@@ -84,25 +85,26 @@ impl ByteRanges {
     }
 }
 
-/// What of the CPU's memory holds nothing: one for all CPU devices, which take one another's buffers.
+/// The uninitialized bytes of the CPU's memory, shared by all CPU devices, which accept each
+/// other's buffers.
 pub(crate) static HOST: UninitMap = UninitMap::new();
 
-/// What of some memory holds nothing.
+/// The uninitialized bytes of a memory.
 #[derive(Debug)]
 pub(crate) struct UninitMap {
     /// Whether there is any: where all is written, nothing is looked up.
     any: AtomicBool,
-    /// By address, buffers that hold nothing in places: their length, and where.
+    /// The buffers with uninitialized bytes, by address: their length and the bytes.
     buffers: Mutex<BTreeMap<u64, (u64, ByteRanges)>>,
 }
 
 impl UninitMap {
-    /// Memory of which all is written.
+    /// Returns the map of fully initialized memory.
     pub const fn new() -> UninitMap {
         UninitMap { any: AtomicBool::new(false), buffers: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The buffer at `address` was made, and holds nothing.
+    /// Records a new, uninitialized buffer at `address`.
     pub fn made(&self, address: u64, bytes: usize) {
         if bytes > 0 {
             self.buffers().insert(address, (bytes as u64, ByteRanges::whole(bytes as u64)));
@@ -110,12 +112,12 @@ impl UninitMap {
         }
     }
 
-    /// All from `address` on, in one buffer, is written, or nobody's.
+    /// Records that all bytes of a buffer from `address` on are initialized or freed.
     pub fn stored(&self, address: u64, bytes: usize) {
         self.quiesce(address, bytes, &ByteRanges::default());
     }
 
-    /// Which of these bytes of one buffer hold nothing.
+    /// Returns the uninitialized bytes among these bytes of one buffer.
     pub fn of(&self, address: u64, bytes: usize) -> ByteRanges {
         if !self.any.load(Ordering::Relaxed) {
             return ByteRanges::default();
@@ -129,7 +131,7 @@ impl UninitMap {
         found.map(within).unwrap_or_default()
     }
 
-    /// Of these bytes of one buffer, all but `left` are written.
+    /// Records that, of these bytes of one buffer, all except `left` are initialized.
     pub fn quiesce(&self, address: u64, bytes: usize, left: &ByteRanges) {
         if bytes == 0 || !self.any.load(Ordering::Relaxed) {
             return;
@@ -160,7 +162,7 @@ mod tests {
         ranges.0.iter().cloned().flatten().collect()
     }
 
-    /// Against sets of bytes.
+    /// Compares the ranges with sets of bytes.
     #[test]
     fn ranges_are_the_bytes_that_they_name() {
         let of = |mask: u32| ByteRanges::whole(12).kept(1, |at| mask >> at & 1 == 1);

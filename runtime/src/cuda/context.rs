@@ -1,12 +1,13 @@
 //! A device's context, and memory in it.
 //!
-//! It is the device's primary one, which is shared with everything in the process that uses the device. A thread that has no context
-//! current gets this one, as CUDA's own runtime does it; on a thread that has another, this one is current only for the length of one
-//! operation.
+//! It is the device's primary context, which is shared with all code of the process that uses the
+//! device. A thread without a current context gets it, as in CUDA's runtime. On a thread with
+//! another current context it is current only during one operation.
 //!
-//! Where a kernel or the hardware fails for good, the context is lost: every later operation says so at once, without a call of the driver. A
-//! lost context is left alone until the last that is of it has been dropped, for memory of the host may be the driver's; whoever
-//! opens the device meanwhile gets a context of our own beside it. Where a kernel does not end, it is left alone for good.
+//! If a kernel or the hardware fails permanently, the context is lost: every later operation fails
+//! at once, without a call of the driver. A lost context is kept until its last user is dropped,
+//! because the driver may own host memory. A device opened meanwhile gets a separate context. The
+//! context of a kernel that does not end is kept permanently.
 
 use super::driver::{Code, Driver, DriverError};
 use super::in_flight::InFlight;
@@ -22,7 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-/// Numbers of devices in whose primary context a kernel does not end. It is never released, so that whoever retained it would get it again.
+/// Devices in whose primary context a kernel does not end. It is never released; retaining it again
+/// would return the same context.
 static ABANDONED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// A device with a context, which it keeps alive.
@@ -37,15 +39,15 @@ pub(super) struct Context {
     watchdog_timeout: AtomicU64,
     /// Whether operations have events behind them because there is a limit, or will be.
     timed: AtomicBool,
-    /// What the lanes have been given, for whoever asks why the context was lost.
+    /// The launches of each stream, which a loss reports.
     in_flight: Mutex<Vec<Weak<InFlight>>>,
     /// The lanes' timelines.
     timelines: Mutex<Vec<Weak<Mutex<Timeline>>>>,
-    /// Addresses of memory that nobody uses any more, and that is to be freed when nothing is under way.
+    /// Addresses of unused memory, to be freed when no work is in flight.
     left: Mutex<Vec<u64>>,
 }
 
-/// Whose a context is.
+/// The owner of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// The device's.
@@ -54,8 +56,8 @@ enum Kind {
     Own,
 }
 
-// SAFETY: a context handle may be used from any thread, and the driver's functions from several at once; which context is
-// current is a matter of the thread and is set in each operation.
+// SAFETY: any thread may use a context handle, and several threads the driver's functions at once.
+// The current context is a property of the thread, and each operation sets it.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -76,14 +78,15 @@ impl Drop for Current<'_> {
     fn drop(&mut self) {
         if self.pushed {
             let mut popped = ptr::null_mut();
-            // SAFETY: pops what `Context::enter` pushed on this thread; operations are properly nested.
+            // SAFETY: pops what `Context::enter` pushed on this thread; operations nest.
             unsafe { (self.driver.context_pop)(&mut popped) };
         }
     }
 }
 
 impl Context {
-    /// A context of device `ordinal`: the primary one, if `primary` says that it may do and it is neither lost nor abandoned.
+    /// Opens a context of device `ordinal`: the primary one if `primary` allows it and it is
+    /// neither lost nor abandoned.
     pub fn open(ordinal: usize, primary: bool) -> Result<Context, Error> {
         let driver = Driver::open()?;
         let info = driver.device_info(ordinal)?;
@@ -113,10 +116,11 @@ impl Context {
         }
     }
 
-    /// One of our own.
+    /// Creates a separate context.
     fn own(driver: Driver, info: DeviceInfo, device: sys::CUdevice) -> Result<Context, Error> {
         let (mut context, mut popped) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: both outlive the calls; `device` is a device. The driver makes the context current, which `enter` does when it is needed.
+        // SAFETY: both outlive the calls; `device` is a device. The driver makes the context
+        // current; `enter` does that when needed.
         let code = unsafe {
             match (driver.context_create)(&mut context, 0, device) {
                 0 => (driver.context_pop)(&mut popped),
@@ -127,7 +131,7 @@ impl Context {
             format!("making a context on {info} beside one that is lost (where NVIDIA's driver lets the process have no other, drop what is of the lost one; where that does not help, the process has to end)")
         });
         let context = Context::new(driver, info, device, context, Kind::Own);
-        // What was made and cannot be popped ends with `context`.
+        // A context that cannot be popped is destroyed with `context`.
         made.map(|()| context)
     }
 
@@ -147,12 +151,12 @@ impl Context {
         }
     }
 
-    /// Why it is lost, if it is.
+    /// Returns the loss, if the context is lost.
     pub fn lost(&self) -> Option<&Arc<Loss>> {
         self.lost.get()
     }
 
-    /// An error if it is lost.
+    /// Fails if the context is lost.
     pub fn check(&self) -> Result<(), Error> {
         self.lost().map_or(Ok(()), |loss| Err(Error::Lost(loss.clone())))
     }
@@ -173,7 +177,7 @@ impl Context {
         Error::Lost(loss.clone())
     }
 
-    /// How long the host waits for an operation, if not for ever.
+    /// Returns the time limit of waits, if there is one.
     pub fn watchdog_timeout(&self) -> Option<Duration> {
         match self.watchdog_timeout.load(Ordering::Relaxed) {
             0 => None,
@@ -181,7 +185,7 @@ impl Context {
         }
     }
 
-    /// Whether what lanes are given has events behind it for the sake of a limit.
+    /// Returns whether operations are followed by events, as a time limit requires.
     pub fn is_timed(&self) -> bool {
         self.timed.load(Ordering::Acquire)
     }
@@ -191,13 +195,13 @@ impl Context {
         self.timed.store(timed, Ordering::Release);
     }
 
-    /// Sets how long that is. Nothing is under way then that has no event behind it.
+    /// Sets the time limit. No work without a following event is in flight at that time.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         let nanoseconds = limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).max(1));
         self.watchdog_timeout.store(nanoseconds, Ordering::Relaxed);
     }
 
-    /// What a lane is given is noted there from now on.
+    /// Records the launches of a stream, for reports of a loss.
     pub fn watch(&self, in_flight: &Arc<InFlight>, timeline: &Arc<Mutex<Timeline>>) {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(in_flight));
         self.timelines.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(timeline));
@@ -219,7 +223,8 @@ impl Context {
         self.attempt(doing, call)?.map_err(|why| self.judged(why))
     }
 
-    /// The same where a failure of whatever kind leaves unknown what the device still does with memory that is borrowed: it is lost.
+    /// Runs a call on borrowed memory. Any failure leaves the device's use of that memory unknown,
+    /// so it loses the context.
     pub fn run_or_lose(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
         self.attempt(doing, call)?.map_err(|why| self.lose(Cause::Driver(why)))
     }
@@ -243,8 +248,8 @@ impl Context {
     fn enter(&self, doing: impl Fn() -> String) -> Result<Current<'_>, DriverError> {
         let driver = &self.driver;
         let mut current = ptr::null_mut();
-        // SAFETY: `current` outlives the call; the context is alive: it is retained. A thread whose current context somebody has
-        // ended may get an error for an answer: ours goes on top.
+        // SAFETY: `current` outlives the call; the context is retained, so it is alive. A thread
+        // whose current context was destroyed may get an error; ours is pushed on top.
         let (code, pushed) = unsafe {
             match (driver.context_current)(&mut current) {
                 0 if current == self.context => (0, false),
@@ -256,12 +261,12 @@ impl Context {
         Ok(Current { driver, pushed, thread: PhantomData })
     }
 
-    /// What other contexts know it by.
+    /// Returns the handle, by which other contexts refer to this one.
     pub fn handle(&self) -> sys::CUcontext {
         self.context
     }
 
-    /// New memory; `bytes` > 0.
+    /// Allocates `bytes` > 0 bytes of device memory.
     pub fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         event!(DEBUG, device = %self.info, bytes, "memory reserved");
         let mut address = 0;
@@ -282,7 +287,7 @@ impl Context {
         }
     }
 
-    /// New memory of the host that the device copies from and to by itself; `bytes` > 0.
+    /// Allocates `bytes` > 0 bytes of pinned host memory.
     pub fn allocate_pinned(&self, bytes: usize) -> Result<u64, Error> {
         event!(DEBUG, device = "the host (pinned)", bytes, "memory reserved");
         /// Any context may use it so.
@@ -311,11 +316,11 @@ impl Context {
     /// `address` came from `allocate_pinned` and is not used any more.
     pub unsafe fn free_pinned(&self, address: u64) {
         let memory = ptr::with_exposed_provenance_mut(address as usize);
-        // As for `free`. SAFETY: by the caller's promise.
+        // See `free`. SAFETY: the caller guarantees it.
         let _ = self.run(|| "freeing pinned memory".into(), |driver| unsafe { (driver.pinned_free)(memory) });
     }
 
-    /// Free and total bytes, where the driver tells.
+    /// Returns free and total bytes, if the driver reports them.
     fn free_memory(&self) -> Option<(usize, usize)> {
         let (mut free, mut total) = (0, 0);
         let asked = self.run(
@@ -331,25 +336,27 @@ impl Context {
     /// # Safety
     /// `address` came from `allocate` and is not used any more.
     pub unsafe fn free(&self, address: u64) {
-        // A failure here is that of an earlier operation, which has been reported, or of a driver that has shut down with the process.
-        // SAFETY: by the caller's promise.
+        // A failure here is that of an earlier, reported operation, or of a driver that has shut
+        // down with the process. SAFETY: the caller guarantees it.
         let _ = self.run(|| "freeing memory".into(), |driver| unsafe { (driver.memory_free)(address) });
     }
 
-    /// Frees memory by whoever must not wait for a kernel that may be endless, as freeing does for all of the device: where there is a limit of
-    /// time, this is left for whoever has waited.
+    /// Frees memory without waiting for a kernel that may not end. Freeing waits for the whole
+    /// device. With a time limit the memory is therefore freed by a later wait.
     ///
     /// # Safety
-    /// `address` came from `allocate`; what may still use it has been submitted.
+    /// `address` came from `allocate`; all work that may use it has been submitted.
     pub unsafe fn free_or_leave(&self, address: u64) {
         match self.watchdog_timeout() {
-            // SAFETY: by the caller's promise; the driver frees it when all that was submitted is over.
+            // SAFETY: the caller guarantees it; the driver frees the memory when all submitted work
+            // is complete.
             None => unsafe { self.free(address) },
             Some(_) => self.left.lock().unwrap_or_else(PoisonError::into_inner).push(address),
         }
     }
 
-    /// What was left, for whoever waits for all that has been submitted by now, and then frees it.
+    /// Takes the addresses to be freed. The caller waits for all submitted work and then frees
+    /// them.
     pub fn take_left(&self) -> Vec<u64> {
         std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -359,18 +366,19 @@ impl Context {
     /// # Safety
     /// It came from `take_left`.
     pub unsafe fn free_left(&self, left: Vec<u64>) {
-        // SAFETY: by the caller's promise and that of whoever left it, each once.
+        // SAFETY: the caller and the caller that deferred the free guarantees it, once each.
         left.into_iter().for_each(|address| unsafe { self.free(address) });
     }
 
     /// Sets every byte.
     ///
     /// # Safety
-    /// `bytes` bytes at `address` are one allocation's and nobody else uses them.
+    /// `bytes` bytes at `address` belong to one allocation, and no other code uses them.
     pub unsafe fn fill(&self, address: u64, bytes: usize, value: u8) -> Result<(), Error> {
         self.run(
             || format!("filling {bytes} bytes at {address:#x}"),
-            // SAFETY: by the caller's promise. Filling may go on after the call: the default stream is waited for.
+            // SAFETY: the caller guarantees it. The fill may continue after the call, so the
+            // default stream is waited for.
             |driver| unsafe {
                 match (driver.memory_fill)(address, value, bytes) {
                     0 => (driver.stream_wait)(ptr::null_mut()),
@@ -383,7 +391,7 @@ impl Context {
     /// Copies from the device.
     ///
     /// # Safety
-    /// As many bytes at `address` are one allocation's and nobody writes them.
+    /// `to.len()` bytes at `address` belong to one allocation, and no other code writes them.
     pub unsafe fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error> {
         let bytes = to.len();
         self.run(
@@ -397,8 +405,9 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if self.lost().is_some_and(|loss| matches!(loss.cause(), Cause::TimeLimit { .. })) {
-            // Ending it would wait for the kernel that does not end, as may whoever comes into the driver meanwhile. It goes with the
-            // process; the primary one is known as abandoned since it was lost.
+            // Destroying it would wait for the kernel that does not end, and could block other
+            // calls of the driver. It stays until the process ends; the primary context was
+            // recorded as abandoned when it was lost.
             return;
         }
         let left = self.take_left();
@@ -411,7 +420,8 @@ impl Drop for Context {
                 (self.driver.context_make_current)(ptr::null_mut());
             }
         }
-        // SAFETY: made or retained once, if it is not null; modules and buffers, which hold this context, are gone.
+        // SAFETY: created or retained once, if it is not null; modules and buffers hold this
+        // context, so none is left.
         unsafe {
             match self.kind {
                 Kind::Primary => (self.driver.context_release)(self.device),
@@ -432,7 +442,7 @@ mod tests {
         let primary = Context::open(0, true).expect("a GPU");
         assert_eq!(primary.kind, Kind::Primary);
         let known_by = primary.handle();
-        // As if: nothing runs there.
+        // Simulates a time limit; no kernel runs there.
         primary.lose(Cause::TimeLimit { waiting_for: "a kernel".into(), limit: Duration::ZERO });
         assert_eq!(Context::open(0, true).expect("the GPU beside it").kind, Kind::Own);
         drop(primary);

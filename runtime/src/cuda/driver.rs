@@ -1,9 +1,10 @@
-//! The functions of the driver library, resolved once, and what their codes mean.
+//! The functions of the driver library, resolved once, and the meaning of their error codes.
 //!
-//! cudarc finds and opens the library and names its types. Its own wrappers are not used: they panic where the library or
-//! a function is missing, and they return the codes as an `enum` of the bindings' CUDA version, which a newer driver's
-//! codes are not all members of. Here a code is a number, a missing function is an error that names it, and functions
-//! are resolved under the oldest name that has the meaning we need, so that old drivers work.
+//! cudarc finds and opens the library and names its types. Its wrappers are not used. They panic if
+//! the library or a function is missing. They also return codes as an `enum` of the bindings' CUDA
+//! version, which lacks codes of newer drivers. Here a code is a number, and a missing function is
+//! an error with its name. Functions are resolved under the oldest name with the needed meaning, so
+//! that old drivers work.
 
 use super::version::CudaVersion;
 use crate::Error;
@@ -11,13 +12,13 @@ use cudarc::driver::sys;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-/// What a driver function returns: 0, or the code of an error.
+/// The result of a driver function: 0, or an error code.
 pub(super) type Code = u32;
 
 const SUCCESS: Code = 0;
 const OUT_OF_MEMORY: Code = 2;
 const NO_DEVICE: Code = 100;
-/// What a query says of what is still under way.
+/// The result of a query for work in flight.
 pub(super) const NOT_READY: Code = 600;
 
 macro_rules! functions {
@@ -47,8 +48,8 @@ macro_rules! functions {
                 }
                 $(
                     let Some($name) = $name else { return Err(missing) };
-                    // SAFETY: the driver exports this symbol as a function of this signature, by cuda.h; the library
-                    // is never unloaded.
+                    // SAFETY: the driver exports this symbol as a function with this signature, by
+                    // cuda.h; the library is never unloaded.
                     let $name = unsafe {
                         std::mem::transmute::<Symbol, unsafe extern "C" fn($($argument),*) -> Code>($name)
                     };
@@ -120,7 +121,7 @@ functions! {
 }
 
 functions! {
-    /// The functions for graphs, which drivers of CUDA 10.1 and later have. Their oldest forms do all that we ask for.
+    /// The functions for graphs, in drivers from CUDA 10.1 on. Their oldest forms suffice.
     pub(super) struct Graphs {}
     create = cuGraphCreate(*mut sys::CUgraph, c_uint);
     destroy = cuGraphDestroy(sys::CUgraph);
@@ -134,7 +135,7 @@ functions! {
     launch = cuGraphLaunch(sys::CUgraphExec, sys::CUstream);
 }
 
-/// What the library of the package `cuda-on-cpu` exports, and NVIDIA's does not.
+/// A symbol that the library of package `cuda-on-cpu` exports and NVIDIA's does not.
 const ON_CPU: &str = "cuda_on_cpu";
 
 /// A function of unknown signature.
@@ -147,16 +148,17 @@ fn find(library: &Library, names: &[&str]) -> Option<Symbol> {
 }
 
 impl Driver {
-    /// Opens the driver library and initialises it.
+    /// Opens and initializes the driver library.
     pub fn open() -> Result<Driver, Error> {
-        // SAFETY: opening the driver library runs its initialisers, which is what it is for.
+        // SAFETY: opening the driver library runs its initializers, as intended.
         if !unsafe { sys::is_culib_present() } {
             return Err(Error::NoDriver);
         }
         Driver::start(&|name| {
             // SAFETY: the library is there, so that this does not panic.
             let library = unsafe { sys::culib() };
-            // SAFETY: a symbol of the driver's API is a function; it is called by its true signature only.
+            // SAFETY: a symbol of the driver's API is a function; it is called with its true
+            // signature only.
             unsafe { library.get::<Symbol>(name.to_bytes_with_nul()) }.ok().map(|symbol| *symbol)
         })
     }
@@ -181,21 +183,21 @@ impl Driver {
         // SAFETY: flags must be 0.
         match unsafe { (driver.init)(0) } {
             NO_DEVICE => Err(Error::NoDevice { driver: driver.version }),
-            code => driver.check(code, || "initialising the CUDA driver".into()).map(|()| driver),
+            code => driver.check(code, || "initializing the CUDA driver".into()).map(|()| driver),
         }
     }
 
-    /// The version of CUDA that the driver supports.
+    /// Returns the version of CUDA that the driver supports.
     pub fn version(&self) -> CudaVersion {
         self.version
     }
 
-    /// Whether it is this project's own, whose device is the PTX interpreter.
+    /// Returns whether the driver is this project's own, whose device is the PTX interpreter.
     pub fn is_on_cpu(&self) -> bool {
         self.on_cpu
     }
 
-    /// Number of devices.
+    /// Returns the number of devices.
     pub fn device_count(&self) -> Result<usize, Error> {
         let mut count = 0;
         // SAFETY: `count` outlives the call.
@@ -204,18 +206,18 @@ impl Driver {
         Ok(count.max(0) as usize)
     }
 
-    /// The functions for graphs.
+    /// Returns the functions for graphs, or an error if the driver lacks them.
     pub(super) fn graphs(&self) -> Result<&Graphs, Error> {
         let needed = CudaVersion { major: 10, minor: 1 };
         self.graphs.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, what: "a graph".into() })
     }
 
-    /// An error if `code` is one; `doing` says what was being done, with what.
+    /// Fails if `code` is an error; `doing` describes the operation and its operands.
     pub(super) fn check(&self, code: Code, doing: impl FnOnce() -> String) -> Result<(), Error> {
         self.result(code, doing).map_err(Error::Driver)
     }
 
-    /// The same with the driver's error bare.
+    /// Fails with the driver's error alone.
     pub(super) fn result(&self, code: Code, doing: impl FnOnce() -> String) -> Result<(), DriverError> {
         if code == SUCCESS {
             return Ok(());
@@ -248,21 +250,23 @@ pub struct DriverError {
 }
 
 impl DriverError {
-    /// The driver's number for it.
+    /// Returns the driver's error number.
     pub fn code(&self) -> u32 {
         self.code
     }
 
-    /// The driver's name for it, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    /// Returns the driver's name of the error, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether the device's context is unusable from here on: the driver gives the same error to every later call.
+    /// Returns whether the device's context is unusable after the error: the driver returns the
+    /// same error to every later call.
     pub fn loses_context(&self) -> bool {
-        // Uncorrectable errors of memory (ECC) and NVLink, and such as were contained; illegal address, launch timeout, assert, and the
-        // hardware's faults (stack, instruction, alignment, address space, program counter, launch failed), a leak of tensor
-        // memory; and of a context that somebody else has ended: it is not valid, or destroyed.
+        // Uncorrectable errors of memory (ECC) and NVLink, and contained ones; illegal address,
+        // launch timeout, assert, and hardware faults (stack, instruction, alignment, address
+        // space, program counter, launch failed); a leak of tensor memory; a context that other
+        // code has destroyed.
         matches!(self.code, 201 | 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721)
     }
 
@@ -286,7 +290,8 @@ mod tests {
         assert_eq!(functions.len(), 46);
     }
 
-    /// A driver that knows its version, how `cuInit` ends, and no error's name; its other functions are not to be called.
+    /// Returns a driver with a version, a result of `cuInit` and no error names; its other
+    /// functions must not be called.
     fn driver(version: Symbol, init: Symbol) -> Result<Driver, Error> {
         unsafe extern "C" fn not_called() {}
         unsafe extern "C" fn no_text(_: Code, _: *mut *const c_char) -> Code {
@@ -337,7 +342,7 @@ mod tests {
         assert!(refusal(driver(version_function::<13000>(), init_function::<100>())).contains("finds no device"));
         assert_eq!(
             refusal(driver(version_function::<13000>(), init_function::<803>())),
-            "initialising the CUDA driver: the CUDA driver returned an error that it does not name (803)"
+            "initializing the CUDA driver: the CUDA driver returned an error that it does not name (803)"
         );
     }
 

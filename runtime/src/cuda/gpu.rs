@@ -1,4 +1,4 @@
-//! A GPU that is open: its context, streams, memory, and the kernels loaded there.
+//! An open GPU: its context, streams, memory, and loaded kernels.
 
 use super::context::Context;
 use super::info::DeviceInfo;
@@ -24,37 +24,38 @@ use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-/// What the environment has where a device's memory is to be the driver's each time.
+/// The environment variable that disables the memory pool.
 const NO_POOL: &str = "KERNELS_NO_POOL";
 
-/// A CUDA device. There is one of each number in a process that is not lost: that is what lets the streams of all who use it know of one
-/// another.
+/// A CUDA device. The process has one instance for each device that is not lost, so that all
+/// streams of the device know each other.
 pub(crate) struct Cuda {
     context: Arc<Context>,
-    /// What its memory is known by: no other has the same, lost ones among them.
+    /// The identity of its memory, unique among all devices including lost ones.
     id: u64,
     streams: StreamTable,
     memory: Pool,
     pinned: Pool,
     /// Written to set a limit of time, and read by who must not be met by a new one.
     limiting: RwLock<()>,
-    /// What was compiled is kept there.
+    /// The cache of compiled kernels.
     store: Mutex<Option<Store>>,
     /// By the artifact's address, which is static.
     modules: Cache<(usize, Instance), Arc<Module>>,
     checked: Cache<(usize, Instance), (Arc<Module>, Arc<Checked>)>,
 }
 
-/// Which form of a kernel is run.
+/// The variant of a kernel that runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Variant {
     /// Every access checked.
     Checked,
-    /// Its own PTX.
+    /// The kernel's own PTX.
     Unchecked,
 }
 
-/// Those that are open, lost ones among them: the driver, too, has one primary context of each in a process.
+/// The open devices, including lost ones: the driver also has one primary context a device in a
+/// process.
 struct Open {
     devices: Vec<(usize, Weak<Cuda>)>,
     /// How many were opened beside one that was lost.
@@ -67,7 +68,7 @@ struct DeviceMemory<'a>(&'a Cuda);
 struct PinnedMemory<'a>(&'a Cuda);
 
 impl Cuda {
-    /// Device `ordinal`, if it is one that kernels run on.
+    /// Opens device `ordinal`, if it is supported.
     pub fn open(ordinal: usize) -> Result<Arc<Cuda>> {
         static OPEN: Mutex<Open> = Mutex::new(Open { devices: Vec::new(), lost: 0 });
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,28 +96,28 @@ impl Cuda {
             checked: Cache::default(),
         });
         open.devices.push((ordinal, Arc::downgrade(&cuda)));
-        // Those that are lost may end here, with the lock, which they do not need.
+        // Lost devices may be dropped here, while the lock is held; their drop does not take it.
         drop(known);
         Ok(cuda)
     }
 
-    /// Why it is lost, if it is.
+    /// Returns the loss, if the device is lost.
     pub fn lost(&self) -> Option<&Arc<Loss>> {
         self.context.lost()
     }
 
-    /// An error if it is lost.
+    /// Fails if the device is lost.
     pub fn check(&self) -> Result<()> {
         self.context.check()
     }
 
-    /// How long the host waits for an operation, if not for ever.
+    /// Returns the time limit of waits, if there is one.
     pub fn watchdog_timeout(&self) -> Option<Duration> {
         self.context.watchdog_timeout()
     }
 
-    /// Sets that. Where there was none, nothing tells how far what was submitted has come, much work or a kernel that does not end: it is
-    /// waited for first, without a limit.
+    /// Sets the time limit. Work submitted without a limit has no events that show its progress, so
+    /// it is waited for first, without a limit.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         let _limiting = self.limiting.write().unwrap_or_else(PoisonError::into_inner);
         if limit.is_some() && self.watchdog_timeout().is_none() {
@@ -127,13 +128,13 @@ impl Cuda {
         self.context.set_timed(limit.is_some());
     }
 
-    /// What `act` gives if there is no limit of time, nor will be before it is over.
+    /// Runs `act` if there is no time limit, and keeps one from being set meanwhile.
     pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
         let _limiting = self.limiting.read().unwrap_or_else(PoisonError::into_inner);
         self.watchdog_timeout().is_none().then(act)
     }
 
-    /// Where what is compiled is kept.
+    /// Returns the cache of compiled kernels.
     fn store(&self) -> Option<Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -143,12 +144,12 @@ impl Cuda {
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
     }
 
-    /// What its memory is known by.
+    /// Returns the identity of the device's memory.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// What `attempt` gives; where it is that there is no memory, all that is cached is given back, and it is tried once more.
+    /// Runs `attempt`; if it runs out of memory, releases all cached memory and runs it once more.
     pub(super) fn with_memory<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
         let why = match attempt() {
             Err(why) if why.is_out_of_memory() => why,
@@ -178,18 +179,18 @@ impl Cuda {
         (&self.pinned, PinnedMemory(self))
     }
 
-    /// The device's own lane.
+    /// Returns the device's default stream.
     pub fn default_stream(&self) -> Arc<CudaStream> {
         self.streams.first()
     }
 
-    /// A lane that nobody has.
+    /// Returns an unused stream.
     pub fn acquire_stream(&self) -> Result<Arc<CudaStream>> {
         self.check()?;
         self.with_memory(|| self.streams.take())
     }
 
-    /// The place behind all that a lane was given so far.
+    /// Marks the end of all work submitted to a stream so far.
     pub fn mark(&self, stream: &Arc<CudaStream>) -> Result<Mark> {
         self.with_memory(|| Mark::record(stream))
     }
@@ -207,7 +208,8 @@ impl Cuda {
     /// Sets every byte.
     ///
     /// # Safety
-    /// `bytes` bytes at `address` are one allocation's, `used` says that they are written, and nobody else uses them.
+    /// `bytes` bytes at `address` belong to one allocation, `used` records the write, and no other
+    /// code uses them.
     pub unsafe fn fill(
         &self,
         stream: &CudaStream,
@@ -226,8 +228,8 @@ impl Cuda {
     /// Copies `from` to the device.
     ///
     /// # Safety
-    /// As many bytes at `address` are one allocation's, `used` says that they are written, and nobody else uses them; `from` lives,
-    /// and nobody writes it, until the copy is over.
+    /// `from.len()` bytes at `address` belong to one allocation, `used` records the write, and no
+    /// other code uses them. `from` stays alive and unwritten until the copy is complete.
     pub unsafe fn write(
         &self,
         stream: &CudaStream,
@@ -246,8 +248,8 @@ impl Cuda {
     /// Copies from the device.
     ///
     /// # Safety
-    /// As many bytes at `address` are one allocation's, `used` says that they are read, and nobody writes them; `to` lives, and
-    /// nobody else uses it, until the copy is over.
+    /// `bytes` bytes at `address` belong to one allocation, `used` records the read, and no other
+    /// code writes them. `to` stays alive and otherwise unused until the copy is complete.
     pub unsafe fn read(
         &self,
         stream: &CudaStream,
@@ -266,8 +268,8 @@ impl Cuda {
     /// Copies within the device.
     ///
     /// # Safety
-    /// As many bytes at both are of allocations, `used` says that the first are read and the second written, and nobody writes the
-    /// first or uses the second.
+    /// `bytes` bytes at both addresses belong to allocations. `used` records the read of the first
+    /// and the write of the second. No other code writes the first or uses the second.
     pub unsafe fn copy(
         &self,
         stream: &CudaStream,
@@ -287,10 +289,12 @@ impl Cuda {
         self.streams.note(stream, used)
     }
 
-    /// Copies from another device. Its streams wait for what the copy does with its memory, and the copy for theirs.
+    /// Copies from another device. Its streams wait for the copy's accesses to its memory, and the
+    /// copy for theirs.
     ///
     /// # Safety
-    /// As for [`copy`](Cuda::copy), where `used` says that the second is written, and the first is `other`'s, whose uses `read` are.
+    /// As for [`copy`](Cuda::copy), where `used` records the write, and the source is memory of
+    /// `other` whose accesses `read` tracks.
     pub unsafe fn copy_from(
         &self,
         stream: &Arc<CudaStream>,
@@ -301,7 +305,8 @@ impl Cuda {
     ) -> Result<()> {
         let operation = Operation::Copy { bytes, from, to };
         let contexts = (self.context.handle(), other.context.handle());
-        // A moment is of one device: on the other the copy is what a lane there waits for.
+        // A timeline point belongs to one device: on the other device a stream there represents the
+        // copy.
         let there = other.streams.take()?;
         let copied = (|| {
             other.streams.submit(&there, read, operation, |_, _| 0)?;
@@ -314,14 +319,14 @@ impl Cuda {
             other.streams.submit(&there, read, operation, |_, _| 0)
         })();
         if copied.is_err() {
-            // The copy may be under way, and nobody at the other device would wait for it.
+            // The copy may be in flight, and the other device would not wait for it.
             let _ = stream.finish();
         }
         other.streams.give(&there);
         copied
     }
 
-    /// What the driver says of the blocks of a launch of the kernel's own PTX.
+    /// Returns the driver's figures for the blocks of a launch of the unchecked PTX.
     pub fn residency(
         &self,
         artifact: &'static Artifact,
@@ -342,7 +347,7 @@ impl Cuda {
         Ok(Ready::new(self.launch(form, artifact, program, approved)?, approved))
     }
 
-    /// The same without the memory that it uses.
+    /// Makes the launch without tracking the memory that it uses.
     pub(super) fn launch(
         &self,
         form: Variant,
@@ -394,8 +399,8 @@ impl Cuda {
     /// Submits a launch.
     ///
     /// # Safety
-    /// The memory of its arguments lives; for these the kernel is free of out-of-bounds accesses and races, unless it is the
-    /// checked form.
+    /// The memory of its arguments is alive. For these the kernel is free of out-of-bounds accesses
+    /// and races, unless it is the checked form.
     pub unsafe fn submit(&self, stream: &CudaStream, launch: &mut Ready<'_>) -> Result<()> {
         let mut state = stream.state();
         // SAFETY: by the caller's promise.
@@ -414,7 +419,7 @@ impl Cuda {
         self.streams.wait_in(&stream, &mut state)
     }
 
-    /// Waits for all that a lane was given; the error is what was found on the way, the oldest first.
+    /// Waits for all work of a stream, and returns the oldest violation or error found meanwhile.
     pub fn wait(&self, stream: &CudaStream) -> Result<()> {
         self.streams.wait_in(stream, &mut stream.state())
     }
@@ -474,7 +479,8 @@ impl Source for PinnedMemory<'_> {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // Nobody is left who could be told. What a device that fails does not give back goes with its context.
+        // No caller is left to report to. Memory that a failing device does not release goes with
+        // its context.
         let _ = self.streams.wait();
         let _ = self.memory.trim(&DeviceMemory(self));
         let _ = self.pinned.trim(&PinnedMemory(self));

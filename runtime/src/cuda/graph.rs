@@ -1,8 +1,9 @@
-//! The driver's graphs: launches with what each comes after, submitted together by one call.
+//! The driver's graphs: launches with their dependencies, submitted by one call.
 //!
-//! A graph is made by hand, node by node, and not by capturing a stream: which launch must come after which follows from the memory that
-//! they use, so that those without any in common run side by side; each node is known by its place when its arguments change; and no
-//! stream is in a state in which other threads' calls would fail.
+//! A graph is built node by node, not captured from a stream. The dependencies follow from the
+//! memory that launches use, so independent launches run concurrently. Each node is known by its
+//! index when its arguments change. No stream enters a state in which calls of other threads would
+//! fail.
 
 use super::context::Context;
 use super::driver::Driver;
@@ -27,7 +28,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// It comes after the parts of these numbers, which are smaller than its own.
+    /// Makes a part that depends on the parts with these smaller indices.
     pub fn new(
         cuda: &Cuda,
         form: Variant,
@@ -50,17 +51,18 @@ pub(crate) struct Replay {
     findings: Option<Arc<Findings>>,
     /// By node, the number of its record.
     records: Vec<usize>,
-    /// Nodes of different kernels, for whoever asks what was under way.
+    /// Nodes of distinct kernels, for reports of the launches in flight.
     distinct: Vec<usize>,
 }
 
-// SAFETY: handles of graphs may be used from any thread, by one at a time: what changes a graph or submits it takes `&mut`.
+// SAFETY: any thread may use handles of graphs, one at a time: changing or submitting a graph takes
+// `&mut`.
 unsafe impl Send for Replay {}
 // SAFETY: as above; through `&` nothing is done.
 unsafe impl Sync for Replay {}
 
 impl Replay {
-    /// Of these launches.
+    /// Builds the graph of these launches.
     pub fn new(cuda: &Cuda, parts: Vec<Part>) -> Result<Replay> {
         let context = cuda.context().clone();
         context.driver.graphs()?;
@@ -111,8 +113,8 @@ impl Replay {
         cuda.with_memory(|| {
             self.context.run(
                 || format!("adding to a graph: {}", launch.operation()),
-                // SAFETY: the graph is alive, the nodes are its own, as many as said; the parameters outlive the call, and the driver
-                // copies what they point to.
+                // SAFETY: the graph is alive, and `after` are its own nodes; the parameters outlive
+                // the call, and the driver copies what they point to.
                 |_| unsafe { add(&mut node, self.graph, after.as_ptr(), after.len(), &parameters) },
             )
         })?;
@@ -136,7 +138,8 @@ impl Replay {
         let count = self.nodes.len();
         self.context.run(
             || format!("making a graph of {count} launches ready"),
-            // SAFETY: the graph is alive, `executable` outlives the call, and nothing else is asked for.
+            // SAFETY: the graph is alive, `executable` outlives the call, and no other result is
+            // requested.
             |_| unsafe { instantiate(&mut executable, self.graph, ptr::null_mut(), ptr::null_mut(), 0) },
         )?;
         self.executable = executable;
@@ -160,11 +163,11 @@ impl Replay {
         Ok(())
     }
 
-    /// Submits all of it, as one operation that uses memory as `used` says.
+    /// Submits the graph as one operation with the memory accesses `used`.
     ///
     /// # Safety
-    /// The memory of all arguments lives; for these the kernels are free of out-of-bounds accesses and races, unless they are the checked
-    /// forms.
+    /// The memory of all arguments is alive. For these the kernels are free of out-of-bounds
+    /// accesses and races, unless they are the checked forms.
     pub unsafe fn submit(&mut self, cuda: &Cuda, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
         let launch = self.context.driver.graphs()?.launch;
         let mut state = stream.state();
@@ -183,7 +186,7 @@ impl Replay {
     }
 }
 
-/// What a replay uses, with its records.
+/// The accesses of a replay, including its records.
 struct Reporting<'a>(&'a dyn Hazards, Option<&'a Findings>);
 
 impl Hazards for Reporting<'_> {
@@ -203,7 +206,8 @@ impl Drop for Replay {
         let Ok(graphs) = self.context.driver.graphs() else { return };
         let _ = self.context.run(
             || "ending a graph".into(),
-            // SAFETY: both were made in `new`, if they are not null; the driver lets a replay that is under way end first.
+            // SAFETY: both were created in `new`, if they are not null; the driver completes a
+            // replay in flight first.
             |_| unsafe {
                 if !self.executable.is_null() {
                     (graphs.executable_destroy)(self.executable);

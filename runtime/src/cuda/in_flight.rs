@@ -1,18 +1,19 @@
-//! Which launches may be the cause where a device is lost.
+//! The launches in flight, any of which may have caused the loss of a device.
 
 use kernel_dsl::compiler::launch::Shape;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Kernels of a lane that are remembered by name between two waits. Of more, the last takes the place of the one before.
+/// The most kernels of a stream that are remembered by name between two waits. A later one replaces
+/// the last.
 const ROOM: usize = 16;
 
-/// Launches of a kernel that nobody has waited for.
+/// Launches of a kernel that no wait has covered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launched {
     instance: Arc<str>,
-    /// Of the last.
+    /// The shape of the last launch.
     shape: Shape,
     times: u64,
     /// The number of the last operation of the lane that was one.
@@ -20,22 +21,22 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// The kernel's instance, as `matmul::<16>`.
+    /// Returns the kernel's instance, such as `matmul::<16>`.
     pub fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// Blocks of the last launch, by dimension.
+    /// Returns the blocks of the last launch, by dimension.
     pub fn grid(&self) -> [u32; 3] {
         self.shape.grid
     }
 
-    /// Threads of a block of the last launch, by dimension.
+    /// Returns the threads of a block of the last launch, by dimension.
     pub fn block(&self) -> [u32; 3] {
         self.shape.block
     }
 
-    /// How many launches.
+    /// Returns the number of launches.
     pub fn times(&self) -> u64 {
         self.times
     }
@@ -55,8 +56,8 @@ pub(super) fn shown(shape: Shape) -> String {
     format!("{gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads")
 }
 
-/// What a lane was given to launch since it was last waited for. Its lock is held for a few instructions, and no other is taken
-/// under it.
+/// The launches of a stream since its last wait. Its lock is held for a few instructions, and no
+/// other lock is taken under it.
 #[derive(Default)]
 pub(super) struct InFlight(Mutex<SmallVec<[Launched; 4]>>);
 
@@ -79,12 +80,12 @@ impl InFlight {
         }
     }
 
-    /// All up to operation `number` is over.
+    /// Removes the launches up to operation `number`, which are complete.
     pub fn over(&self, number: u64) {
         self.lock().retain(|launched| launched.last > number);
     }
 
-    /// What there is.
+    /// Returns the launches.
     pub fn list(&self) -> SmallVec<[Launched; 4]> {
         self.lock().clone()
     }

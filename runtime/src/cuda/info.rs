@@ -1,4 +1,4 @@
-//! What a device says of itself, without a context.
+//! Properties of a device, available without a context.
 
 use super::driver::Driver;
 use super::version::{Capability, OLDEST_CAPABILITY};
@@ -12,9 +12,9 @@ use std::fmt;
 /// A CUDA device.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DeviceInfo {
-    /// Its number, from 0, as the driver counts what `CUDA_VISIBLE_DEVICES` shows.
+    /// The device's number, from 0, as the driver counts the devices in `CUDA_VISIBLE_DEVICES`.
     pub ordinal: usize,
-    /// What the driver calls it.
+    /// The driver's name of the device.
     pub name: String,
     /// Compute capability.
     pub capability: Capability,
@@ -27,12 +27,12 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Whether kernels of ours run there.
+    /// Returns whether our kernels run on the device.
     pub fn is_supported(&self) -> bool {
         self.capability >= OLDEST_CAPABILITY
     }
 
-    /// An error that says why not, if they do not.
+    /// Fails with the reason if our kernels do not run on the device.
     pub(crate) fn require_supported(&self) -> Result<(), Error> {
         if self.is_supported() {
             return Ok(());
@@ -61,7 +61,7 @@ impl fmt::Display for DeviceInfo {
 }
 
 impl Driver {
-    /// The driver's handle of device `ordinal`, if there is one.
+    /// Returns the driver's handle of device `ordinal`, or an error if there is no such device.
     pub(super) fn device(&self, ordinal: usize) -> Result<sys::CUdevice, Error> {
         let count = self.device_count()?;
         let Some(number) = i32::try_from(ordinal).ok().filter(|_| ordinal < count) else {
@@ -74,13 +74,13 @@ impl Driver {
         Ok(device)
     }
 
-    /// What device `ordinal` is.
+    /// Returns the properties of device `ordinal`.
     pub fn device_info(&self, ordinal: usize) -> Result<DeviceInfo, Error> {
         let device = self.device(ordinal)?;
         let asking = |what: &str| format!("asking CUDA device {ordinal} for its {what}");
 
         let mut name = [0u8; 256];
-        // SAFETY: the driver writes at most as many bytes as it is told, a NUL among them.
+        // SAFETY: the driver writes at most the given number of bytes, including a NUL.
         let code = unsafe { (self.device_name)(name.as_mut_ptr().cast(), name.len() as i32, device) };
         self.check(code, || asking("name"))?;
         let name = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy().into_owned();

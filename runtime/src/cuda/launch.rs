@@ -1,4 +1,4 @@
-//! Launches made ready: checked once, submitted as often as one likes.
+//! Prepared launches: checked once and submitted many times.
 
 use super::context::Context;
 use super::module::Module;
@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 /// A kernel loaded on a device.
 pub(super) enum Loaded {
-    /// Its own PTX.
+    /// The kernel's own PTX.
     Unchecked(Arc<Module>),
-    /// Its checked form, which takes the address of a record after the arguments, and what that reports mean.
+    /// The checked form, which takes the address of a record after the arguments, and the meaning
+    /// of its record.
     Checked(Arc<Module>, Arc<Checked>),
 }
 
-/// All that the driver is told of a launch.
+/// The driver's description of a launch.
 pub(super) struct Launch {
     kernel: Loaded,
     instance: Arc<str>,
@@ -34,13 +35,14 @@ pub(super) struct Launch {
     pointers: Box<[*mut c_void]>,
 }
 
-// SAFETY: the pointers are to memory of its own, which moves with it and is used through `&mut` only.
+// SAFETY: the pointers refer to memory that it owns, which moves with it and is used through `&mut`
+// only.
 unsafe impl Send for Launch {}
 // SAFETY: as above.
 unsafe impl Sync for Launch {}
 
 impl Launch {
-    /// Of `kernel`, the instance that the arguments were approved for.
+    /// Makes a launch of `kernel`, the instance for which the arguments were validated.
     pub fn new(kernel: Loaded, instance: String, approved: &ValidatedArgs<'_, '_>) -> Result<Launch> {
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, Loaded::Checked(..)).then_some(0);
@@ -49,7 +51,7 @@ impl Launch {
         Ok(Launch { kernel, instance: instance.into(), shape: approved.shape(), shared, values, pointers })
     }
 
-    /// What its record means, if it has one.
+    /// Returns the meaning of its record, if it has one.
     pub fn checked(&self) -> Option<&Arc<Checked>> {
         match &self.kernel {
             Loaded::Unchecked(_) => None,
@@ -64,7 +66,7 @@ impl Launch {
         }
     }
 
-    /// As a graph takes it.
+    /// Returns the launch as parameters of a graph's node.
     pub fn node(&mut self) -> sys::CUDA_KERNEL_NODE_PARAMS_v1 {
         let ([gx, gy, gz], [bx, by, bz]) = (self.shape.grid, self.shape.block);
         sys::CUDA_KERNEL_NODE_PARAMS_v1 {
@@ -81,7 +83,7 @@ impl Launch {
         }
     }
 
-    /// What the driver says of blocks of its kernel.
+    /// Returns the driver's figures for blocks of its kernel.
     pub fn residency(&self, context: &Context) -> Result<Residency> {
         /// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES` and `…_NUM_REGS`
         const SHARED: i32 = 1;
@@ -102,7 +104,7 @@ impl Launch {
         Ok(Residency { threads, registers, shared: shared + self.shared, blocks })
     }
 
-    /// The instance of the kernel.
+    /// Returns the name of the kernel's instance.
     pub fn instance(&self) -> &str {
         &self.instance
     }
@@ -112,13 +114,13 @@ impl Launch {
         stream.note(&self.instance, self.shape);
     }
 
-    /// What it is, for errors and profiles.
+    /// Returns a description for errors and profiles.
     pub fn operation(&self) -> Operation<'_> {
         Operation::Launch { instance: &self.instance, shape: self.shape, shared: self.shared }
     }
 }
 
-/// What the driver says of a launch's blocks.
+/// The driver's figures for a launch's blocks.
 pub(crate) struct Residency {
     /// Threads of a block.
     pub threads: u32,
@@ -141,11 +143,11 @@ impl<'a> Ready<'a> {
         Ready { launch, used: approved.used() }
     }
 
-    /// Submits it. `state` is the lane's.
+    /// Submits the launch; `state` is the stream's.
     ///
     /// # Safety
-    /// For its arguments the kernel is free of out-of-bounds accesses and races, unless it is the checked form; the memory of the arguments
-    /// lives.
+    /// For its arguments the kernel is free of out-of-bounds accesses and races, unless it is the
+    /// checked form. The memory of the arguments is alive.
     pub(super) unsafe fn submit(
         &mut self,
         streams: &StreamTable,
@@ -171,8 +173,8 @@ impl<'a> Ready<'a> {
             state,
             used,
             launch.operation(),
-            // SAFETY: there is a pointer for each parameter of the entry, to at least as many bytes as the parameter has, which the
-            // driver copies; the rest by the caller's promise.
+            // SAFETY: there is a pointer for each parameter of the entry, to at least the bytes of
+            // the parameter, which the driver copies; the caller guarantees the rest.
             |driver, stream| unsafe {
                 (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut())
             },

@@ -1,11 +1,11 @@
-//! Devices that are lost: why, and what was under way.
+//! Lost devices: the cause, and the launches in flight.
 
 use super::driver::DriverError;
 use super::in_flight::Launched;
 use std::fmt;
 use std::time::Duration;
 
-/// Why a device can no longer be used. Nothing that is of it works from then on but being dropped.
+/// The reason why a device can no longer be used. Its objects can only be dropped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
     pub(super) device: String,
@@ -13,24 +13,27 @@ pub struct Loss {
     pub(super) in_flight: Vec<Launched>,
 }
 
-/// What a device was lost by.
+/// The cause of a loss.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The driver gives this error to every call from then on: a kernel has trapped or left its memory, or the hardware has failed.
+    /// The driver returns this error to every later call: a kernel has trapped or accessed memory
+    /// outside its buffers, or the hardware has failed.
     Driver(DriverError),
-    /// Work took longer than [`Device::set_watchdog_timeout`](crate::Device::set_watchdog_timeout) allows. No function of the driver's ends a kernel.
+    /// Work took longer than [`Device::set_watchdog_timeout`](crate::Device::set_watchdog_timeout)
+    /// allows. No driver function ends a kernel.
     #[allow(missing_docs)]
     TimeLimit { waiting_for: String, limit: Duration },
 }
 
 impl Loss {
-    /// What it was lost by.
+    /// Returns the cause.
     pub fn cause(&self) -> &Cause {
         &self.cause
     }
 
-    /// What had been launched and not been waited for, the oldest first on each stream: one of these did it, if a kernel did.
+    /// Returns the launches that no wait has covered, the oldest first on each stream. If a kernel
+    /// caused the loss, it is one of these.
     pub fn in_flight(&self) -> &[Launched] {
         &self.in_flight
     }

@@ -23,7 +23,7 @@ unsafe impl Send for Mark {}
 unsafe impl Sync for Mark {}
 
 impl Mark {
-    /// Behind all that was submitted so far.
+    /// Records an event after all work submitted so far.
     pub fn record(stream: &Arc<CudaStream>) -> Result<Mark> {
         let mut mark = Mark { stream: stream.clone(), event: ptr::null_mut(), moment: stream.now() };
         let mut event = ptr::null_mut();

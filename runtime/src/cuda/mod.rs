@@ -1,9 +1,15 @@
 //! The CUDA device, through the driver library alone.
 //!
-//! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
-//! `context` a device's context and its memory; `loss` how one is lost, `in_flight` by which launches; `stream` the streams there, and what orders them; `mark` their events; `module`
-//! kernels loaded there; `launch` their launches; `graph` many of these in one; `record` what checked launches leave; `operation` what a lane does, `timeline` how long, `nvtx` for NVIDIA's profilers; `gpu` puts these together; `version` which
-//! driver knows which PTX. Only this folder calls the driver.
+//! - `driver`: the functions of the library and their errors; `version`: CUDA, PTX and hardware
+//!   versions.
+//! - `info`: properties of a device; `context`: a device's context and its memory; `gpu`: an open
+//!   device.
+//! - `stream`: the driver's streams and their order; `mark`: events; `timeline`: durations.
+//! - `module`: loaded kernels; `launch`: their launches; `graph`: many launches in one.
+//! - `record`: violations of checked launches; `loss`, `in_flight`: lost devices.
+//! - `operation`, `nvtx`: descriptions for errors and profilers.
+//!
+//! Only this folder calls the driver.
 
 mod context;
 mod driver;

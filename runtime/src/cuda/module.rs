@@ -1,4 +1,4 @@
-//! Kernels loaded on a CUDA device, one module an instance, and their launches.
+//! Kernels loaded on a CUDA device, one module an instance.
 
 use super::context::Context;
 use super::version;
@@ -31,7 +31,7 @@ unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
 
-/// The same by `store`, if there is one, for what is not declared.
+/// Returns the PTX of an undeclared instance, from `store` if there is one.
 pub(super) fn stored_ptx(
     store: Option<&Store>,
     artifact: &'static Artifact,
@@ -48,7 +48,8 @@ pub(super) fn stored_ptx(
     }
 }
 
-/// The text that `make` gives, of that form of the instance, if it is not kept already; then it is from now on.
+/// Returns the cached text of that variant of the instance, or the text of `make`, which is then
+/// cached.
 pub(super) fn kept(
     store: &Store,
     artifact: &'static Artifact,
@@ -76,7 +77,7 @@ fn keep(store: &Store, key: &Key, content: &[u8]) {
     }
 }
 
-/// The instance's PTX for `target`: the declared one, or one compiled now.
+/// Returns the instance's PTX for `target`: the declared text, or one compiled now.
 pub(crate) fn ptx(
     artifact: &'static Artifact,
     target: Target,
@@ -91,7 +92,7 @@ pub(crate) fn ptx(
     }
 }
 
-/// What launches must know of the instance's shared memory. Only where they give it is there anything to know.
+/// Returns the instance's shared memory, as launches need it; empty unless the launch chooses it.
 pub(super) fn shared_memory(
     target: Target,
     program: &Monomorphic,
@@ -106,7 +107,8 @@ pub(super) fn shared_memory(
     Ok(kernel.shared_memory())
 }
 
-/// PTX for the driver. For it text ends at the first NUL; PTX that holds one is cut there and refused by the assembler.
+/// Converts PTX for the driver. The driver's text ends at the first NUL: PTX with a NUL is
+/// truncated there and rejected by the assembler.
 fn text(ptx: &str) -> CString {
     CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default()
 }
@@ -135,10 +137,11 @@ impl Module {
         Ok(loaded)
     }
 
-    /// Has the driver compile and load it, or find it in its own cache.
+    /// Loads the module through the driver's compiler and its cache.
     ///
-    /// Not by `cuLink…`, which gives the machine code away, to be kept: that is compiled as relocatable, where divisions are calls and registers are
-    /// the callees'. On an H200 (driver 580.159) attention took 2 % longer by it, `silu` 9 % and a log-softmax of `f16` 21 %.
+    /// `cuLink…` would return machine code for a cache of ours, but compiles it as relocatable:
+    /// divisions become calls, and registers follow the callees' conventions. On an H200 (driver
+    /// 580.159) this made attention 2 % slower, `silu` 9 % and a log-softmax of `f16` 21 %.
     fn by_ptx(context: &Context, ptx: &str, instance: &str) -> Result<sys::CUmodule, Error> {
         let text = text(ptx);
         let mut log = vec![0u8; LOG_BYTES];
@@ -148,8 +151,8 @@ impl Module {
         let mut module = ptr::null_mut();
         let loaded = context.run(
             || format!("loading its module of {} bytes of PTX", ptx.len()),
-            // SAFETY: the text ends with a NUL; as many options as values, each of the kind that its option takes: a buffer and
-            // its size. All outlive the call.
+            // SAFETY: the text ends with a NUL. There are equal numbers of options and values, each
+            // of its option's type: a buffer and its size. All outlive the call.
             |driver| unsafe {
                 let options = options.as_mut_ptr();
                 (driver.module_load)(&mut module, text.as_ptr().cast(), 2, options, values.as_mut_ptr())
@@ -164,12 +167,12 @@ impl Module {
         })
     }
 
-    /// The entry.
+    /// Returns the entry.
     pub(super) fn function(&self) -> sys::CUfunction {
         self.function
     }
 
-    /// What launches must know of its shared memory.
+    /// Returns the kernel's shared memory, as launches need it.
     pub(super) fn shared(&self) -> &SharedMemory {
         &self.shared
     }

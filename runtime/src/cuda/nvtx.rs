@@ -1,7 +1,9 @@
-//! Ranges for NVIDIA's profilers: what the host submits has its name on their time line, where NVIDIA's library for that is there.
+//! Ranges for NVIDIA's profilers: submitted work appears by name on their timeline, if NVIDIA's
+//! library is found.
 //!
-//! The library is libnvToolsExt, which CUDA's toolkits have to 12.8. It is looked for where a profiler has started the program, which sets
-//! `NVTX_INJECTION64_PATH`, or where `KERNELS_NVTX` is set: nobody else pays for names that nobody reads. Nothing is said where it is missing.
+//! The library is libnvToolsExt, part of CUDA's toolkits up to 12.8. It is loaded if a profiler has
+//! started the program, which sets `NVTX_INJECTION64_PATH`, or if `KERNELS_NVTX` is set. Otherwise
+//! names cost nothing. A missing library is not reported.
 
 use super::operation::Operation;
 use libloading::Library;
@@ -22,12 +24,12 @@ pub(super) struct Nvtx {
 pub(super) struct Range<'n>(&'n Nvtx);
 
 impl Nvtx {
-    /// Loads the library, if it is there and somebody asks for it. It stays.
+    /// Loads the library if it is requested and found. It stays loaded.
     pub fn load() -> Option<Nvtx> {
         if !ASKING.iter().any(|variable| std::env::var_os(variable).is_some()) {
             return None;
         }
-        // SAFETY: loading NVIDIA's library runs its initialisers, which is what it is for.
+        // SAFETY: loading NVIDIA's library runs its initializers, as intended.
         let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())?;
         // SAFETY: these are the functions' signatures, by nvToolsExt.h.
         let nvtx =

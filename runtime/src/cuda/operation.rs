@@ -1,4 +1,4 @@
-//! What a lane is given to do, for errors and profiles to tell.
+//! Descriptions of a stream's operations, for errors and profiles.
 
 use super::in_flight::shown;
 use kernel_dsl::compiler::launch::Shape;

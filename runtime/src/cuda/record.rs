@@ -1,7 +1,8 @@
-//! The records of checked launches that are still to be read: where kernels write what they did wrong.
+//! The unread records of checked launches, in which kernels write their violations.
 //!
-//! Each launch has a record to itself, of those of its stream ([`Records`]). The launches of a graph have theirs for as long as the graph
-//! lives ([`Findings`]), whichever stream replays it: whoever waits for such a stream reads them.
+//! Each launch has a separate record among those of its stream ([`Records`]). The launches of a
+//! graph keep theirs as long as the graph lives ([`Findings`]), whichever stream replays it. Every
+//! wait for such a stream reads them.
 
 use super::context::Context;
 use super::stream::StreamTable;
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const RECORD_BYTES: usize = 4 * WORDS;
 /// Launches that a stream has room for between two waits. One more waits.
 const ROOM: usize = 256;
-/// Graphs whose replays a stream remembers between two waits: it keeps their records. One more waits.
+/// The most graphs whose replays a stream remembers between two waits. One more makes it wait.
 const GRAPHS: usize = 64;
 
 /// The records of a stream's launches, in order.
@@ -26,17 +27,17 @@ pub(super) struct Records {
     address: u64,
     /// Whether some may be other than zero that are not in use.
     dirty: bool,
-    /// What the records in use are of.
+    /// The form of each record in use.
     forms: Vec<Arc<Checked>>,
-    /// What was found when there was no room left.
+    /// A violation that was read when there was no room left.
     found: Option<Error>,
-    /// Of the graphs that were replayed.
+    /// The records of replayed graphs.
     graphs: Vec<Arc<Findings>>,
 }
 
 impl Records {
-    /// The address of a record, all zero, for a launch of `form`; `None` where there is no room before they are collected.
-    /// They are cleared in `stream`, where the launch comes after it.
+    /// Returns the address of a zeroed record for a launch of `form`, or `None` if records must be
+    /// collected first. They are cleared in `stream`, before the launch.
     pub fn next(&mut self, context: &Context, stream: sys::CUstream, form: &Arc<Checked>) -> Result<Option<u64>> {
         if self.address == 0 {
             self.address = context.allocate(ROOM * RECORD_BYTES)?;
@@ -58,29 +59,29 @@ impl Records {
         Ok(Some(self.address + ((self.forms.len() - 1) * RECORD_BYTES) as u64))
     }
 
-    /// Whether memory is still to be had for them.
+    /// Returns whether the memory for records has not been allocated yet.
     pub fn are_to_be_made(&self) -> bool {
         self.address == 0
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns whether there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.forms.is_empty() && self.found.is_none() && self.graphs.is_empty()
     }
 
-    /// Takes the last record back, whose launch did not come to be.
+    /// Takes back the last record, whose launch failed to start.
     pub fn take_back(&mut self) {
         self.forms.pop();
     }
 
-    /// Keeps what launches have found so far for whoever waits next. They have all ended.
+    /// Collects the violations of completed launches for the next wait. All launches have ended.
     pub fn make_room(&mut self, context: &Context) {
         if let Err(why) = self.read(context) {
             self.found.get_or_insert(why);
         }
     }
 
-    /// Has what a graph's launches find told too, if there is room for one more graph; whether there was.
+    /// Adds a graph's records. Returns whether there was room for one more graph.
     pub fn replayed(&mut self, findings: &Arc<Findings>) -> bool {
         if self.graphs.last().is_some_and(|last| Arc::ptr_eq(last, findings))
             || self.graphs.iter().any(|known| Arc::ptr_eq(known, findings))
@@ -94,14 +95,14 @@ impl Records {
         has_room
     }
 
-    /// Keeps what graphs' launches have found so far for whoever waits next, and the graphs' records no longer.
+    /// Collects the violations of graphs for the next wait, and forgets the graphs' records.
     pub fn make_room_of_graphs(&mut self, streams: &StreamTable) {
         if let Err(why) = self.collect_graphs(streams) {
             self.found.get_or_insert(why);
         }
     }
 
-    /// Each is read, so that nothing is left of it for others; the first that is found counts.
+    /// Reads and clears the records of every graph, and returns the first violation.
     fn collect_graphs(&mut self, streams: &StreamTable) -> Result<()> {
         let mut first = Ok(());
         for findings in self.graphs.drain(..) {
@@ -116,7 +117,8 @@ impl Records {
         self.graphs.clear();
     }
 
-    /// What the first launch found that found anything. All have ended that the stream was given.
+    /// Returns the violation of the first launch that found one. All launches of the stream have
+    /// ended.
     pub fn collect(&mut self, streams: &StreamTable, context: &Context) -> Result<()> {
         let launches = self.read(context);
         let first = launches.and(self.collect_graphs(streams));
@@ -128,13 +130,14 @@ impl Records {
             return Ok(());
         }
         self.dirty = true;
-        // SAFETY: ours, initialised in `next`; the launches have ended.
+        // SAFETY: this object owns the records and initialized them in `next`; the launches have
+        // ended.
         let records = unsafe { read(context, self.address, self.forms.len()) };
         let told = records.and_then(|records| {
             self.dirty = has_any(&records);
             told(&self.forms, &records)
         });
-        // It keeps its room: launches allocate nothing.
+        // Keeps the capacity, so that launches do not allocate.
         self.forms.clear();
         told
     }
@@ -147,7 +150,8 @@ impl Records {
     }
 }
 
-/// The records of a graph's checked launches. Every replay writes the same ones, and the first finding stays.
+/// The records of a graph's checked launches. Every replay writes the same records, and the first
+/// violation stays.
 pub(super) struct Findings {
     context: Arc<Context>,
     address: u64,
@@ -169,12 +173,12 @@ impl Findings {
         Ok(findings)
     }
 
-    /// The address of record `index`.
+    /// Returns the address of record `index`.
     pub fn record(&self, index: usize) -> u64 {
         self.address + (index * RECORD_BYTES) as u64
     }
 
-    /// For submitting a replay: nobody reads meanwhile.
+    /// Locks the records for submitting a replay, so that no reader runs meanwhile.
     pub fn lock(&self) -> MutexGuard<'_, ()> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,7 +186,8 @@ impl Findings {
     fn collect(&self, streams: &StreamTable) -> Result<()> {
         let _reading = self.lock();
         streams.wait_for(&self.uses.before_write())?;
-        // SAFETY: ours, initialised in `new`; all replays have ended, and none is submitted.
+        // SAFETY: this object owns the records and initialized them in `new`; all replays have
+        // ended, and none is submitted.
         let records = unsafe { read(&self.context, self.address, self.forms.len())? };
         if has_any(&records) {
             // SAFETY: as above.
@@ -209,10 +214,10 @@ impl Drop for Findings {
     }
 }
 
-/// So many records.
+/// Reads `count` records.
 ///
 /// # Safety
-/// They are at `address`, initialised, and nobody uses them.
+/// They are initialized at `address`, and no other code uses them.
 unsafe fn read(context: &Context, address: u64, count: usize) -> Result<Vec<[u32; WORDS]>> {
     let mut bytes = vec![0; count * RECORD_BYTES];
     // SAFETY: by the caller's promise.
@@ -228,7 +233,7 @@ fn has_any(records: &[[u32; WORDS]]) -> bool {
     records.iter().any(|record| record[STATE] != 0)
 }
 
-/// What the first of the records tells that tells anything.
+/// Returns the first violation among the records.
 fn told(forms: &[Arc<Checked>], records: &[[u32; WORDS]]) -> Result<()> {
     let mut reports = forms.iter().zip(records).filter_map(|(form, record)| reported(form, record));
     reports.next().map_or(Ok(()), |report| Err(Error::Violation(report.into())))

@@ -1,7 +1,7 @@
-//! The driver's streams: work submitted in order, and what orders that of one behind that of another.
+//! The driver's streams: in-order queues of work, and the order between them.
 //!
-//! A lane is a driver's stream that lives as long as the device is open; a [`Stream`](crate::Stream) of ours has one to itself and
-//! hands it on when it is dropped, so that a [`TimelinePoint`] names a lane for good.
+//! A [`CudaStream`] lives as long as the device is open. A [`Stream`](crate::Stream) owns one, and
+//! returns it to the table when dropped, so a [`TimelinePoint`] identifies the stream permanently.
 
 use super::context::Context;
 use super::driver::{Code, Driver, NOT_READY};
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// It does not wait for the driver's own default stream, nor that for it.
+/// The stream does not synchronize with the driver's default stream.
 const NON_BLOCKING: u32 = 1;
 const NO_TIMING: u32 = 2;
 
@@ -43,7 +43,7 @@ pub(crate) struct CudaStream {
     context: Arc<Context>,
     number: u16,
     raw: sys::CUstream,
-    /// What another lane's progress is waited for by: recorded there and waited for here in one go.
+    /// The event by which other streams wait for this one: recorded and waited for in one step.
     mark: sys::CUevent,
     /// The number of the last operation that was submitted.
     submitted: AtomicU64,
@@ -52,17 +52,18 @@ pub(crate) struct CudaStream {
     in_flight: Arc<InFlight>,
     /// Whether the timeline is kept for a profile.
     profiled: AtomicBool,
-    /// Its lock is held for the length of a few calls of the driver that do not wait; none but `in_flight`'s is taken under it.
+    /// The lock is held for a few calls of the driver that do not wait; under it only the lock of
+    /// `in_flight` is taken.
     timeline: Arc<Mutex<Timeline>>,
     state: Mutex<State>,
 }
 
-// SAFETY: stream and event handles may be used from any thread; the mark is used under the lock only.
+// SAFETY: any thread may use stream and event handles; the mark is used under the lock only.
 unsafe impl Send for CudaStream {}
 // SAFETY: as above.
 unsafe impl Sync for CudaStream {}
 
-/// What submitting needs one at a time.
+/// The state that one submission at a time needs.
 #[derive(Default)]
 pub(super) struct State {
     /// By lane: the number of the last operation there that this lane waits for already.
@@ -76,7 +77,7 @@ impl StreamTable {
         streams.take().map(|_| streams)
     }
 
-    /// A lane that nobody has.
+    /// Returns an unused stream.
     pub fn take(&self) -> Result<Arc<CudaStream>> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(number) = idle {
@@ -97,7 +98,7 @@ impl StreamTable {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream.number);
     }
 
-    /// The device's own.
+    /// Returns the device's default stream.
     pub fn first(&self) -> Arc<CudaStream> {
         self.get(0)
     }
@@ -117,7 +118,7 @@ impl StreamTable {
         self.submit_in(stream, &mut stream.state(), used, operation, call)
     }
 
-    /// The same, by whoever has the lane's state.
+    /// Submits an operation, for a caller that holds the stream's state.
     pub fn submit_in(
         &self,
         stream: &CudaStream,
@@ -139,7 +140,8 @@ impl StreamTable {
         Ok(())
     }
 
-    /// Notes what all that the lane has been given by now does with memory, and has what it is given from now on wait as if it did that.
+    /// Records that all work submitted to the stream has the accesses `used`, and makes later work
+    /// wait for these hazards.
     pub fn note(&self, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
         let mut state = stream.state();
         used.before(&mut |moment| self.order(stream, &mut state, moment))?;
@@ -157,11 +159,12 @@ impl StreamTable {
         if other.is_over(moment.count) {
             return Ok(());
         }
-        // All that is submitted there by now, the moment among it: it was noted after it had been submitted.
+        // All work submitted there so far, including the point: it was recorded after its
+        // submission.
         let submitted = other.submitted.load(Ordering::Acquire);
         stream.context.run(
             || "having a stream wait for another".into(),
-            // SAFETY: event and streams are alive; a later recording does not change what this wait is for.
+            // SAFETY: event and streams are alive; a later recording does not affect this wait.
             |driver| unsafe {
                 match (driver.event_record)(stream.mark, other.raw) {
                     0 => (driver.stream_wait_event)(stream.raw, stream.mark, 0),
@@ -176,31 +179,33 @@ impl StreamTable {
         Ok(())
     }
 
-    /// Comes before a call of the driver that may wait for all of the device by itself. Where there is a limit of time, it is waited for here,
-    /// for nobody could limit that one.
+    /// Precedes a driver call that may wait for the whole device. With a time limit the wait
+    /// happens here, because that call has no limit.
     pub fn quiesce(&self) -> Result<()> {
         let left = self.context.take_left();
         if self.context.watchdog_timeout().is_some() {
             self.wait()?;
         }
-        // SAFETY: just taken; what may use it was submitted before, and has been waited for, or is by the driver.
+        // SAFETY: just taken; all work that may use it was submitted before, and has been waited
+        // for here or is by the driver.
         unsafe { self.context.free_left(left) };
         Ok(())
     }
 
-    /// Waits for all that a lane was given, by whoever has its state; the error is what was found on the way, the oldest first.
+    /// Waits for all work of the stream, for a caller that holds its state. Returns the oldest
+    /// violation or error found.
     pub fn wait_in(&self, stream: &CudaStream, state: &mut State) -> Result<()> {
         stream.finish()?;
         state.records.collect(self, &self.context)
     }
 
-    /// Forgets what a lane's launches have found that nobody waited for: it is not the next owner's.
+    /// Discards violations that no wait returned: they do not concern the next owner of the stream.
     fn forget(&self, stream: &CudaStream) -> Result<()> {
         if stream.profiled.load(Ordering::Relaxed) {
             stream.end_profile()?;
         }
         let mut state = stream.state();
-        // Those of graphs are told by other lanes too.
+        // Violations of graphs are reported by other streams too.
         state.records.forget_graphs();
         if state.records.is_empty() {
             return Ok(());
@@ -217,17 +222,19 @@ impl StreamTable {
         all.iter().try_for_each(|stream| stream.finish())
     }
 
-    /// Waits for all that was submitted before operations were [timed](Context::is_timed), which they are now; without a limit.
+    /// Waits for all work that was submitted before operations were [timed](Context::is_timed),
+    /// without a limit.
     pub fn wait_for_untimed(&self) {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
         for stream in &all {
-            // Who submits has the state: whoever has it after this sees that operations are timed.
+            // A submission holds the state: after this, every submission sees that operations are
+            // timed.
             drop(stream.state());
             let submitted = stream.submitted.load(Ordering::Acquire);
             // SAFETY: the stream is alive.
             let wait = |driver: &Driver| unsafe { (driver.stream_wait)(stream.raw) };
-            // What fails is the device, which is lost by it, and says so to whoever uses it next; or somebody captures the stream's work,
-            // none of which is under way then.
+            // A failure is the device's: the device is lost and reports it at the next use. Or
+            // other code captures the stream's work, and none of it is in flight.
             if stream.context.run(|| "waiting for a stream".into(), wait).is_ok() {
                 stream.is_over_until(submitted);
             }
@@ -244,7 +251,7 @@ impl StreamTable {
 }
 
 impl CudaStream {
-    /// The driver's own name of the stream.
+    /// Returns the driver's handle of the stream.
     pub fn handle(&self) -> *mut c_void {
         self.raw.cast()
     }
@@ -288,18 +295,18 @@ impl CudaStream {
         self.raw
     }
 
-    /// What submitting needs, for this thread alone.
+    /// Locks the state for a submission.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // A panic while the lock is held leaves a state that is whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The moment of the last operation that was submitted.
+    /// Returns the point of the last submitted operation.
     pub fn now(&self) -> TimelinePoint {
         TimelinePoint { stream: self.number, count: self.submitted.load(Ordering::Acquire) }
     }
 
-    /// The address of a record for a launch of `form` that is submitted next.
+    /// Returns the address of a record for the next launch of `form`.
     pub(super) fn next_record(&self, state: &mut State, form: &Arc<Checked>) -> Result<u64> {
         loop {
             if let Some(address) = state.records.next(&self.context, self.raw, form)? {
@@ -310,7 +317,7 @@ impl CudaStream {
         }
     }
 
-    /// Has what a graph's launches find told by whoever waits for this lane.
+    /// Makes waits for this stream report the violations of a graph's launches.
     pub(super) fn replayed(&self, streams: &StreamTable, state: &mut State, findings: &Arc<Findings>) -> Result<()> {
         if !state.records.replayed(findings) {
             self.finish()?;
@@ -320,7 +327,7 @@ impl CudaStream {
         Ok(())
     }
 
-    /// Waits for all that was submitted, and leaves what it found for whoever waits for the stream.
+    /// Waits for all submitted work, and keeps its violations for the next wait by a caller.
     pub(super) fn finish(&self) -> Result<()> {
         span!("wait", device = %self.context.info);
         let submitted = self.submitted.load(Ordering::Acquire);
@@ -337,7 +344,7 @@ impl CudaStream {
         Ok(())
     }
 
-    /// Whether events are kept of its operations.
+    /// Returns whether operations are followed by events.
     fn is_timed(&self) -> bool {
         self.profiled.load(Ordering::Relaxed) || self.context.is_timed()
     }
@@ -369,8 +376,8 @@ impl CudaStream {
         }
     }
 
-    /// Waits until `over` gives no more that it is not. If for as long as the limit says no operation of any lane comes to its end, the device
-    /// is lost.
+    /// Polls `over` until it stops returning `CUDA_ERROR_NOT_READY`. If no operation of any stream
+    /// completes within the time limit, the device is lost.
     pub(super) fn poll_until(&self, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
         let (mut since, mut looks) = (Instant::now(), 0u32);
         loop {
@@ -388,7 +395,7 @@ impl CudaStream {
             if ready {
                 return Ok(());
             }
-            // Of any lane: this one may wait for another.
+            // Any stream counts, because this one may wait for another.
             if self.context.progress()? > 0 {
                 since = Instant::now();
             }
@@ -407,14 +414,14 @@ impl CudaStream {
         }
     }
 
-    /// From now on what is submitted is timed.
+    /// Starts timing submitted operations.
     pub fn start_profile(&self) -> Result<()> {
         self.timeline().start_profile(&self.context, self.raw)?;
         self.profiled.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// What was timed, once all of it is over.
+    /// Returns the timings when all operations are complete.
     pub fn end_profile(&self) -> Result<Vec<Timed>> {
         self.profiled.store(false, Ordering::Relaxed);
         self.finish()?;
@@ -426,7 +433,7 @@ impl CudaStream {
         self.timeline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a launch that is submitted next, by whoever has the state.
+    /// Records the next launch, for a caller that holds the state.
     pub(super) fn note(&self, instance: &Arc<str>, shape: Shape) {
         self.in_flight.note(instance, shape, self.submitted.load(Ordering::Relaxed) + 1);
     }
@@ -443,7 +450,7 @@ impl CudaStream {
     }
 
     fn advance(&self) -> TimelinePoint {
-        // Under the lock of the state: nobody else writes it.
+        // The lock of the state is held, so there is no other writer.
         let count = self.submitted.load(Ordering::Relaxed) + 1;
         self.submitted.store(count, Ordering::Release);
         TimelinePoint { stream: self.number, count }
@@ -457,7 +464,8 @@ impl Drop for CudaStream {
         self.timeline().end(&self.context);
         let _ = self.context.run(
             || "ending a stream".into(),
-            // SAFETY: both were made in `new`, if they are not null; work that is under way ends all the same.
+            // SAFETY: both were created in `new`, if they are not null; the driver completes work
+            // in flight first.
             |driver| unsafe {
                 if !self.mark.is_null() {
                     (driver.event_destroy)(self.mark);

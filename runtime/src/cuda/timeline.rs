@@ -1,6 +1,6 @@
-//! Events around the operations of a lane, where somebody wants to know how long they take: a profile, or a limit of time.
+//! Events around the operations of a stream, for a profile or a time limit.
 //!
-//! Of a lane that nobody asks about there are none.
+//! A stream without either has no events.
 
 use super::context::Context;
 use super::driver::NOT_READY;
@@ -19,7 +19,7 @@ const ROOM: usize = 512;
 #[derive(Default)]
 pub(super) struct Timeline {
     steps: VecDeque<Step>,
-    /// Events that nobody uses any more.
+    /// Unused events.
     spare: Vec<sys::CUevent>,
     profile: Option<Profiling>,
 }
@@ -35,13 +35,13 @@ struct Step {
 }
 
 struct Profiling {
-    /// What all times are counted from.
+    /// The origin of all times.
     base: sys::CUevent,
     done: Vec<Timed>,
 }
 
 impl Timeline {
-    /// Whether there is no room for one more operation.
+    /// Returns whether there is no room for one more operation.
     pub fn is_full(&self) -> bool {
         self.steps.len() >= ROOM
     }
@@ -50,7 +50,7 @@ impl Timeline {
         self.profile.is_some()
     }
 
-    /// From now on what the stream is given is timed.
+    /// Starts timing the work submitted to the stream.
     pub fn start_profile(&mut self, context: &Context, stream: sys::CUstream) -> Result<()> {
         self.end_profile(context)?;
         let base = self.record(context, stream)?;
@@ -58,7 +58,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// What was timed, all of which is over.
+    /// Returns the timings of the operations, all of which are complete.
     pub fn end_profile(&mut self, context: &Context) -> Result<Vec<Timed>> {
         self.advance(context)?;
         Ok(self.profile.take().map_or_else(Vec::new, |profile| {
@@ -92,7 +92,7 @@ impl Timeline {
         }
     }
 
-    /// Takes back what `before` gave, of an operation that did not come to be.
+    /// Takes back the result of `before` for an operation that failed to start.
     pub fn take_back(&mut self, start: Option<sys::CUevent>) {
         self.spare.extend(start);
     }
@@ -135,7 +135,7 @@ impl Timeline {
         Ok(over)
     }
 
-    /// What the lane is at: the oldest operation that is not over.
+    /// Returns the stream's current work: the oldest operation that is not complete.
     pub fn current(&self) -> Option<String> {
         self.steps.front().map(|step| step.what.to_string())
     }
@@ -163,13 +163,14 @@ impl Timeline {
         let steps = self.steps.drain(..).flat_map(|step| [Some(step.end), step.start]);
         let base = self.profile.take().map(|profile| profile.base);
         for event in self.spare.drain(..).chain(steps.flatten()).chain(base) {
-            // A failure here is that of an earlier operation. SAFETY: made in `record`; nobody has it.
+            // A failure here is that of an earlier operation. SAFETY: created in `record`, and no
+            // other code has it.
             let _ = context.run(|| "ending an event".into(), |driver| unsafe { (driver.event_destroy)(event) });
         }
     }
 }
 
-/// The time from one event to another, both of which are over.
+/// Returns the time between two completed events.
 fn since(context: &Context, from: sys::CUevent, to: sys::CUevent) -> Result<Duration> {
     let mut milliseconds = 0.0;
     context.run(

@@ -1,4 +1,4 @@
-//! Versions: of CUDA as the driver supports it, of PTX, of a device's hardware.
+//! Versions of CUDA, PTX and a device's hardware.
 
 use crate::Error;
 use kernel_dsl::compiler::Target;
@@ -14,11 +14,11 @@ pub struct CudaVersion {
 }
 
 impl CudaVersion {
-    /// The oldest whose driver can run anything of ours: it is the first that knows sm_61 (PTX 5.0; driver 367.48 on Linux,
-    /// 369.30 on Windows). Every function of the driver that we call is older.
+    /// The oldest CUDA version whose driver can run our kernels: the first with sm_61 (PTX 5.0;
+    /// driver 367.48 on Linux, 369.30 on Windows). All driver functions in use are older.
     pub const OLDEST: CudaVersion = CudaVersion { major: 8, minor: 0 };
 
-    /// From the number that `cuDriverGetVersion` gives: 1000 · major + 10 · minor.
+    /// Converts the number that `cuDriverGetVersion` returns: 1000 · major + 10 · minor.
     pub(super) fn from_driver(version: i32) -> CudaVersion {
         let version = version.max(0) as u32;
         CudaVersion { major: version / 1000, minor: version % 1000 / 10 }
@@ -40,7 +40,7 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// That of the oldest device that runs PTX for `target`.
+    /// Returns the capability of the oldest device that runs PTX for `target`.
     pub(crate) const fn of(target: Target) -> Capability {
         let sm = target.sm() as u32;
         Capability { major: sm / 10, minor: sm % 10 }
@@ -56,7 +56,8 @@ impl fmt::Display for Capability {
     }
 }
 
-/// PTX versions and the first CUDA whose driver reads them, from the release notes in the PTX ISA manual.
+/// PTX versions and the first CUDA version whose driver reads each, from the release notes in the
+/// PTX ISA manual.
 const PTX: [((u32, u32), CudaVersion); 20] = [
     ((5, 0), cuda(8, 0)),
     ((6, 0), cuda(9, 0)),
@@ -84,8 +85,8 @@ const fn cuda(major: u32, minor: u32) -> CudaVersion {
     CudaVersion { major, minor }
 }
 
-/// Refuses PTX whose `.version` a driver of CUDA `found` is too old for. A version that the table lacks is left to
-/// the driver.
+/// Rejects PTX whose `.version` is too new for a driver of CUDA `found`. Versions outside the table
+/// are left to the driver.
 pub(super) fn check_ptx(ptx: &str, found: CudaVersion, instance: &str) -> Result<(), Error> {
     let Some(version) = ptx_version(ptx) else { return Ok(()) };
     match PTX.iter().find(|(v, _)| *v >= version) {
@@ -98,7 +99,7 @@ pub(super) fn check_ptx(ptx: &str, found: CudaVersion, instance: &str) -> Result
     }
 }
 
-/// The version that a PTX module's `.version` line declares.
+/// Returns the version in the `.version` line of a PTX module.
 fn ptx_version(ptx: &str) -> Option<(u32, u32)> {
     let line = ptx.lines().map(str::trim).find(|l| l.starts_with(".version"))?;
     let (major, minor) = line.split_whitespace().nth(1)?.split_once('.')?;

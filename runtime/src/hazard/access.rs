@@ -1,10 +1,11 @@
-//! What one operation does with which memory.
+//! The memory accesses of one operation.
 
 use super::{HazardTracker, SubrangeTracker, TimelinePoint};
 use crate::Result;
 use smallvec::SmallVec;
 
-/// What an operation must not overtake, and who must not overtake it.
+/// The hazards of an operation: the earlier operations it must wait for, and the record for later
+/// ones.
 pub(crate) trait Hazards {
     /// Has each wait that the operation must not overtake.
     fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()>;
@@ -19,12 +20,12 @@ pub(crate) struct AccessSet<'a> {
     memory: SmallVec<[Access<'a>; 8]>,
 }
 
-/// What is done with memory.
+/// An access to memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Access<'a> {
-    /// It is read, or a part of it.
+    /// Reads all or a part of an allocation.
     Read(&'a SubrangeTracker),
-    /// It is written by whoever has all of it.
+    /// Writes an allocation that the operation has exclusively.
     Write(&'a HazardTracker),
     /// A part of it is written, and others may use other parts.
     WritePart(&'a SubrangeTracker),

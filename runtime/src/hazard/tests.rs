@@ -1,4 +1,4 @@
-//! What is noted of memory.
+//! Tests of the hazard tracker.
 
 use super::{HazardTracker, TimelinePoint, WaitSet};
 
@@ -38,12 +38,12 @@ fn a_new_owner_waits_for_the_former_ones() {
     uses.note_write(at(4, 3));
     assert_eq!(sorted(uses.before_read()), [at(4, 3)]);
     assert_eq!(sorted(uses.before_write()), [at(4, 3)]);
-    // Where there was nobody, nobody is waited for.
+    // Without earlier operations there is nothing to wait for.
     let uses = HazardTracker::inherited(WaitSet::new());
     assert!(uses.before_read().is_empty() && uses.before_write().is_empty());
     uses.note_read(at(1, 1));
     assert!(uses.before_read().is_empty());
-    // Who writes a part first has those of others waited for as well.
+    // The first write of a part waits for the inherited operations too.
     let uses = HazardTracker::inherited([at(4, 2)].into_iter().collect());
     uses.note_part(at(5, 1));
     assert_eq!(sorted(uses.before_read()), [at(4, 2), at(5, 1)]);

@@ -1,11 +1,13 @@
-//! Who may still be using memory: what orders the work of several streams without anyone saying so.
+//! The hazard tracker: it orders the work of several streams from their memory accesses alone.
 //!
-//! Each operation on a stream has a [`TimelinePoint`], the stream's number and the operation's number there. Memory remembers the
-//! moments of its last write and of the reads since. An operation of another stream waits for those that it must not
-//! overtake: a read for the last write, a write for both; and so does whoever gets the memory once it is freed.
-//! On one stream nothing is waited for: there the order of submission is the order of execution.
+//! Each operation on a stream has a [`TimelinePoint`]: the stream's number and the operation's
+//! number on it. An allocation records the points of its last write and of the reads since. An
+//! operation of another stream waits for the points it must not overtake: a read for the last
+//! write, a write for both. The next owner of freed memory waits in the same way. Operations of one
+//! stream run in submission order and need no waits.
 //!
-//! `tests/loom` has this file with locks and atomics of its own, which try every order.
+//! `tests/loom.rs` compiles this file with loom's locks and atomics, and explores every
+//! interleaving.
 
 use super::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -25,7 +27,7 @@ pub(crate) struct TimelinePoint {
 impl TimelinePoint {
     const COUNT_BITS: u32 = 48;
 
-    /// 0 is nobody's: counts begin with 1.
+    /// Packs the point into 64 bits. 0 represents no point, because counts begin with 1.
     pub(super) fn packed(self) -> u64 {
         // 2⁴⁸ operations take years, at one a microsecond nine.
         u64::from(self.stream) << TimelinePoint::COUNT_BITS | self.count
@@ -48,43 +50,47 @@ pub(crate) fn add(pending: &mut WaitSet, moment: TimelinePoint) {
     }
 }
 
-/// The last uses of a piece of memory, for whoever has all of it.
+/// The last accesses to an allocation, for the owner of all of it.
 #[derive(Debug, Default)]
 pub(crate) struct HazardTracker(SubrangeTracker);
 
-/// The same, for whoever has a part of it, beside whom another may write another part.
+/// The last accesses to an allocation, for the owner of a part, while other operations may write
+/// other parts.
 ///
-/// Reading is noted without a lock as long as one stream does it: launches that share their weights do not meet here.
+/// Reads of a single stream are recorded without a lock, so launches that share weights do not
+/// contend.
 #[derive(Debug, Default)]
 pub(crate) struct SubrangeTracker {
     written: AtomicU64,
     /// The last read by the stream that read first since the last write.
     read: AtomicU64,
-    /// Those of other streams, and what was pending when the memory was handed over.
+    /// Accesses of other streams, and the wait set at the change of owner.
     others: Mutex<WaitSet>,
     /// Whether there are others: where one stream is alone, the lock is left alone too.
     crowded: AtomicBool,
-    /// Whether parts were written since all of it was, or former owners may still write: they are among the others, which readers wait
-    /// for too. Only where it is crowded.
+    /// Whether parts were written since the last write of the whole, or former owners may still
+    /// write. Their points are in `others`, and readers wait for them too. Only meaningful if
+    /// `crowded`.
     parted: AtomicBool,
 }
 
 impl HazardTracker {
-    /// Those of memory whose former owner left these behind. Whoever uses it waits for them, until all of it has been written: who only
-    /// reads it, too, for what it holds must not change meanwhile.
+    /// Returns the tracker of memory whose former owner left `pending` behind. Every access waits
+    /// for these points until the whole memory has been written. Reads wait too, because the
+    /// content must not change meanwhile.
     pub fn inherited(pending: WaitSet) -> HazardTracker {
         let some = !pending.is_empty();
-        // It is not known which of them wrote.
+        // The points do not tell reads from writes.
         let (crowded, parted) = (AtomicBool::new(some), AtomicBool::new(some));
         HazardTracker(SubrangeTracker { crowded, parted, others: Mutex::new(pending), ..SubrangeTracker::default() })
     }
 
-    /// For whoever has a part.
+    /// Returns the tracker for the owner of a part.
     pub fn parts(&self) -> &SubrangeTracker {
         &self.0
     }
 
-    /// Notes a write of all of it, which came after all that was noted: whoever writes it has the memory for itself.
+    /// Records a write of the whole memory by its exclusive owner, after all recorded accesses.
     pub fn note_write(&self, moment: TimelinePoint) {
         let all = &self.0;
         all.written.store(moment.packed(), Ordering::Release);
@@ -105,7 +111,8 @@ impl Deref for HazardTracker {
 }
 
 impl SubrangeTracker {
-    /// What a read must not overtake; where others may have written, all that was noted, for who of them has is not told.
+    /// Returns the points that a read must wait for. If other operations may have written parts,
+    /// these are all recorded points.
     pub fn before_read(&self) -> WaitSet {
         match self.parted.load(Ordering::Acquire) {
             true => self.before_write(),
@@ -113,7 +120,8 @@ impl SubrangeTracker {
         }
     }
 
-    /// What a write must not overtake, and what must be over before the memory is somebody else's.
+    /// Returns the points that a write must wait for, and that must complete before the memory
+    /// changes owner.
     pub fn before_write(&self) -> WaitSet {
         let mut pending = match self.crowded.load(Ordering::Acquire) {
             true => self.others().clone(),

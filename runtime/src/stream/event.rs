@@ -1,4 +1,4 @@
-//! Places in streams.
+//! Points in the work of a stream.
 
 use super::Queue;
 use crate::cuda::{CudaStream, Mark};
@@ -26,12 +26,12 @@ impl Event {
         Ok(Event { device: device.clone(), at })
     }
 
-    /// The device whose stream it is of.
+    /// Returns the device of the stream.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Whether it is over.
+    /// Returns whether the work before the event is complete.
     pub fn is_over(&self) -> Result<bool> {
         match &self.at {
             At::Cpu(_) => Ok(true),
@@ -47,8 +47,9 @@ impl Event {
         }
     }
 
-    /// The time from `earlier` to this one, for which both are waited: on a GPU by its own clock, in steps of half a microsecond. Both
-    /// are of one device. 0 where `earlier` is the later one.
+    /// Returns the time from `earlier` to this event, waiting for both. On a GPU it comes from the
+    /// GPU's clock, in steps of half a microsecond. Both events must belong to one device. Returns
+    /// 0 if `earlier` is the later one.
     pub fn since(&self, earlier: &Event) -> Result<Duration> {
         match (&self.at, &earlier.at) {
             (At::Cpu(end), At::Cpu(start)) => Ok(end.saturating_duration_since(*start)),

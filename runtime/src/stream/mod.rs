@@ -1,7 +1,8 @@
-//! Streams: work in the order in which it was submitted, beside the work of other streams and of the host.
+//! Streams: work in submission order, concurrent with other streams and with the host.
 //!
-//! Which operation of one stream must not overtake which of another is known from the memory that they use ([`uses`](self::uses)):
-//! nobody has to say it, and nobody can forget it. What is not told by memory, an [`Event`] says.
+//! The order between streams follows from the memory that operations use
+//! ([`hazard`](crate::hazard)); the program does not state it. An [`Event`] states an order that
+//! memory does not show.
 
 mod event;
 mod prepared;
@@ -23,16 +24,19 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Work for a device, done in the order in which it is submitted, while the host goes on.
+/// An in-order queue of work for a device. The host continues while the stream works.
 ///
-/// A kernel takes it in place of a [`Device`]: `saxpy::launch(&stream, …)` returns once the launch is submitted. What a checked launch finds is the
-/// error of whatever next waits for the stream: [`wait`](Stream::wait).
+/// A kernel takes a stream in place of a [`Device`]: `saxpy::launch(&stream, …)` returns once the
+/// launch is submitted. A violation found by a checked launch is the error of the next wait for the
+/// stream: [`wait`](Stream::wait).
 ///
-/// Buffers are borrowed only while work is submitted. An operation that uses what another stream is still to write, or writes what another is
-/// still to read, waits for that by itself, on the device; so does the host where it reads a buffer, and so does whoever gets the
-/// memory of a buffer that was dropped meanwhile. Only views that were [detached](crate::BufferView::detached) are the caller's business.
+/// Buffers are borrowed only during submission. An operation waits on the device for other streams'
+/// pending writes to its memory, and before a write for their pending reads. The host waits in the
+/// same way when it reads a buffer, and so does the next owner of a dropped buffer's memory. The
+/// caller is responsible only for views that were [detached](crate::BufferView::detached).
 ///
-/// On the CPU each operation is over when it has been submitted. Errors come where they would on a GPU.
+/// On the CPU an operation is complete when it has been submitted. Errors are reported at the same
+/// calls as on a GPU.
 ///
 /// ```
 /// # fn main() -> runtime::Result<()> {
@@ -46,7 +50,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// # }
 /// ```
 ///
-/// Dropping a stream does not end its work; an error that nobody waited for is not told.
+/// Dropping a stream does not cancel its work; an error that no wait returned is lost.
 pub struct Stream {
     device: Device,
     queue: Queue,
@@ -68,24 +72,25 @@ impl Device {
 }
 
 impl Stream {
-    /// Where what a profile tells is noted.
+    /// Returns the recorder of profiles.
     pub(crate) fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// The device that does the work.
+    /// Returns the device that runs the work.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The driver's handle, a `CUstream`, for whatever else speaks to the driver, such as a library that submits work of its own here; it is good
-    /// as long as the stream. What is done with it is not noted: only this stream's work is in order with it. `None` on the CPU.
+    /// Returns the driver's handle, a `CUstream`, for other users of the driver, such as a library
+    /// that submits its own work. It is valid as long as the stream. Work submitted through it is
+    /// not tracked: only this stream's work is ordered with it. `None` on the CPU.
     pub fn driver_handle(&self) -> Option<*mut c_void> {
         self.queue.stream().map(|stream| stream.handle())
     }
 
-    /// Waits until all that was submitted is over. The error is what the first checked launch found, since the last wait, that found
-    /// anything; or what the driver says, which concerns all of the device.
+    /// Waits until all submitted work is complete. Returns the first violation that a checked
+    /// launch found since the last wait, or a driver error, which concerns the whole device.
     pub fn wait(&self) -> Result<()> {
         self.queue.wait()?;
         self.found.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
@@ -96,7 +101,7 @@ impl Stream {
         Event::new(&self.device, &self.queue)
     }
 
-    /// Has what is submitted from now on wait until `event` is over: on the device, where both are of GPUs.
+    /// Makes later work wait until `event` is complete: on the device, if both belong to GPUs.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         match self.queue.stream() {
             Some(stream) => event.hold(stream),
@@ -104,8 +109,8 @@ impl Stream {
         }
     }
 
-    /// A buffer that holds a copy of `data`. The data may change or go as soon as this returns: it passes through pinned memory of the
-    /// device's own.
+    /// Returns a buffer with a copy of `data`. The data may change or be dropped when this returns:
+    /// it is staged in the device's pinned memory.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
         let mut pinned = self.device.pinned(data.len())?;
         pinned.as_mut_slice()?.copy_from_slice(data);
@@ -114,18 +119,20 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Copies all of `from` to a buffer of as many elements. Both are of the stream's device.
+    /// Copies all of `from` to a buffer of equal length. Both belong to the stream's device.
     pub fn upload_to<T: Element>(&self, to: &mut DeviceBuffer<T>, from: &PinnedBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer")?;
         self.same_device(from.device(), "the pinned buffer")?;
         same_length("to the device", to.len(), from.len())?;
         let used = AccessSet::written(to.uses()).and(Access::Read(from.uses()));
-        // SAFETY: both are as long, their uses are noted, and by these whoever writes or frees either waits.
+        // SAFETY: both have equal length. Their accesses are tracked, so a later write or free of
+        // either waits.
         let copy = || unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) };
         self.recording.time(|| Work::Upload { bytes: to.bytes() }, copy)
     }
 
-    /// Copies all of a buffer to `to`, which has as many elements; who then looks at them waits for it. Both are of the stream's device.
+    /// Copies all of a buffer to `to`, which has equal length; reading `to` waits for the copy.
+    /// Both belong to the stream's device.
     pub fn download_to<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.same_device(from.device(), "the buffer")?;
         self.same_device(to.device(), "the pinned buffer")?;
@@ -137,16 +144,18 @@ impl Stream {
         self.recording.time(|| Work::Download { bytes: from.bytes() }, copy)
     }
 
-    /// Copies all elements of a buffer to one of as many of the stream's device. The first may be of another device: between two GPUs
-    /// the copy runs beside the host, from memory to memory where they reach each other's; from the CPU it passes through pinned
-    /// memory; to the CPU it has ended when this returns, as everything there has.
+    /// Copies all elements of a buffer to a buffer of equal length on the stream's device. The
+    /// source may belong to another device. Between two GPUs the copy runs concurrently with the
+    /// host, directly where they have peer access. From the CPU it passes through pinned memory; to
+    /// the CPU it is complete when this returns.
     pub fn copy<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut DeviceBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer to write")?;
         same_length("between buffers", to.len(), from.len())?;
         let copy = || match (from.device().backend(), self.device.backend()) {
             _ if from.device().id() == self.device.id() => {
                 let used = AccessSet::read(from.uses()).and(Access::Write(to.uses()));
-                // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
+                // SAFETY: both have equal length, and they are distinct because one of them is
+                // exclusive. Their accesses are tracked.
                 unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
             }
             (Backend::Cuda(other), Backend::Cuda(_)) => {
@@ -167,12 +176,13 @@ impl Stream {
         self.recording.time(|| Work::Copy { bytes: from.bytes() }, copy)
     }
 
-    /// Says that the stream's work reads a view's memory where launches do not show it: in a struct with the view
-    /// [detached](BufferView::detached). What is submitted from now on waits for who writes that memory now, and who writes or frees it later
-    /// waits for what has been submitted by now. So this is called before such a launch and after it.
+    /// Declares that the stream's work reads a view's memory where launches do not show it: in a
+    /// struct with the view [detached](BufferView::detached). Later work waits for pending writes
+    /// to that memory, and later writes or frees of it wait for the work submitted so far. Call it
+    /// before such a launch and after it.
     ///
     /// # Errors
-    /// Where the view is of another device, or the driver refuses to wait.
+    /// If the view belongs to another device, or the driver rejects the wait.
     pub fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<()> {
         if view.device_id() != self.device.id() {
             let found = "another device or a recording".to_string();
@@ -207,7 +217,8 @@ impl Stream {
     /// Submits a launch.
     ///
     /// # Safety
-    /// The kernel is free of out-of-bounds accesses and races for these arguments, unless it is the checked form.
+    /// The kernel is free of out-of-bounds accesses and races for these arguments, unless it is the
+    /// checked form.
     unsafe fn submit(
         &self,
         form: Variant,
@@ -226,14 +237,15 @@ impl Stream {
             Queue::Cuda(cuda, stream) => {
                 self.device.approved(kernel, constants, block, arguments, |program, approved| {
                     let mut launch = cuda.ready(form, kernel, program, approved)?;
-                    // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; the rest by the caller's promise.
+                    // SAFETY: the memory of the arguments is borrowed, and tracked so that a free
+                    // waits; the caller guarantees the rest.
                     unsafe { cuda.submit(stream, &mut launch) }
                 })
             }
         }
     }
 
-    /// What a launch on the CPU gives: what it found is told later.
+    /// Returns the result of a launch on the CPU: a violation is stored for the next wait.
     pub(crate) fn later(&self, launched: Result<()>) -> Result<()> {
         match launched {
             Err(found @ Error::Violation(_)) => {
@@ -249,8 +261,8 @@ fn same_length(direction: &'static str, buffer: usize, slice: usize) -> Result<(
     if buffer == slice { Ok(()) } else { Err(Error::Length { direction, buffer, slice }) }
 }
 
-/// As for [`Device`], only that a launch is submitted when its function returns. Arguments that do not meet the contract are refused
-/// at once.
+/// Submits launches: like [`Device`], except that the function returns after submission. Arguments
+/// that violate the contract are rejected at once.
 impl Launcher for Stream {
     type Error = Error;
 

@@ -1,4 +1,4 @@
-//! Launches that have been checked and are submitted again and again.
+//! Launches that are checked once and submitted many times.
 
 use super::{Queue, Stream};
 use crate::Result;
@@ -6,9 +6,11 @@ use crate::cuda::{Cuda, CudaStream, Ready, Variant};
 use kernel_dsl::Call;
 use std::fmt;
 
-/// A launch that is ready: its arguments have been checked and its module is loaded. It borrows the arguments.
+/// A prepared launch: its arguments have been checked and its module is loaded. It borrows the
+/// arguments.
 ///
-/// Submitting it is the driver's call and little else: nothing is allocated, and no lock is taken but the stream's own.
+/// Submitting it costs little more than the driver's call: nothing is allocated, and the only lock
+/// is the stream's own.
 ///
 /// ```
 /// use kernel_dsl::prelude::*;
@@ -51,18 +53,19 @@ enum Kind<'a> {
 }
 
 impl Stream {
-    /// Makes a launch ready, every access of which is checked. What it finds is the error of the next wait.
+    /// Prepares a launch with every access checked. A violation is the error of the next wait.
     ///
     /// # Errors
-    /// Arguments that do not fit the kernel's contract, or a kernel that cannot be loaded.
+    /// Arguments that violate the kernel's contract, or a kernel that cannot be loaded.
     pub fn prepare<'a>(&'a self, call: Call<'a>) -> Result<Prepared<'a>> {
         self.prepared(call, Variant::Checked)
     }
 
-    /// Makes a launch of the kernel's own PTX ready.
+    /// Prepares a launch of the kernel's unchecked PTX.
     ///
     /// # Safety
-    /// Whenever it is submitted, the kernel must be free of out-of-bounds accesses and races for these arguments.
+    /// At every submission the kernel must be free of out-of-bounds accesses and races for these
+    /// arguments.
     ///
     /// # Errors
     /// As for [`prepare`](Stream::prepare).
@@ -97,8 +100,9 @@ impl Prepared<'_> {
             Kind::Cpu(call, form) => unsafe {
                 self.stream.submit(*form, call.kernel(), call.constants(), call.block(), call.arguments())
             },
-            // SAFETY: the arguments are borrowed for as long as this lives, and noted for whoever frees them then; they were approved, and
-            // what checks do not find the caller of `prepare_unchecked` has vouched for.
+            // SAFETY: the arguments are borrowed while this lives, and tracked for a later free.
+            // They were validated; the caller of `prepare_unchecked` guarantees what checks do not
+            // cover.
             Kind::Cuda(cuda, stream, ready) => unsafe { cuda.submit(stream, ready) },
         }
     }

@@ -9,7 +9,7 @@ use kernel_dsl::{Argument, Artifact};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// What a stream of the CPU does, while it is profiled: there each operation is over when it has been submitted.
+/// The recorded operations of a profiled CPU stream, each complete when it has been submitted.
 #[derive(Debug, Default)]
 pub(crate) struct Recording(Mutex<Option<(Instant, Vec<Timed>)>>);
 
@@ -30,8 +30,8 @@ impl Recording {
 }
 
 impl Stream {
-    /// From now on notes how long each operation takes. It costs two events an operation on a GPU; a stream that nobody asks costs
-    /// nothing. Replays of graphs are not looked into.
+    /// Starts recording the duration of each operation. It costs two events an operation on a GPU;
+    /// streams without a profile have no cost. Replays of graphs count as one operation.
     pub fn start_profile(&self) -> Result<()> {
         match &self.queue {
             Queue::Cpu => {
@@ -42,7 +42,8 @@ impl Stream {
         }
     }
 
-    /// What was done since the profile was started, once it is over; without a start, nothing.
+    /// Waits for the operations since the start of the profile and returns their durations; without
+    /// a start, returns none.
     ///
     /// ```
     /// # fn main() -> runtime::Result<()> {
@@ -70,7 +71,7 @@ impl Stream {
 }
 
 impl Device {
-    /// What a launch on the CPU is called in a profile.
+    /// Describes a launch on the CPU for a profile.
     pub(super) fn work(
         &self,
         kernel: &'static Artifact,
@@ -80,7 +81,7 @@ impl Device {
     ) -> Work {
         let mut instance = kernel.name.to_string();
         let mut shape = Shape { grid: [0; 3], block: [0; 3] };
-        // What is refused, the launch tells; here it has no shape.
+        // A rejected launch reports its error itself; here it has no shape.
         let _ = self.approved(kernel, constants, block, arguments, |program, approved| {
             instance = program.instance().name(kernel.name);
             shape = approved.shape();

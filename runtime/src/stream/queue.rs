@@ -1,4 +1,4 @@
-//! Where operations are submitted: a lane of a GPU, or the CPU, which carries each out at once.
+//! The queue behind a stream: a driver's stream, or the CPU, which runs each operation at once.
 
 use crate::Result;
 use crate::cpu;
@@ -7,7 +7,8 @@ use crate::hazard::AccessSet;
 use crate::uninit::HOST;
 use std::sync::Arc;
 
-/// Operations run in the order in which they come here. On the CPU it is kept what of its memory holds nothing yet ([`HOST`]). Memory of no bytes has address 0 and is never touched.
+/// An in-order queue of operations. On the CPU it tracks which memory is uninitialized ([`HOST`]).
+/// Memory of zero bytes has address 0 and is never accessed.
 #[derive(Clone)]
 pub(crate) enum Queue {
     Cpu,
@@ -18,7 +19,8 @@ impl Queue {
     /// Sets all bytes.
     ///
     /// # Safety
-    /// They are of one allocation of the device, `used` says that they are written, and nobody else uses them.
+    /// They belong to one allocation of the device, `used` records the write, and no other code
+    /// uses them.
     pub unsafe fn fill(&self, used: &AccessSet<'_>, address: u64, bytes: usize, value: u8) -> Result<()> {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -37,8 +39,9 @@ impl Queue {
     /// Copies from the host.
     ///
     /// # Safety
-    /// As many bytes at `address` are of one allocation of the device, `used` says that they are written, and nobody else uses
-    /// them. `from` lives and nobody writes it until the operation is over.
+    /// `bytes` bytes at `address` belong to one allocation of the device, `used` records the write,
+    /// and no other code uses them. `from` stays alive and unwritten until the operation is
+    /// complete.
     pub unsafe fn write(&self, used: &AccessSet<'_>, address: u64, from: *const u8, bytes: usize) -> Result<()> {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -57,8 +60,9 @@ impl Queue {
     /// Copies to the host.
     ///
     /// # Safety
-    /// As many bytes at `address` are of one allocation of the device, `used` says that they are read, and nobody writes
-    /// them. `to` lives and nobody else uses it until the operation is over.
+    /// `bytes` bytes at `address` belong to one allocation of the device, `used` records the read,
+    /// and no other code writes them. `to` stays alive and otherwise unused until the operation is
+    /// complete.
     pub unsafe fn read(&self, used: &AccessSet<'_>, address: u64, to: *mut u8, bytes: usize) -> Result<()> {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -76,8 +80,9 @@ impl Queue {
     /// Copies within the device.
     ///
     /// # Safety
-    /// As many bytes at both addresses are of allocations of the device and do not overlap; `used` says that the first are read and the
-    /// second written; nobody writes the first or uses the second.
+    /// `bytes` bytes at both addresses belong to allocations of the device and do not overlap.
+    /// `used` records the read of the first and the write of the second. No other code writes the
+    /// first or uses the second.
     pub unsafe fn copy(&self, used: &AccessSet<'_>, from: u64, to: u64, bytes: usize) -> Result<()> {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -96,7 +101,8 @@ impl Queue {
     /// Copies from another GPU to this one.
     ///
     /// # Safety
-    /// As for `copy`, where `used` says that the second is written, and `from` is memory of `other`'s whose uses `read` are.
+    /// As for `copy`, where `used` records the write, and `from` is memory of `other` whose
+    /// accesses `read` tracks.
     pub unsafe fn copy_from(
         &self,
         used: &AccessSet<'_>,
@@ -113,7 +119,8 @@ impl Queue {
         }
     }
 
-    /// Waits until all that was submitted is over; the error is what was found meanwhile, the oldest first.
+    /// Waits until all submitted work is complete, and returns the oldest violation or error found
+    /// meanwhile.
     pub fn wait(&self) -> Result<()> {
         match self {
             Queue::Cpu => Ok(()),
