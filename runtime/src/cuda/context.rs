@@ -366,7 +366,7 @@ impl Context {
     /// # Safety
     /// It came from `take_left`.
     pub unsafe fn free_left(&self, left: Vec<u64>) {
-        // SAFETY: the caller and the caller that deferred the free guarantees it, once each.
+        // SAFETY: guaranteed by this caller and, once each, by the callers that deferred the frees.
         left.into_iter().for_each(|address| unsafe { self.free(address) });
     }
 

@@ -1,4 +1,4 @@
-//! Graphs as bytes: what [`Graph::save`] writes and [`Recording::load`] reads.
+//! Serialized graphs: [`Graph::save`] writes them and [`Recording::load`] reads them.
 //!
 //! ```text
 //! 0    8   "kgraph\r\n"
@@ -7,14 +7,16 @@
 //! 18       postcard of `Saved`: kernels with their PTX, slots, launches        (all numbers little-endian)
 //! ```
 //!
-//! # What a file can make a device do
+//! # Security
 //!
-//! Nothing that a program could not do itself in safe Rust. A file names kernels and does not bring them along: those of the program are run, if
-//! they are the very ones that were saved, by a hash of their HIR and by every letter of their PTX, which is in the file for that and for
-//! whoever wants to read it. Each launch is checked as if it had been recorded by hand: its arguments lie in buffers that the program lends, and
-//! fit the kernel's contract. What a bare launch needs beyond that no file can vouch for: to load those is `unsafe`.
+//! A file can make a device do nothing that safe Rust could not do. It names kernels and does not
+//! contain them. The program's own kernels run, if they are the saved ones. A hash of their HIR and
+//! the PTX text in the file decide this. Each launch is checked as if it were recorded by hand: its
+//! arguments lie in buffers that the program lends, and fit the kernel's contract. An unchecked
+//! launch has further conditions that no file can guarantee; loading those is `unsafe`.
 //!
-//! The checksum finds damage, not malice. Bytes that were made to pass it are refused by the checks above, or are some other graph.
+//! The checksum detects damage, not malice. Bytes crafted to pass the checksum are rejected by the
+//! checks above, or are another valid graph.
 
 use super::lent::{Given, Launch};
 use super::slot::AnySlot;
@@ -47,14 +49,14 @@ struct Saved {
 struct Kernel {
     module: String,
     name: String,
-    /// Of its HIR.
+    /// The hash of the kernel's HIR.
     hash: u64,
     constants: Vec<Constant>,
     checked: bool,
     ptx: String,
 }
 
-/// What a slot is to hold.
+/// The required content of a slot.
 #[derive(Serialize, Deserialize)]
 struct Slot {
     element: String,
@@ -84,7 +86,7 @@ fn refused(why: impl Into<String>) -> Error {
     Error::SavedGraph { why: why.into() }
 }
 
-/// The PTX that a launch runs.
+/// Returns the PTX that a launch runs.
 fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form: Variant) -> Result<String> {
     let program = device.instance(kernel, constants)?;
     let name = program.instance().name(kernel.name);
@@ -99,8 +101,8 @@ fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form
 }
 
 impl Graph<'_> {
-    /// The graph as bytes, for [`Recording::load`]: launches with their arguments as they are now, PTX, and how long the buffers are; not what is in
-    /// them.
+    /// Serializes the graph for [`Recording::load`]: launches with their current arguments, PTX,
+    /// and the lengths of the buffers, without their content.
     pub fn save(&self) -> Result<Vec<u8>> {
         let mut kernels: Vec<Kernel> = Vec::new();
         let mut known: Vec<&Launch> = Vec::new();
@@ -138,12 +140,13 @@ impl Graph<'_> {
 }
 
 impl Recording<'_> {
-    /// Records the launches of a saved graph, on these slots in place of the saved ones, in the order in which they were lent then.
+    /// Records the launches of a saved graph, with `slots` in place of the saved slots, in the
+    /// order in which those were lent.
     ///
     /// # Errors
-    /// Bytes that are no saved graph; kernels that the program does not link, or that have changed since; slots that are not as many, as long
-    /// and of the types that were saved; arguments that do not fit a kernel's contract; unchecked launches. What was recorded until then
-    /// stays.
+    /// Bytes that are not a saved graph; kernels that the program does not link, or that have
+    /// changed since; slots of another number, length or type; arguments that violate a kernel's
+    /// contract; unchecked launches. Launches recorded before the error stay.
     pub fn load(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
         let saved = Saved::read(bytes)?;
         if let Some(bare) = saved.kernels.iter().find(|kernel| !kernel.checked) {
@@ -153,11 +156,12 @@ impl Recording<'_> {
         self.add_saved(&saved, slots)
     }
 
-    /// The same with unchecked launches.
+    /// Records the launches of a saved graph, including unchecked ones.
     ///
     /// # Safety
-    /// Whenever the graph is replayed, the kernels of its unchecked launches must be free of out-of-bounds accesses and races for
-    /// the arguments that the file has: it comes from [`Graph::save`], say, and nobody has changed it.
+    /// At every replay, the kernels of unchecked launches must be free of out-of-bounds accesses
+    /// and races for the arguments in the file. This holds, for example, if the file comes from
+    /// [`Graph::save`] unchanged.
     pub unsafe fn load_unchecked(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
         self.add_saved(&Saved::read(bytes)?, slots)
     }
@@ -183,7 +187,7 @@ impl Recording<'_> {
         let kernels: Vec<_> = saved.kernels.iter().map(|kernel| kernel.find(self.device())).collect::<Result<_>>()?;
         let launches = saved.launches.iter().map(|call| {
             let kernel = kernels.get(call.kernel as usize);
-            let (kernel, constants, form) = kernel.ok_or_else(|| refused("a launch is of no kernel that it has"))?;
+            let (kernel, constants, form) = kernel.ok_or_else(|| refused("a launch names a kernel that the file does not contain"))?;
             let arguments = call.arguments.iter().map(|argument| argument.given(&places, &elements));
             self.push(Launch {
                 kernel,
@@ -197,7 +201,7 @@ impl Recording<'_> {
     }
 }
 
-/// Those that elements of buffers can be.
+/// The scalar types of buffer elements.
 const SCALARS: [Scalar; 12] = [
     Scalar::I8,
     Scalar::I16,
@@ -223,7 +227,7 @@ impl Saved {
         }
         let version = u16::from_le_bytes([header[8], header[9]]);
         if version != VERSION {
-            return Err(refused(format!("it is of format {version}, where this program reads format {VERSION}")));
+            return Err(refused(format!("its format is {version}; this program reads format {VERSION}")));
         }
         let written = u64::from_le_bytes(std::array::from_fn(|i| header[10 + i]));
         if written != checksum(body) {
@@ -237,7 +241,7 @@ impl Saved {
 }
 
 impl Kernel {
-    /// The same kernel of this program.
+    /// Finds the same kernel in this program.
     fn find(&self, device: &Device) -> Result<(&'static Artifact, Vec<Constant>, Variant)> {
         let of = |why: String| refused(format!("{}::{}: {why}", self.module, self.name));
         let kernel = kernels().into_iter().find(|kernel| kernel.module == self.module && kernel.name == self.name);
@@ -286,14 +290,15 @@ impl Argument {
         }
     }
 
-    /// As a recording has it, if it lies in its slot. `places` are the slots with their bytes.
+    /// Converts the argument to a recording's, if it lies within its slot. `places` are the slots
+    /// with their bytes.
     fn given(&self, places: &[(usize, u64)], elements: &BTreeMap<&str, ElementType>) -> Result<Given> {
         let (slot, element, offset, shape, mutable) = match self {
             Argument::Scalar { ty, bits } => return Ok(Given::Scalar { ty: *ty, bits: *bits }),
             Argument::Memory { slot, element, offset, shape, mutable } => (*slot, element, *offset, shape, *mutable),
         };
         let (place, room) =
-            places.get(slot as usize).ok_or_else(|| refused("an argument is of no slot that it has"))?;
+            places.get(slot as usize).ok_or_else(|| refused("an argument names a slot that the file does not contain"))?;
         let known = elements.get(element.as_str());
         let element = *known.ok_or_else(|| refused(format!("no slot holds {element}, as an argument does")))?;
         let shape = match shape {

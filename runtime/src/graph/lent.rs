@@ -17,11 +17,11 @@ use std::{fmt, ptr};
 pub(super) struct Lent<'g> {
     held: Held<'g>,
     pub element: ElementType,
-    /// Its length: what is put in its place has the same.
+    /// The length in bytes: a replacement must have the same.
     pub bytes: usize,
     /// Where it was when the launches were last made ready.
     bound: u64,
-    /// What the launches do with it, if anything.
+    /// The launches' access to it, if any.
     pub access: Option<AccessMode>,
 }
 
@@ -70,7 +70,7 @@ impl<'g> Lent<'g> {
         }
     }
 
-    /// To write, where it is ours alone.
+    /// Returns the buffer for writing, if the graph has it exclusively.
     pub fn raw_mut(&mut self) -> Option<&mut RawBuffer> {
         match &mut self.held {
             Held::Own(raw) => Some(raw),
@@ -79,17 +79,17 @@ impl<'g> Lent<'g> {
         }
     }
 
-    /// Whether it is elsewhere than when the launches were made ready.
+    /// Returns whether the buffer's address has changed since the launches were prepared.
     pub fn has_moved(&self) -> bool {
         self.raw().address() != self.bound
     }
 
-    /// The launches have been made ready for where it is.
+    /// Records that the launches were prepared for the current address.
     pub fn quiesce(&mut self) {
         self.bound = self.raw().address();
     }
 
-    /// Whether launches may write it.
+    /// Returns whether launches may write it.
     fn is_mutable(&self) -> bool {
         matches!(self.held, Held::Own(_) | Held::Exclusive(_))
     }
@@ -145,7 +145,7 @@ pub(super) enum Given {
 }
 
 impl Launch {
-    /// Of arguments whose memory is all behind slots of `recording`.
+    /// Makes a launch from arguments whose memory lies in slots of `recording`.
     pub fn new(
         device: &Device,
         recording: u64,
@@ -173,7 +173,7 @@ impl Launch {
         }
     }
 
-    /// Whether it is of the same kernel, instance and form.
+    /// Returns whether both have the same kernel, instance and variant.
     pub fn is_like(&self, other: &Launch) -> bool {
         // A kernel may be there more than once: as its type has it, and as the registry does.
         let name = |kernel: &Artifact| (kernel.module, kernel.name);
@@ -182,18 +182,19 @@ impl Launch {
         same && self.constants == other.constants && self.form == other.form
     }
 
-    /// Its arguments as the device takes them.
+    /// Returns the arguments in the device's form.
     ///
     /// # Safety
-    /// As long as they are used, the launch has the slots to itself.
+    /// While they are used, the launch has the slots exclusively.
     pub unsafe fn arguments<'a>(&self, device: &Device, slots: &'a [Lent<'_>]) -> Vec<Argument<'a>> {
         let arguments = self.arguments.iter().map(|given| match given {
             Given::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
             Given::Memory { slot, element, offset, shape, mutable } => {
                 let lent = &slots[*slot];
                 let (address, mutable) = (lent.raw().address() + offset, *mutable && lent.is_mutable());
-                // SAFETY: the shape was that of a view of the slot, which is as long as then; the graph has the buffer, exclusively where it
-                // is mutable; the rest by the caller's promise. The uses are the buffer's own.
+                // SAFETY: the shape was that of a view of the slot, whose length has not changed.
+                // The graph has the buffer, exclusively if it is mutable; the caller guarantees the
+                // rest. The tracker is the buffer's own.
                 let memory = unsafe {
                     Memory::new(*element, device.id(), address, shape.clone(), mutable).owned_by(lent.raw().uses())
                 };
@@ -203,7 +204,7 @@ impl Launch {
         arguments.collect()
     }
 
-    /// The slots that it uses, with what it does with them. `writes` says which arguments it writes.
+    /// Returns the slots that it uses, with their access. `writes` tells which arguments it writes.
     pub fn accesses(&self, writes: impl Fn(usize) -> bool) -> Vec<(usize, AccessMode)> {
         let slots = self.arguments.iter().enumerate().filter_map(|(index, given)| match given {
             Given::Scalar { .. } => None,
@@ -214,7 +215,7 @@ impl Launch {
         slots.collect()
     }
 
-    /// The slots that it takes, in the order of its arguments.
+    /// Returns its slots in the order of its arguments.
     pub fn slots(&self) -> impl Iterator<Item = usize> + '_ {
         self.arguments.iter().filter_map(|given| match given {
             Given::Scalar { .. } => None,

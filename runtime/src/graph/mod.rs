@@ -1,16 +1,16 @@
-//! Graphs: many launches in one, recorded once and replayed by one call of the driver.
+//! Graphs: many launches in one, recorded once and replayed by one driver call.
 //!
 //! ```text
 //! Device::record ─▶ Recording ─ buffers lent: Slot, SlotMut ─▶ launches ─ finish ─▶ Graph ─ replay on a stream, again and again
 //!                                                                                      └─ update a launch's arguments, exchange a buffer
 //! ```
 //!
-//! A launch borrows its arguments while it is submitted; a graph has them for as long as it lives. So a recording is lent its buffers once,
-//! and launches take slots for them, which are `Copy` and stand for a buffer as input and as output alike. No launch outside the recording takes
-//! a slot.
+//! A launch borrows its arguments during submission; a graph keeps them for its lifetime. Buffers
+//! are therefore lent to a recording once, and launches take slots for them. Slots are `Copy`, and
+//! represent a buffer as input and output alike. Only launches of the same recording accept a slot.
 //!
-//! [`slot`] holds these, [`lent`] the buffers and launches behind them, [`recording`] the launcher that notes,
-//! [`file`] graphs as bytes.
+//! [`slot`] defines the slots, [`lent`] the buffers and launches behind them, [`recording`] the
+//! launcher that records, [`file`] the serialized form.
 
 mod file;
 mod lent;
@@ -32,14 +32,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Launches that are replayed as one, with the buffers that they use.
+/// A group of launches that are replayed as one, with the buffers that they use.
 ///
-/// On a GPU a replay is one call of the driver, and nothing is allocated; launches that have no memory in common may run side by side. On the
-/// CPU they run one after the other. On a stream a replay is one operation: what uses the same buffers comes before or after it, as
-/// with any launch.
+/// On a GPU a replay is one driver call and allocates nothing; launches without common memory may
+/// run concurrently. On the CPU they run one after another. On a stream a replay is one operation,
+/// ordered by its buffers like any launch.
 ///
-/// What changes between replays is a launch's arguments ([`update`](Graph::update)), and which buffer lies in a slot: it may be exchanged for
-/// another of the same length through [`buffer_mut`](Graph::buffer_mut).
+/// Between replays a launch's arguments may change ([`update`](Graph::update)), and the buffer in a
+/// slot may be exchanged for another of equal length ([`buffer_mut`](Graph::buffer_mut)).
 ///
 /// ```
 /// use kernel_dsl::prelude::*;
@@ -83,20 +83,20 @@ pub struct Graph<'g> {
     slots: Vec<Lent<'g>>,
 }
 
-/// What is replayed.
+/// The device's form of the graph.
 enum Made {
     /// The launches, one by one.
     Cpu,
     Cuda(Arc<Cuda>, OnGpu),
 }
 
-/// What the driver has of a graph.
+/// The driver's form of a graph.
 struct OnGpu {
     /// None where there is no block to run.
     replay: Option<Replay>,
     /// By launch: the number of its node, if it has blocks to run.
     nodes: Vec<Option<usize>>,
-    /// A launch has come to have blocks to run, or none: the graph is to be made anew.
+    /// Set when a launch gains or loses its blocks, and the graph must be rebuilt.
     stale: bool,
 }
 
@@ -119,29 +119,30 @@ impl<'g> Graph<'g> {
         Ok(graph)
     }
 
-    /// The device that it is for.
+    /// Returns the device of the graph.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Number of launches.
+    /// Returns the number of launches.
     pub fn len(&self) -> usize {
         self.launches.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no launches.
     pub fn is_empty(&self) -> bool {
         self.launches.is_empty()
     }
 
-    /// The buffer that is in a slot.
+    /// Returns the buffer in a slot.
     pub fn buffer<T: Element>(&self, slot: impl Into<Slot<T>>) -> Result<&DeviceBuffer<T>> {
         let slot = self.place(slot.into().id)?;
         // SAFETY: the slot was made of a `DeviceBuffer<T>`.
         Ok(unsafe { DeviceBuffer::of_raw(self.slots[slot].raw()) })
     }
 
-    /// The same, to write, or to put another of the same length in its place: the next replay uses that one.
+    /// Returns the buffer in a slot for writing, or for exchange with another of equal length,
+    /// which the next replay uses.
     pub fn buffer_mut<T: Element>(&mut self, slot: SlotMut<T>) -> Result<&mut DeviceBuffer<T>> {
         let slot = self.place(slot.id)?;
         let raw = self.slots[slot].raw_mut().ok_or(Error::OtherGraph { what: "the slot" })?;
@@ -149,20 +150,22 @@ impl<'g> Graph<'g> {
         Ok(unsafe { DeviceBuffer::of_raw_mut(raw) })
     }
 
-    /// Gives a launch other arguments, for replays from now on: it is checked against its kernel's contract anew. It is of the same
-    /// kernel and instance, and stays checked, or unchecked, as it was.
+    /// Changes the arguments of a launch for later replays, after checking them against the
+    /// kernel's contract. Kernel, instance and variant stay the same.
     ///
     /// # Errors
-    /// Arguments that do not fit the contract, a call of another kernel, a node or slots of another recording; then the graph is as it was.
-    /// An unchecked launch cannot be changed this way: [`update_unchecked`](Graph::update_unchecked).
+    /// Arguments that violate the contract, a call of another kernel, a node or slots of another
+    /// recording; the graph then stays unchanged. An unchecked launch needs
+    /// [`update_unchecked`](Graph::update_unchecked).
     pub fn update(&mut self, node: Node, call: Call<'_>) -> Result<()> {
         self.change(node, call, Variant::Checked)
     }
 
-    /// The same for a launch of the kernel's own PTX.
+    /// Changes the arguments of an unchecked launch.
     ///
     /// # Safety
-    /// Whenever the graph is replayed, the kernel must be free of out-of-bounds accesses and races for these arguments.
+    /// At every replay the kernel must be free of out-of-bounds accesses and races for these
+    /// arguments.
     pub unsafe fn update_unchecked(&mut self, node: Node, call: Call<'_>) -> Result<()> {
         self.change(node, call, Variant::Unchecked)
     }
@@ -191,17 +194,19 @@ impl<'g> Graph<'g> {
             return Err(why);
         }
         if !self.launches[node.index].slots().eq(old.slots()) {
-            // What comes after what has changed.
+            // The dependencies have changed.
             self.make_anew();
             self.note_accesses()?;
         }
         Ok(())
     }
 
-    /// Submits all launches, as one operation of the stream. What checked ones find is the error of whatever next waits for the stream.
+    /// Submits all launches as one operation of the stream. A violation found by a checked launch
+    /// is the error of the next wait for the stream.
     ///
     /// # Errors
-    /// A stream of another device; a buffer in a slot that is not the device's, or not as long as the one that was recorded.
+    /// A stream of another device; a buffer in a slot that belongs to another device or has another
+    /// length than the recorded one.
     pub fn replay(&mut self, stream: &Stream) -> Result<()> {
         stream.same_device(&self.device, "the graph")?;
         self.bind()?;
@@ -209,8 +214,9 @@ impl<'g> Graph<'g> {
         match (&mut self.made, stream.queue()) {
             (Made::Cuda(_, on_gpu), Queue::Cuda(cuda, stream)) => match &mut on_gpu.replay {
                 None => Ok(()),
-                // SAFETY: the graph has the buffers, and their uses are noted for whoever frees them; the launches were approved for these very
-                // addresses, and what that does not find whoever recorded unchecked ones has vouched for.
+                // SAFETY: the graph has the buffers, and their accesses are tracked for a later
+                // free. The launches were validated for these addresses; the caller that recorded
+                // an unchecked launch guaranteed the rest.
                 Some(replay) => unsafe { replay.submit(cuda, stream, &All(&self.slots)) },
             },
             _ => {
@@ -229,7 +235,7 @@ impl<'g> Graph<'g> {
         }
     }
 
-    /// Number of the slot.
+    /// Returns the index of the slot.
     fn place(&self, id: slot::SlotId) -> Result<usize> {
         match id.recording == self.recording && id.slot < self.slots.len() {
             true => Ok(id.slot),
@@ -349,7 +355,7 @@ impl<'g> Graph<'g> {
     }
 }
 
-/// Which launches come after which, by the slots that they use.
+/// The dependencies between launches, derived from their slots.
 #[derive(Default)]
 struct Order {
     /// By slot: the last that wrote it, and those that have read it since.
@@ -357,7 +363,7 @@ struct Order {
 }
 
 impl Order {
-    /// Those that launch `number` comes after.
+    /// Returns the launches that launch `number` depends on.
     fn add(&mut self, number: usize, accesses: &[(usize, AccessMode)]) -> Vec<usize> {
         let mut after = Vec::new();
         for (slot, access) in accesses {

@@ -1,4 +1,4 @@
-//! Launches noted instead of run.
+//! Recording of launches.
 
 use super::lent::{Launch, Lent};
 use super::slot::{MOST_SLOTS, Slot, SlotId, SlotMut};
@@ -13,10 +13,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A graph in the making: a launcher that notes launches and runs none.
+/// A graph under construction: a launcher that records launches without running them.
 ///
-/// Buffers are lent to it, for `'g` or for good, and stand as [`Slot`]s in the launches. Each launch is checked against its kernel's contract
-/// when it is recorded.
+/// Buffers are lent to it, for `'g` or permanently, and launches take them as [`Slot`]s. Each
+/// launch is checked against its kernel's contract when it is recorded.
 pub struct Recording<'g> {
     device: Device,
     number: u64,
@@ -47,29 +47,31 @@ impl<'g> Recording<'g> {
         Ok(SlotMut::new(self.add_slot(Lent::exclusive(buffer))?, len))
     }
 
-    /// Borrows a buffer for as long as the graph lives, for its launches to read beside everybody else.
+    /// Borrows a buffer for the graph's lifetime. Its launches may read it, as other code may.
     pub fn borrow<T: Element>(&self, buffer: &'g DeviceBuffer<T>) -> Result<Slot<T>> {
         Ok(Slot::new(self.add_slot(Lent::borrowed(buffer))?, buffer.len()))
     }
 
-    /// The same of a buffer that several own: the weights of a model, say, that lie beside its graphs.
+    /// Shares a buffer with several owners, such as the weights of a model used by several graphs.
     pub fn share<T: Element>(&self, buffer: Arc<DeviceBuffer<T>>) -> Result<Slot<T>> {
         let len = buffer.len();
         Ok(Slot::new(self.add_slot(Lent::shared(buffer))?, len))
     }
 
-    /// Records a launch, every access of which is checked. By the node its arguments can be changed later.
+    /// Records a launch with every access checked. The node identifies the launch for later changes
+    /// of its arguments.
     ///
     /// # Errors
-    /// Arguments that do not fit the kernel's contract.
+    /// Arguments that violate the kernel's contract.
     pub fn add(&self, call: Call<'_>) -> Result<Node> {
         self.note(Variant::Checked, call.kernel(), call.constants(), call.block(), call.arguments())
     }
 
-    /// Records a launch of the kernel's own PTX.
+    /// Records a launch of the kernel's unchecked PTX.
     ///
     /// # Safety
-    /// Whenever the graph is replayed, the kernel must be free of out-of-bounds accesses and races for these arguments.
+    /// At every replay the kernel must be free of out-of-bounds accesses and races for these
+    /// arguments.
     ///
     /// # Errors
     /// As for [`add`](Recording::add).
@@ -77,10 +79,10 @@ impl<'g> Recording<'g> {
         self.note(Variant::Unchecked, call.kernel(), call.constants(), call.block(), call.arguments())
     }
 
-    /// The graph of all that was recorded.
+    /// Builds the graph of all recorded launches.
     ///
     /// # Errors
-    /// A kernel that cannot be loaded, or a driver that has no graphs: before CUDA 10.1.
+    /// A kernel that cannot be loaded, or a driver without graphs (before CUDA 10.1).
     pub fn finish(self) -> Result<Graph<'g>> {
         Graph::new(self.device, self.number, self.slots.into_inner(), self.launches.into_inner())
     }
@@ -101,12 +103,12 @@ impl<'g> Recording<'g> {
         Ok(SlotId { recording: self.number, slot: slots.len() - 1 })
     }
 
-    /// The device that the graph will be for.
+    /// Returns the device of the graph.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Element type and bytes of a slot of this recording.
+    /// Returns element type and bytes of a slot of this recording.
     pub(super) fn slot(&self, id: SlotId) -> Result<(ElementType, usize)> {
         let slots = self.slots.borrow();
         let lent = slots.get(id.slot).filter(|_| id.recording == self.number);
@@ -137,7 +139,7 @@ impl<'g> Recording<'g> {
     }
 }
 
-/// Records launches of slots. Nothing runs, and what a launch will find is told by whoever waits for its replays.
+/// Records launches of slots. Nothing runs; a violation is reported by the wait after a replay.
 impl Launcher for Recording<'_> {
     type Error = Error;
 

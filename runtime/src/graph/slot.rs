@@ -1,4 +1,4 @@
-//! What stands for a buffer while launches are recorded.
+//! Placeholders for buffers while launches are recorded.
 
 use crate::Result;
 use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
@@ -8,7 +8,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Which slot of which recording. Memory behind a slot is of a device that calls itself this, so that no launch but a recorded one takes it.
+/// The identity of a slot in a recording. It serves as the device number of memory in the slot, so
+/// that only recorded launches accept such memory.
 ///
 /// ```text
 /// 63   62          24 23        0
@@ -28,17 +29,17 @@ const SLOT_BITS: u32 = 24;
 /// Slots of a recording at most.
 pub(super) const MOST_SLOTS: usize = 1 << SLOT_BITS;
 
-/// Where the memory behind slots begins, as launches that are being recorded see it: aligned as any buffer is. What it holds is
-/// never touched.
+/// The address of a slot's memory during recording, aligned like any buffer. The memory is never
+/// accessed.
 pub(super) const BASE: u64 = 1 << 40;
 
 impl SlotId {
-    /// What memory behind the slot is known by.
+    /// Returns the device number of the slot's memory.
     fn device(self) -> u64 {
         LENT | self.recording << SLOT_BITS | self.slot as u64
     }
 
-    /// The slot whose memory is known by that.
+    /// Returns the slot with this device number.
     pub fn of(device: u64) -> Option<SlotId> {
         let slot = (device & (MOST_SLOTS as u64 - 1)) as usize;
         (device & LENT != 0).then_some(SlotId { recording: (device & !LENT) >> SLOT_BITS, slot })
@@ -51,16 +52,17 @@ impl SlotId {
 
 /// A buffer of a recording, for launches to read.
 ///
-/// It is passed where a `&DeviceBuffer` would be, any number of times; views of it where views would be. It means nothing to other
-/// launches, which refuse it.
+/// It takes the place of a `&DeviceBuffer` any number of times, and its views the place of views.
+/// Launches outside the recording reject it.
 pub struct Slot<T: Element> {
     pub(super) id: SlotId,
     len: usize,
     element: PhantomData<T>,
 }
 
-/// The same, for launches to write too: as a `&mut DeviceBuffer`, only that it can be passed any number of times. A launch that is given it
-/// twice is refused, as it overlaps.
+/// A buffer of a recording, for launches to read and write. It takes the place of a
+/// `&mut DeviceBuffer` any number of times. A launch with the same slot twice is rejected as
+/// overlapping.
 pub struct SlotMut<T: Element> {
     pub(super) id: SlotId,
     len: usize,
@@ -88,22 +90,23 @@ macro_rules! slot {
                 $Slot { id, len, element: PhantomData }
             }
 
-            /// Number of elements.
+            /// Returns the number of elements.
             pub fn len(&self) -> usize {
                 self.len
             }
 
-            /// Whether there are none.
+            /// Returns whether there are no elements.
             pub fn is_empty(&self) -> bool {
                 self.len == 0
             }
 
-            /// As [`DeviceBuffer::view`](crate::DeviceBuffer::view).
+            /// Returns a view, like [`DeviceBuffer::view`](crate::DeviceBuffer::view).
             pub fn view<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferView<'a, T, R>> {
                 Ok(BufferView::new(self.id.origin(), Layout::whole::<T>(self.len, extents)?))
             }
 
-            /// As [`DeviceBuffer::view_strided`](crate::DeviceBuffer::view_strided).
+            /// Returns a view, like
+            /// [`DeviceBuffer::view_strided`](crate::DeviceBuffer::view_strided).
             pub fn view_strided<'a, const R: usize>(
                 self,
                 extents: [usize; R],
@@ -112,7 +115,7 @@ macro_rules! slot {
                 Ok(BufferView::new(self.id.origin(), Layout::strided::<T>(self.len, extents, strides)?))
             }
 
-            /// As [`DeviceBuffer::strided`](crate::DeviceBuffer::strided).
+            /// Returns a view, like [`DeviceBuffer::strided`](crate::DeviceBuffer::strided).
             pub fn strided<'a, const R: usize>(
                 self,
                 start: usize,
@@ -122,7 +125,7 @@ macro_rules! slot {
                 Ok(BufferStrided::new(self.id.origin(), Layout::any::<T>(self.len, start, extents, strides)?))
             }
 
-            /// As [`DeviceBuffer::range`](crate::DeviceBuffer::range).
+            /// Returns a view, like [`DeviceBuffer::range`](crate::DeviceBuffer::range).
             pub fn range<'a>(self, range: Range<usize>) -> Result<BufferView<'a, T, 1>> {
                 Ok(BufferView::new(self.id.origin(), Layout::range::<T>(self.len, range)?))
             }
@@ -140,17 +143,18 @@ slot!(Slot);
 slot!(SlotMut);
 
 impl<T: Element> SlotMut<T> {
-    /// The same, to read.
+    /// Returns the slot for reading.
     pub fn read(self) -> Slot<T> {
         Slot::new(self.id, self.len)
     }
 
-    /// As [`DeviceBuffer::view_mut`](crate::DeviceBuffer::view_mut).
+    /// Returns a view, like [`DeviceBuffer::view_mut`](crate::DeviceBuffer::view_mut).
     pub fn view_mut<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferViewMut<'a, T, R>> {
         Ok(BufferViewMut::new(self.id.origin(), Layout::whole::<T>(self.len, extents)?))
     }
 
-    /// As [`DeviceBuffer::view_strided_mut`](crate::DeviceBuffer::view_strided_mut).
+    /// Returns a view, like
+    /// [`DeviceBuffer::view_strided_mut`](crate::DeviceBuffer::view_strided_mut).
     pub fn view_strided_mut<'a, const R: usize>(
         self,
         extents: [usize; R],
@@ -160,7 +164,7 @@ impl<T: Element> SlotMut<T> {
         Ok(BufferViewMut::new(self.id.origin(), layout))
     }
 
-    /// As [`DeviceBuffer::strided_mut`](crate::DeviceBuffer::strided_mut).
+    /// Returns a view, like [`DeviceBuffer::strided_mut`](crate::DeviceBuffer::strided_mut).
     pub fn strided_mut<'a, const R: usize>(
         self,
         start: usize,
@@ -171,7 +175,7 @@ impl<T: Element> SlotMut<T> {
         Ok(BufferStridedMut::new(self.id.origin(), layout))
     }
 
-    /// As [`DeviceBuffer::range_mut`](crate::DeviceBuffer::range_mut).
+    /// Returns a view, like [`DeviceBuffer::range_mut`](crate::DeviceBuffer::range_mut).
     pub fn range_mut<'a>(self, range: Range<usize>) -> Result<BufferViewMut<'a, T, 1>> {
         Ok(BufferViewMut::new(self.id.origin(), Layout::range::<T>(self.len, range)?))
     }

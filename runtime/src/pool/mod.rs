@@ -1,19 +1,20 @@
-//! A device's memory, kept when it is freed and handed out again: taking and giving back 1 MB is no call of the driver.
+//! A pool of a device's memory: freed memory is kept and reused, so allocating and freeing 1 MB
+//! need no driver call.
 //!
 //! ```text
 //! take ─▶ a free block that is large enough ─ none ─▶ a segment more from the device ─ none left ─▶ trim, once more, error
 //! give ─▶ free, with the moments of streams that may still use it ─▶ merged with its neighbours
 //! ```
 //!
-//! Blocks are given back at once, however much of the work that uses them is still to run: with a block goes what is pending for it
-//! ([`WaitSet`]), and the stream that first uses its next owner's memory waits for that, on the device. On one stream that is
-//! no wait at all.
+//! Blocks are returned at once, even if work that uses them is still in flight. A block keeps its
+//! pending accesses ([`WaitSet`]); the first stream that uses the next owner's memory waits for
+//! them on the device. On the same stream there is no wait.
 //!
-//! A pool that keeps nothing ([`Pool::bare`]) asks the device each time: what looks on from outside, such as NVIDIA's Compute
-//! Sanitizer, then sees each buffer as an allocation of its own.
+//! A pool that keeps nothing ([`Pool::bare`]) asks the device for each allocation. External tools,
+//! such as NVIDIA's Compute Sanitizer, then see each buffer as a separate allocation.
 //!
-//! Requests of at most 512 KiB are cut from segments of 2 MiB, larger ones from segments of their own kind, so that what is small and
-//! lives long does not hold up what is large.
+//! Requests of at most 512 KiB are cut from segments of 2 MiB, larger requests from segments of a
+//! second kind. Small, long-lived blocks then do not fragment the memory of large ones.
 
 #[cfg(test)]
 mod tests;
@@ -29,17 +30,18 @@ use tlsf::{Id, Tlsf};
 const MIB: u64 = 1 << 20;
 /// The largest request that is small.
 const SMALL: u64 = MIB / 2;
-/// What a segment of small blocks has, and what all segments are multiples of: the driver's own granularity.
+/// The size of a segment of small blocks, and the granularity of all segments: the driver's own.
 const SEGMENT: u64 = 2 * MIB;
-/// A segment of large blocks has this for requests up to half of it; larger requests get one of their own size.
+/// The size of a segment for large requests of up to half of it; larger requests get a segment of
+/// their size.
 const LARGE_SEGMENT: u64 = 16 * MIB;
 
 /// Where segments come from.
 pub(crate) trait Source {
-    /// New memory, aligned to 256 bytes at least.
+    /// Allocates memory, aligned to at least 256 bytes.
     fn reserve(&self, bytes: u64) -> Result<u64>;
 
-    /// What it calls itself.
+    /// Returns the name of the device.
     fn name(&self) -> String;
 
     /// Waits until all of this is over.
@@ -61,11 +63,11 @@ pub(crate) struct Allocation {
 
 #[derive(Debug)]
 enum AllocationPlace {
-    /// It has no bytes.
+    /// The allocation has no bytes.
     Nowhere,
     /// A block of so many bytes.
     Block(Kind, Id, u64),
-    /// An allocation of its own, of so many bytes.
+    /// A separate allocation of this many bytes.
     Own(u64),
 }
 
@@ -97,7 +99,7 @@ pub struct MemoryStatistics {
     pub in_use: u64,
     /// The most that ever was.
     pub peak_in_use: u64,
-    /// What the pool holds of the device's memory, used or not.
+    /// The bytes of device memory that the pool holds, used or not.
     pub reserved: u64,
     /// The most that ever was.
     pub peak_reserved: u64,
@@ -109,17 +111,18 @@ pub struct MemoryStatistics {
     pub allocations: u64,
     /// Number of those that the pool had memory for.
     pub hits: u64,
-    /// What `reserved` may not exceed.
+    /// The upper limit of `reserved`.
     pub limit: Option<u64>,
 }
 
 impl MemoryStatistics {
-    /// Held and not used.
+    /// Returns the held but unused bytes.
     pub fn cached(&self) -> u64 {
         self.reserved - self.in_use
     }
 
-    /// The part of what is cached that does not lie in the largest free block: 0 where all of it does.
+    /// Returns the share of the cached bytes outside the largest free block; 0 if one block holds
+    /// all.
     pub fn fragmentation(&self) -> f64 {
         match self.cached() {
             0 => 0.0,
@@ -163,12 +166,12 @@ struct State {
 }
 
 impl Pool {
-    /// One that keeps nothing.
+    /// Returns a pool that keeps nothing.
     pub fn bare() -> Pool {
         Pool { bare: true, ..Pool::default() }
     }
 
-    /// Memory, and what must be over before it is written.
+    /// Allocates memory, and returns the accesses to wait for before writing to it.
     pub fn take(&self, bytes: usize, source: &dyn Source) -> Result<(Allocation, WaitSet)> {
         if bytes == 0 {
             return Ok((Allocation { address: 0, place: AllocationPlace::Nowhere }, WaitSet::new()));
@@ -195,10 +198,11 @@ impl Pool {
             }
             None => {
                 state.grow(kind, segment, source).or_else(|why| match why {
-                    // What is cached for the other kind, or lies in pieces too small, may do.
+                    // Memory cached for the other kind, or in too small pieces, may suffice.
                     Error::OutOfMemory { .. } => {
                         state.trim(source)?;
-                        // A segment is a convenience; where memory is short, what was asked for is enough.
+                        // A whole segment is a convenience; when memory is short, the requested
+                        // size is enough.
                         let least = rounded.next_multiple_of(SEGMENT).min(segment);
                         state.grow(kind, least, source).map_err(|why| match why {
                             Error::OutOfMemory { free, .. } => state.exhausted(bytes, source, free),
@@ -232,9 +236,9 @@ impl Pool {
                 let over = source.wait_for(&pending);
                 let statistics = &mut self.state().statistics;
                 statistics.in_use -= bytes;
-                // What a device that fails may still use is left to it.
+                // Memory that a failing device may still use is left to it.
                 if over.is_ok() {
-                    // SAFETY: from `take`; nobody has it any more, and all that was pending for it is over.
+                    // SAFETY: from `take`; no owner is left, and all pending accesses are complete.
                     unsafe { source.release(piece.address, bytes) };
                     statistics.reserved -= bytes;
                     statistics.segments -= 1;
@@ -248,7 +252,8 @@ impl Pool {
         self.state().trim(source)
     }
 
-    /// From now on no more than `limit` bytes are held; `None` for all that the device has. What is held already stays.
+    /// Limits the held bytes to `limit`; `None` allows all of the device's memory. Bytes already
+    /// held stay.
     pub fn set_limit(&self, limit: Option<u64>) {
         self.state().statistics.limit = limit;
     }
@@ -277,7 +282,7 @@ impl State {
         Ok(())
     }
 
-    /// New memory of the device.
+    /// Allocates memory of the device.
     fn reserve(&mut self, bytes: u64, source: &dyn Source) -> Result<u64> {
         let reserved = self.statistics.reserved.saturating_add(bytes);
         if self.statistics.limit.is_some_and(|limit| reserved > limit) {
@@ -297,12 +302,12 @@ impl State {
         let (mut released, mut failed) = (0, None);
         for (kind, (address, bytes, pending)) in unused {
             if let Err(why) = source.wait_for(&pending) {
-                // What a device that fails still uses stays where it is.
+                // Memory that a failing device still uses stays.
                 self.of(kind).add(address, bytes);
                 failed = Some(why);
                 continue;
             }
-            // SAFETY: from `grow`; no part of it is handed out, and all that was pending for it is over.
+            // SAFETY: from `grow`; no part of it is in use, and all pending accesses are complete.
             unsafe { source.release(address, bytes) };
             released += bytes;
             self.statistics.segments -= 1;

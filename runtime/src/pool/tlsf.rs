@@ -1,11 +1,13 @@
-//! Ranges of addresses handed out and taken back in constant time: two-level segregated fit.
+//! Allocation of address ranges in constant time: two-level segregated fit.
 //!
-//! Free blocks hang in lists by size: a list for each sixteenth of each power of two, and a bit for each list that is not empty,
-//! so that the smallest list whose blocks all suffice is two bit scans away. Neighbours that are free become one block
-//! at once, but for the few that were given back last: what is asked for again at once, as temporaries are, is not merged and cut
-//! each time. (Masmano, Ripoll, Crespo, Real: *TLSF: a new dynamic memory allocator for real-time systems*, ECRTS 2004.)
+//! Free blocks are in lists by size: one list for each sixteenth of each power of two, and a bit
+//! for each nonempty list. Two bit scans find the smallest list whose blocks all suffice. Free
+//! neighbors are merged at once, except the few blocks freed last: temporaries that are allocated
+//! again immediately are not merged and cut each time. (Masmano, Ripoll, Crespo, Real: *TLSF: a new
+//! dynamic memory allocator for real-time systems*, ECRTS 2004.)
 //!
-//! Nothing here touches memory: what is known of blocks lies beside them, so that they may be a device's.
+//! This module does not access the memory: its records are separate, so the ranges may belong to a
+//! device.
 
 use crate::hazard::{WaitSet, add};
 
@@ -32,13 +34,13 @@ struct Block {
     address: u64,
     bytes: u64,
     free: bool,
-    /// Neighbours in the segment.
+    /// Neighbors in the segment.
     before: Id,
     after: Id,
-    /// Neighbours in the list of free blocks.
+    /// Neighbors in the list of free blocks.
     previous: Id,
     next: Id,
-    /// What must be over before somebody else uses it.
+    /// The accesses that must complete before the next owner's.
     pending: WaitSet,
 }
 
@@ -57,19 +59,20 @@ pub(super) struct Tlsf {
     blocks: Vec<Block>,
     /// Places in `blocks` that are not used.
     vacant: Vec<Id>,
-    /// Blocks given back last, oldest first. They are in no list, and count as taken to their neighbours.
+    /// The blocks freed last, oldest first. They are in no list, and count as used for their
+    /// neighbors.
     recent: Recent,
     powers: u32,
     steps: [u32; POWERS],
     heads: [[Id; STEPS as usize]; POWERS],
 }
 
-/// Bytes as a multiple of the granule, at least one.
+/// Rounds bytes up to a multiple of the granule, at least one.
 pub(super) fn rounded(bytes: u64) -> Option<u64> {
     bytes.max(1).checked_next_multiple_of(GRANULE)
 }
 
-/// The list of blocks of that size.
+/// Returns the list for blocks of this size.
 fn class(bytes: u64) -> (usize, usize) {
     let granules = bytes / GRANULE;
     if granules < u64::from(STEPS) {
@@ -80,7 +83,7 @@ fn class(bytes: u64) -> (usize, usize) {
     (((power - STEP_BITS + 1) as usize).min(POWERS - 1), step as usize)
 }
 
-/// The least size whose list holds nothing smaller than `bytes`.
+/// Returns the least size whose list has no block smaller than `bytes`.
 fn covering(bytes: u64) -> u64 {
     let granules = bytes / GRANULE;
     if granules < u64::from(STEPS) {
@@ -104,7 +107,8 @@ impl Default for Tlsf {
 }
 
 impl Tlsf {
-    /// Takes `bytes` bytes, a multiple of the granule, out of a free block; `None` where none is large enough.
+    /// Takes `bytes` bytes, a multiple of the granule, from a free block; `None` if no block is
+    /// large enough.
     pub fn take(&mut self, bytes: u64) -> Option<Taken> {
         if let Some(id) = self.recent.take(bytes) {
             let block = self.block_mut(id);
@@ -122,7 +126,7 @@ impl Tlsf {
         let rest = self.block(id).bytes - bytes;
         if rest >= GRANULE {
             let Block { address, after, .. } = *self.block(id);
-            // What was pending for the whole is so for each part.
+            // Pending accesses of the whole apply to each part.
             let pending = self.block(id).pending.clone();
             let rest = self.insert(Block {
                 address: address + bytes,
@@ -195,7 +199,7 @@ impl Tlsf {
         self.link(id);
     }
 
-    /// Takes out all segments of which nothing is used: address, bytes, and what must be over before they go.
+    /// Removes all unused segments and returns their address, bytes, and the accesses to wait for.
     pub fn remove_unused(&mut self) -> Vec<(u64, u64, WaitSet)> {
         self.settle();
         let whole = |b: &Block| b.free && b.before == NONE && b.after == NONE;
@@ -211,7 +215,7 @@ impl Tlsf {
         segments.collect()
     }
 
-    /// Bytes of the largest free block.
+    /// Returns the bytes of the largest free block.
     pub fn largest(&mut self) -> u64 {
         self.settle();
         let Some(power) = self.powers.checked_ilog2() else { return 0 };
@@ -236,7 +240,8 @@ impl Tlsf {
             let power = above.trailing_zeros() as usize;
             return Some(self.heads[power][self.steps[power].trailing_zeros() as usize]);
         }
-        // Of the sizes between two lists some block may do all the same: cheaper to look than to ask the driver for memory.
+        // Some block with a size between two lists may suffice: a search is cheaper than a driver
+        // allocation.
         let (power, step) = class(bytes);
         let mut id = self.heads[power][step];
         while id != NONE && self.block(id).bytes < bytes {
@@ -392,7 +397,7 @@ mod tests {
         let parts: Vec<_> = (0..64).map(|_| tlsf.take(GRANULE).unwrap()).collect();
         assert!(tlsf.take(GRANULE).is_none());
         assert_eq!(tlsf.largest(), 0);
-        // Every second one, then the rest: each of these joins two neighbours.
+        // Every second block, then the rest: each of the rest joins two neighbors.
         let (even, odd): (Vec<_>, Vec<_>) = parts.into_iter().partition(|t| (t.address / GRANULE).is_multiple_of(2));
         even.into_iter().for_each(|t| tlsf.give(t.id, WaitSet::new()));
         assert_eq!(tlsf.largest(), GRANULE);
@@ -426,7 +431,8 @@ mod tests {
         assert_eq!(all.pending.as_slice(), [at(1, 7), at(2, 1)]);
     }
 
-    /// Against a list of what is taken: nothing overlaps, all lies in a segment, and in the end all is whole.
+    /// Compares with a list of used ranges: nothing overlaps, everything lies in a segment, and at
+    /// the end every segment is whole.
     #[test]
     fn any_order_of_taking_and_giving() {
         let mut seed = 1u64;

@@ -1,4 +1,4 @@
-//! Entries: what names them, and what their files hold.
+//! Cache entries: their keys and their file format.
 
 /// How a file begins.
 const MAGIC: &[u8] = b"kernel-dsl cache, format 1\n";
@@ -21,12 +21,12 @@ impl Key {
         Key { bytes }
     }
 
-    /// The name of its file, without the extension.
+    /// Returns the name of the entry's file, without the extension.
     pub fn name(&self) -> String {
         format!("{:032x}", fnv(&self.bytes))
     }
 
-    /// What the file holds: the key and the payload, each behind its length, and a checksum of all.
+    /// Returns the file's content: the key and the payload, each after its length, and a checksum.
     pub fn entry(&self, payload: &[u8]) -> Vec<u8> {
         let mut entry = MAGIC.to_vec();
         for part in [&self.bytes[..], payload] {
@@ -37,7 +37,7 @@ impl Key {
         entry
     }
 
-    /// The payload of a file, if it is whole and this key's.
+    /// Returns the payload of a file, if the file is whole and has this key.
     pub fn payload<'e>(&self, entry: &'e [u8]) -> Option<&'e [u8]> {
         let (content, checksum) = entry.split_at_checked(entry.len().checked_sub(HASH_BYTES)?)?;
         if fnv(content).to_le_bytes() != checksum {
@@ -49,13 +49,14 @@ impl Key {
     }
 }
 
-/// What stands behind its length, and what comes after.
+/// Splits off a part stored after its length.
 fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
 }
 
-/// The 128-bit FNV-1a hash, by its definition (draft-eastlake-fnv). It finds damage; against malice the folder's permissions stand.
+/// Returns the 128-bit FNV-1a hash (draft-eastlake-fnv). It detects damage; the folder's
+/// permissions protect against malice.
 fn fnv(bytes: &[u8]) -> u128 {
     const BASIS: u128 = 0x6c62272e07bb014262b821756295c58d;
     const PRIME: u128 = 0x0000000001000000000000000000013b;

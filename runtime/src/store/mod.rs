@@ -1,18 +1,18 @@
-//! What was compiled, kept on disk: the PTX of instances that are made at run time.
+//! The disk cache of compiled kernels: the PTX of instances made at run time.
 //!
-//! What the driver makes of PTX it keeps itself (`CUDA_CACHE_PATH`, `~/.nv/ComputeCache`). `kernels cache` looks at ours, and clears it;
-//! `kernels bench runtime` shows what it saves.
+//! The driver caches its machine code itself (`CUDA_CACHE_PATH`, `~/.nv/ComputeCache`).
+//! `kernels cache` shows and clears this cache; `kernels bench runtime` measures what it saves.
 //!
 //! | variable | |
 //! |---|---|
-//! | `KERNELS_CACHE` | the folder, or `off`; without, `kernel-dsl` in the user's folder for caches |
-//! | `KERNELS_CACHE_LIMIT` | how many MiB it may take; 256 without |
+//! | `KERNELS_CACHE` | the folder, or `off`; by default `kernel-dsl` in the user's cache folder |
+//! | `KERNELS_CACHE_LIMIT` | the size limit in MiB; 256 by default |
 //!
-//! An entry is a file, named after a hash of all that it depends on: content, target, compiler, driver. It holds that in full too, so that
-//! two that share a hash are not taken for one another, and a checksum: what is damaged is removed and made again. Files are written
-//! aside and renamed, so that any number of processes may share a folder, and one that is killed while it writes leaves nothing that is
-//! ever read. Where a file cannot be written, because the disk is full or the folder is not ours, programs run as they would
-//! without.
+//! An entry is a file named by a hash of all that it depends on: content, target, compiler, driver.
+//! The file also holds that key in full, so that two keys with equal hashes are distinguished, and
+//! a checksum. Damaged entries are removed and made again. Files are written under a temporary name
+//! and renamed. Any number of processes may share a folder, and a killed writer leaves nothing that
+//! is ever read. If a file cannot be written, the program runs without the cache.
 
 mod entry;
 
@@ -33,9 +33,9 @@ const LIMIT: &str = "KERNELS_CACHE_LIMIT";
 const LIMIT_MIB: u64 = 256;
 /// The name of an entry's file ends so.
 const ENTRY: &str = "ptx-entry";
-/// That of what is being written.
+/// The extension of an unfinished file.
 const UNFINISHED: &str = "tmp";
-/// Age from which on whoever wrote such a file is taken to be no more.
+/// The age after which the writer of such a file is presumed dead.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// A folder of entries.
@@ -45,7 +45,7 @@ pub struct Store {
     limit: u64,
 }
 
-/// What a folder holds.
+/// The content of a cache folder.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Usage {
     /// Number of entries.
@@ -67,7 +67,8 @@ struct Found {
 }
 
 impl Store {
-    /// The one that the environment says; `None` where it is switched off or there is no place for it.
+    /// Returns the store named by the environment, or `None` if it is disabled or no folder is
+    /// known.
     pub fn of_environment() -> Option<Store> {
         let folder = match std::env::var_os(FOLDER) {
             Some(folder) if ["", "0", "off"].iter().any(|off| folder == *off) => return None,
@@ -78,25 +79,26 @@ impl Store {
         Some(Store::new(folder, limit.saturating_mul(1 << 20)))
     }
 
-    /// Whether the environment names one: where nobody does, a driver that compiles nothing needs none.
+    /// Returns whether the environment names a store; otherwise a driver that compiles nothing
+    /// needs none.
     pub(crate) fn is_asked_for() -> bool {
         std::env::var_os(FOLDER).is_some()
     }
 
-    /// That of a folder, which is made when it is first written to.
+    /// Returns the store in a folder, which the first write creates.
     pub fn new(folder: impl Into<PathBuf>, limit: u64) -> Store {
         Store { folder: folder.into(), limit }
     }
 
-    /// Where its entries are.
+    /// Returns the folder of the entries.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What it holds.
+    /// Returns the store's usage.
     ///
     /// # Errors
-    /// The folder is there and cannot be read.
+    /// The folder exists and cannot be read.
     pub fn usage(&self) -> io::Result<Usage> {
         let mut usage = Usage { entries: 0, bytes: 0, limit: self.limit };
         for found in self.files()? {
@@ -116,16 +118,17 @@ impl Store {
         Ok(usage)
     }
 
-    /// What is kept for a key. What is damaged is removed.
+    /// Returns the payload stored for a key. Removes a damaged entry.
     pub(crate) fn load(&self, key: &Key) -> Option<Vec<u8>> {
         let path = self.path(key);
         let bytes = fs::read(&path).ok()?;
         let Some(payload) = key.payload(&bytes) else {
-            // Whoever comes first removes it; that it is gone is all that matters.
+            // Another process may remove it first; only its absence matters.
             let _ = remove(&path);
             return None;
         };
-        // The time of the last use, by which the oldest go. A folder that cannot be written to keeps what it has.
+        // The time of the last use, by which the oldest entries are removed. A read-only folder
+        // keeps its entries.
         let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         Some(payload.to_vec())
     }
@@ -135,7 +138,7 @@ impl Store {
         self.save_by(key, payload, |path| File::create_new(path))
     }
 
-    /// The same, written by what `create` gives.
+    /// Saves an entry written to the result of `create`.
     fn save_by<W: Write>(
         &self,
         key: &Key,
@@ -158,7 +161,8 @@ impl Store {
         self.trim()
     }
 
-    /// Removes what was not used for longest until all fits the limit, and what killed processes have left.
+    /// Removes the least recently used entries until the limit is met, and files left by killed
+    /// processes.
     fn trim(&self) -> io::Result<()> {
         let mut files = self.files()?;
         let now = SystemTime::now();
@@ -182,7 +186,7 @@ impl Store {
         self.folder.join(key.name()).with_extension(ENTRY)
     }
 
-    /// All files that are ours. Others of the folder are left alone.
+    /// Lists the store's own files; other files of the folder are left alone.
     fn files(&self) -> io::Result<Vec<Found>> {
         let folder = match fs::read_dir(&self.folder) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -202,7 +206,7 @@ impl Store {
                 Some(ENTRY) if named => true,
                 _ => continue,
             };
-            // It may have gone meanwhile.
+            // Another process may have removed it.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             files.push(Found { path, is_entry, bytes: metadata.len(), used: metadata.modified()? });
         }
@@ -226,7 +230,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Where programs of this user keep what they can make again.
+/// Returns the folder for this user's caches.
 fn users_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if cfg!(windows) {

@@ -1,4 +1,4 @@
-//! Stores, in folders of the tests' own.
+//! Tests of stores, in separate folders.
 
 use super::*;
 use std::process::Command;
@@ -48,7 +48,7 @@ fn what_is_damaged_is_made_again() {
         store.save(&key(1), b"one").unwrap();
         assert_eq!(store.load(&key(1)).as_deref(), Some(&b"one"[..]));
     }
-    // A file of another key's, whoever has put it there.
+    // A file with another key.
     fs::copy(store.path(&key(1)), store.path(&key(2))).unwrap();
     assert_eq!(store.load(&key(2)), None);
     end(store);
@@ -70,7 +70,7 @@ fn the_one_that_was_not_used_for_longest_goes() {
     assert!(store.load(&key(0)).is_some());
     store.save(&key(4), &[4; 1000]).unwrap();
     assert_eq!([0, 1, 2, 3, 4].map(|n| store.load(&key(n)).is_some()), [true, false, true, true, true]);
-    // What cannot fit is not kept, and drives nothing out.
+    // An entry that cannot fit is not kept, and removes no other.
     store.save(&key(5), &[5; 10_000]).unwrap();
     assert_eq!(store.usage().unwrap().entries, 4);
     end(store);
@@ -126,7 +126,7 @@ fn a_folder_that_cannot_be_is_an_error_and_no_more() {
 /// Set in processes that are to write until they are killed: the folder.
 const WRITER: &str = "KERNELS_TEST_WRITER";
 
-/// The content of an entry, which tells whether it is whole.
+/// Returns the content of an entry, which shows whether it is whole.
 fn content(n: u32) -> Vec<u8> {
     (0..20_000u32).flat_map(|i| (i ^ n).to_le_bytes()).collect()
 }
@@ -172,7 +172,7 @@ fn processes_that_are_killed_while_they_write_do_no_harm() {
         }
         store.clear().unwrap();
     }
-    // What they have left half written goes with time.
+    // Unfinished files disappear with time.
     let left = store.folder().join(format!("{}.1.1.{UNFINISHED}", key(1).name()));
     fs::write(&left, b"half").unwrap();
     store.save(&key(1), b"x").unwrap();

@@ -1,4 +1,4 @@
-//! The same elements by other axes: nothing moves, only extents and strides change.
+//! Views with other axes: only extents and strides change, no element moves.
 
 use super::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout};
 use crate::Result;
@@ -40,7 +40,7 @@ impl<const R: usize> Layout<R> {
         Ok(Layout { start: self.start, extents, strides })
     }
 
-    /// Of which the last stride is 1, if it is one or does not matter.
+    /// Returns the layout with last stride 1, if the last stride is 1 or irrelevant.
     fn side_by_side<T: Element>(mut self) -> Result<Layout<R>> {
         if self.extents[R - 1] <= 1 {
             self.strides[R - 1] = 1;
@@ -56,8 +56,8 @@ impl<const R: usize> Layout<R> {
     }
 }
 
-/// The strides of as many elements in the same order by the extents `to`, if there are such: each run of axes of `to` that has the elements of a run
-/// of axes of `from` takes its strides, where that run is one axis or as good as one.
+/// Returns the strides for extents `to` of the same elements in the same order, if they exist. Each
+/// run of axes of `to` must have the elements of a run of axes of `from` that is contiguous.
 fn strides<const Q: usize>(from: &[usize], by: &[usize], to: [usize; Q]) -> Option<[usize; Q]> {
     let product = |extents: &[usize]| extents.iter().try_fold(1usize, |n, e| n.checked_mul(*e));
     let mut strides = [1; Q];
@@ -95,26 +95,27 @@ fn strides<const Q: usize>(from: &[usize], by: &[usize], to: [usize; Q]) -> Opti
 macro_rules! rearranged {
     ($($Strided:ident $View:ident)*) => {$(
         impl<'a, T: Element, const R: usize> $Strided<'a, T, R> {
-            /// The same elements with the axes in another order: axis `d` is what was axis `axes[d]`.
+            /// Permutes the axes: axis `d` of the result is axis `axes[d]`.
             ///
             /// # Errors
-            /// Where `axes` does not name each axis once.
+            /// If `axes` does not name each axis once.
             pub fn permuted(self, axes: [usize; R]) -> Result<Self> {
                 Ok($Strided::new(self.origin, self.layout.permuted::<T>(axes)?))
             }
 
-            /// As many elements in the same order by other extents.
+            /// Changes the extents; elements and their order stay.
             ///
             /// # Errors
-            /// Where their number is another, or elements had to move for it: axes are taken for one only where the strides say that they are.
+            /// If the number of elements differs, or elements would have to move: axes are merged
+            /// only if their strides permit.
             pub fn reshaped<const Q: usize>(self, extents: [usize; Q]) -> Result<$Strided<'a, T, Q>> {
                 Ok($Strided::new(self.origin, self.layout.reshaped::<T, Q>(extents)?))
             }
 
-            /// The same elements as a view whose last stride is 1.
+            /// Returns the same elements as a view whose last stride is 1.
             ///
             /// # Errors
-            /// Where it is not, and there is more than one element along the last axis.
+            /// If the last stride is not 1 and there is more than one element along the last axis.
             pub fn side_by_side(self) -> Result<$View<'a, T, R>> {
                 Ok($View::new(self.origin, self.layout.side_by_side::<T>()?))
             }
@@ -124,11 +125,11 @@ macro_rules! rearranged {
 rearranged!(BufferStrided BufferView  BufferStridedMut BufferViewMut);
 
 impl<'a, T: Element, const R: usize> BufferStrided<'a, T, R> {
-    /// The same elements again and again, to fill `extents`: an axis of one element has it stand for all, and axes that are missing in front are
-    /// such (NumPy's broadcasting).
+    /// Repeats elements to fill `extents`: an axis with one element represents all, and missing
+    /// leading axes count as such (NumPy's broadcasting).
     ///
     /// # Errors
-    /// Where an extent is neither 1 nor what is wanted.
+    /// If an extent is neither 1 nor the requested one.
     pub fn broadcast<const Q: usize>(self, extents: [usize; Q]) -> Result<BufferStrided<'a, T, Q>> {
         Ok(BufferStrided::new(self.origin, self.layout.broadcast::<T, Q>(extents)?))
     }

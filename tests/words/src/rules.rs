@@ -160,7 +160,8 @@ fn opening(passage: &Passage) -> Option<Rule> {
     let is_word = first.len() > 1
         && first.starts_with(|c: char| c.is_ascii_uppercase())
         && first.chars().all(|c| c.is_ascii_alphabetic());
-    if passage.context == Context::FunctionDoc && passage.opens && is_word && !is_verb(first) {
+    let is_section = ["Safety", "Errors", "Panics"].contains(&first);
+    if passage.context == Context::FunctionDoc && passage.opens && is_word && !is_section && !is_verb(first) {
         return Some(Rule::FunctionVerb(first.to_owned()));
     }
     None
@@ -174,7 +175,7 @@ fn first_word(text: &str) -> &str {
 fn is_verb(word: &str) -> bool {
     const NOUNS: &str = include_str!("../nouns.txt");
     word == "Panics"
-        || (word.ends_with('s') && !word.ends_with("ss") && !NOUNS.split_whitespace().any(|noun| noun == word))
+        || (word.ends_with('s') && !word.ends_with("ss") && !NOUNS.split_whitespace().any(|noun| noun == word)
 }
 
 /// Whether `text`, in lower case, contains `phrase` between word borders. `…` in a phrase is any one word.

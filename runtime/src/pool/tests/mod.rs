@@ -1,4 +1,4 @@
-//! The pool over a source that counts, and that runs out.
+//! Tests of the pool over a source that counts allocations and runs out of memory.
 
 mod transformer;
 
@@ -89,7 +89,7 @@ fn what_is_still_used_is_said_to_the_next_owner() {
     let (again, pending) = pool.take(MB, &device).unwrap();
     assert_eq!(pending.as_slice(), [at]);
     pool.give(again, pending, &device);
-    // Of another size, once it has been joined to what lies beside it.
+    // Another size, after it was merged with its neighbor.
     pool.statistics();
     let (_, pending) = pool.take(MB / 2 + 1, &device).unwrap();
     assert_eq!(pending.as_slice(), [at]);
@@ -115,7 +115,7 @@ fn memory_that_is_short_is_trimmed_before_it_ends() {
     let (larger, _) = pool.take(60 * MB, &device).unwrap();
     assert_eq!(device.waited.borrow().as_slice(), [at]);
     assert_eq!(device.held.borrow().len(), 1);
-    // What is left is less than a segment of large blocks, and enough.
+    // The remaining memory is less than a large segment, and enough.
     let (rest, _) = pool.take(4 * MB, &device).unwrap();
     let error = pool.take(MB, &device).unwrap_err();
     let said = error.to_string();
@@ -139,7 +139,7 @@ fn a_limit_is_kept() {
     let error = pool.take(17 * MB, &device).unwrap_err();
     assert!(error.to_string().ends_with("the limit is 20971520"), "{error}");
     pool.give(first, WaitSet::new(), &device);
-    // What was cached goes for what is needed.
+    // Cached memory is released for the request.
     let (second, _) = pool.take(17 * MB, &device).unwrap();
     assert_eq!(pool.statistics().reserved, 18 * MB as u64);
     pool.give(second, WaitSet::new(), &device);

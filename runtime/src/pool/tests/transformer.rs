@@ -1,8 +1,9 @@
-//! What a transformer asks of the pool: the buffers of a model of the shape of Qwen3-VL-2B, in the order in which a plain implementation
-//! makes and drops them, from an image and a prompt to the last of a few generated tokens.
+//! The allocations of a transformer: the buffers of a model with the shape of Qwen3-VL-2B, in the
+//! order in which a plain implementation creates and drops them. The trace begins with an image and
+//! a prompt, and ends with the last of a few generated tokens.
 //!
-//! `transformer.trace` holds the order, a line for each step: `+ bytes` makes the next buffer, numbered from 0, `- number` drops one. It is
-//! made by the code here; `UPDATE=1` writes it anew.
+//! `transformer.trace` has the order, a line for each step: `+ bytes` creates the next buffer,
+//! numbered from 0, `- number` drops one. The code here makes it; `UPDATE=1` writes it.
 
 use super::{Device, Pool, WaitSet};
 use std::fmt::Write;
@@ -82,7 +83,7 @@ impl Trace {
         }
     }
 
-    /// The image as tokens, four patches each.
+    /// Encodes the image as tokens, four patches each.
     fn look(&mut self, patches: u64) -> usize {
         let mut x = self.make(patches * EYE_HIDDEN * WIDE);
         let mut kept = Vec::new();
@@ -99,7 +100,7 @@ impl Trace {
             self.drop([normed]);
             x = self.make(patches * EYE_HIDDEN * WIDE);
             self.drop([inner, y]);
-            // What the first layers of the decoder are given beside the tokens.
+            // The first decoder layers get these features beside the tokens.
             if [5, 11, 17].contains(&layer) {
                 kept.push(self.make(patches / 4 * HIDDEN * WIDE));
             }
@@ -149,7 +150,7 @@ impl Trace {
     }
 }
 
-/// An image of 1024 patches, a prompt, and a few tokens more.
+/// Traces an image of 1024 patches, a prompt, and a few tokens.
 fn run(weights: bool) -> String {
     const PROMPT: u64 = 512;
     const GENERATED: u64 = 4;
@@ -168,7 +169,8 @@ fn run(weights: bool) -> String {
     trace.lines
 }
 
-/// The most that is live at once, as it was asked for, and the most that the pool held.
+/// Returns the largest number of requested live bytes, and the largest number of bytes held by the
+/// pool.
 fn played(trace: &str) -> (u64, u64) {
     let (pool, device) = (Pool::default(), Device::of(64 << 30));
     let (mut buffers, mut live, mut most) = (Vec::new(), 0, 0);
@@ -189,7 +191,7 @@ fn played(trace: &str) -> (u64, u64) {
     (most as u64, statistics.peak_reserved)
 }
 
-/// What the pool holds at most, over the most that is live, in percent.
+/// Returns the pool's largest size in percent of the largest live size.
 fn percent(trace: &str) -> u64 {
     let (live, reserved) = played(trace);
     assert!(live <= reserved);
@@ -209,8 +211,8 @@ fn a_model_reserves_little_more_than_it_uses() {
     assert!(percent <= 105, "{percent}");
 }
 
-/// Without the weights, beside which everything is small: then it shows that a segment's end is no other's beginning, so that a buffer of 12 MiB
-/// cannot lie on the free ends of two.
+/// Shows, without the weights, which hide small effects, that a block never spans two segments: a
+/// buffer of 12 MiB cannot lie on the free ends of two.
 #[test]
 fn what_changes_is_kept_apart_from_what_stays() {
     let percent = percent(&run(false));
