@@ -14,10 +14,10 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-/// Memory of a device, given back when dropped, and who still uses it.
+/// Memory of a device, freed when dropped, with its hazard tracker.
 ///
-/// It is `Send` and `Sync`: it owns its bytes, `&` only reads them, devices may be used from any thread, and what is still under way
-/// with it is noted.
+/// It is `Send` and `Sync`: it owns its bytes, `&` only reads them, any thread may use a device,
+/// and accesses in flight are tracked.
 #[derive(Debug)]
 pub(crate) struct RawBuffer {
     device: Device,
@@ -29,7 +29,7 @@ pub(crate) struct RawBuffer {
 }
 
 impl RawBuffer {
-    /// `bytes` bytes that are still to be written. On the CPU they are initialised.
+    /// Allocates `bytes` unwritten bytes. On the CPU they are initialized.
     pub fn new(device: &Device, memory: Memory, bytes: usize) -> Result<RawBuffer> {
         let (piece, pending) = device.backend().take(memory, bytes)?;
         let (device, uses) = (device.clone(), HazardTracker::inherited(pending));
@@ -52,12 +52,12 @@ impl RawBuffer {
         &self.uses
     }
 
-    /// All that was noted of it has been waited for.
+    /// Forgets all tracked accesses, which have been waited for.
     pub fn forget_uses(&mut self) {
         self.uses = HazardTracker::default();
     }
 
-    /// Has all bytes set, in the device's own queue: whoever uses them comes after it.
+    /// Sets all bytes in the device's default queue, before later uses.
     pub fn fill(&mut self, value: u8) -> Result<()> {
         let queue = self.device.backend().queue();
         // SAFETY: the memory is ours alone, and its uses are noted.
@@ -70,8 +70,9 @@ impl RawBuffer {
         let backend = self.device.backend();
         let queue = backend.queue();
         let directly = || {
-            // SAFETY: the memory is ours alone, and as long as `from`, which is borrowed until the copy is over: no limit ends the wait, and
-            // where it fails the device is lost, and with it the copy.
+            // SAFETY: the memory is exclusive and as long as `from`, which is borrowed until the
+            // copy is complete. No limit ends the wait; if it fails, the device is lost, and the
+            // copy with it.
             unsafe { queue.write(&AccessSet::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
             queue.wait()
         };
@@ -82,8 +83,9 @@ impl RawBuffer {
         backend.wait_for(&staged.uses.before_write())?;
         let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
         let used = AccessSet::written(&self.uses).and(Access::Read(&staged.uses));
-        // SAFETY: the staged memory is ours alone, as long, and of the host; its use is noted for whoever has it next. Should the
-        // wait be given up, the device is lost, and its pool hands out nothing any more.
+        // SAFETY: the staging memory is exclusive, equally long, and host memory; its use is
+        // tracked for the next owner. If the wait is given up, the device is lost, and its pool
+        // allocates nothing any more.
         unsafe {
             ptr::copy_nonoverlapping(from.as_ptr(), start, self.bytes);
             queue.write(&used, self.address(), start, self.bytes)?;
@@ -97,8 +99,8 @@ impl RawBuffer {
         let backend = self.device.backend();
         let queue = backend.queue();
         let directly = || {
-            // SAFETY: the memory is as long as `to`, which is borrowed until the copy is over, as above; a writer would need the memory
-            // exclusively.
+            // SAFETY: the memory is as long as `to`, which is borrowed until the copy is complete,
+            // as above. A writer would need the memory exclusively.
             unsafe { queue.read(&AccessSet::read(&self.uses), self.address(), to.as_mut_ptr(), to.len())? };
             queue.wait()
         };
@@ -128,7 +130,8 @@ impl Drop for RawBuffer {
 
 /// `len` elements in the memory of a device, freed when dropped.
 ///
-/// A kernel takes `&buffer` for `&[T]`, `&mut buffer` for `&mut [T]`, and a [`view`](DeviceBuffer::view) for a `View`.
+/// A kernel takes `&buffer` for `&[T]`, `&mut buffer` for `&mut [T]`, and a
+/// [`view`](DeviceBuffer::view) for a `View`.
 ///
 /// ```
 /// # fn main() -> runtime::Result<()> {
@@ -159,10 +162,11 @@ impl Device {
         Ok(buffer)
     }
 
-    /// A buffer of `len` elements that are still to be written. On a GPU they are what the memory held before. On the CPU
-    /// each byte is 0xFF, which makes NaNs of floats, and it is kept which of them are written, by copies and launches: one whose kernel
-    /// loads another is [told so](crate::interpreter::Check::UninitialisedBuffer). Who takes them all to write, by
-    /// [`as_mut_slice`](DeviceBuffer::as_mut_slice) or their address, counts as having written them.
+    /// Allocates a buffer of `len` unwritten elements. On a GPU they have the memory's former
+    /// content. On the CPU each byte is 0xFF, a NaN for floats, and the device tracks which
+    /// elements copies and launches write: a kernel that loads another element is
+    /// [reported](crate::interpreter::Check::UninitialisedBuffer). Taking all elements for writing,
+    /// by [`as_mut_slice`](DeviceBuffer::as_mut_slice) or their address, counts as writing them.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
         if let Backend::Cpu(_) = self.backend() {
@@ -173,7 +177,7 @@ impl Device {
     }
 }
 
-/// Bytes of `len` elements.
+/// Returns the bytes of `len` elements.
 pub(crate) fn bytes_of<T: Element>(device: &Device, len: usize) -> Result<usize> {
     const { assert!(size_of::<T>() == T::TYPE.bytes() as usize, "an element is as wide on the host as on the device") };
     len.checked_mul(size_of::<T>()).ok_or_else(|| Error::OutOfMemory {
@@ -184,7 +188,7 @@ pub(crate) fn bytes_of<T: Element>(device: &Device, len: usize) -> Result<usize>
     })
 }
 
-/// Memory of the host at an address that was made of a pointer.
+/// Returns a pointer to host memory at an address that came from a pointer.
 fn host(address: u64) -> *mut u8 {
     ptr::with_exposed_provenance_mut(address as usize)
 }
@@ -195,21 +199,22 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(DeviceBuffer { raw, element: PhantomData })
     }
 
-    /// Its memory.
+    /// Returns the memory.
     pub(crate) fn raw(&self) -> &RawBuffer {
         &self.raw
     }
 
-    /// The buffer whose memory `raw` is.
+    /// Returns the buffer with the memory `raw`.
     ///
     /// # Safety
-    /// It was that of a `DeviceBuffer<T>`.
+    /// It was the memory of a `DeviceBuffer<T>`.
     pub(crate) unsafe fn of_raw(raw: &RawBuffer) -> &DeviceBuffer<T> {
-        // SAFETY: a `DeviceBuffer<T>` is its memory and nothing else; by the caller's promise it is of such.
+        // SAFETY: a `DeviceBuffer<T>` consists of its memory alone; the caller guarantees the
+        // element type.
         unsafe { &*ptr::from_ref(raw).cast() }
     }
 
-    /// The same, exclusively.
+    /// Returns the buffer with the memory `raw`, exclusively.
     ///
     /// # Safety
     /// As for `of_raw`.
@@ -218,7 +223,7 @@ impl<T: Element> DeviceBuffer<T> {
         unsafe { &mut *ptr::from_mut(raw).cast() }
     }
 
-    /// Its memory, with whoever else owns it.
+    /// Returns the memory with its shared ownership.
     pub(crate) fn shared_raw(shared: Arc<DeviceBuffer<T>>) -> Arc<RawBuffer> {
         // SAFETY: a `DeviceBuffer<T>` is its memory and nothing else.
         unsafe { Arc::from_raw(Arc::into_raw(shared).cast()) }
@@ -232,27 +237,27 @@ impl<T: Element> DeviceBuffer<T> {
         &mut self.raw
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.raw.bytes() / size_of::<T>()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The device whose memory it is.
+    /// Returns the device that owns the memory.
     pub fn device(&self) -> &Device {
         self.raw.device()
     }
 
-    /// Where its first element is in the device's memory, for whatever else speaks to the driver: kernels get it by themselves. What is done
-    /// with it is not noted: it must come after what streams still do with the buffer, and before what they do next. 0 if there
-    /// are no elements.
+    /// Returns the device address of the first element, for other users of the driver; kernels do
+    /// not need it. Accesses through it are not tracked: they must come after the streams' pending
+    /// work on the buffer, and before later work. 0 if there are no elements.
     pub fn device_address(&self) -> u64 {
         if self.device().is_cpu() {
-            // Who writes by it is not seen.
+            // Writes through the address are not tracked.
             HOST.stored(self.address(), self.raw.bytes());
         }
         self.address()
@@ -261,7 +266,7 @@ impl<T: Element> DeviceBuffer<T> {
     /// A copy of all elements on the host: the counterpart of [`Device::upload`].
     pub fn download(&self) -> Result<Vec<T>> {
         let mut data = Vec::with_capacity(self.len());
-        // SAFETY: zeros are values of `T`, of which every bit pattern is one; the capacity is there.
+        // SAFETY: all-zero bits are a value of `T`, as every bit pattern is; the capacity suffices.
         unsafe {
             ptr::write_bytes(data.as_mut_ptr(), 0, self.len());
             data.set_len(self.len());
@@ -290,19 +295,21 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.write(bytes)
     }
 
-    /// All elements as an array of these extents, row-major; their product is the buffer's length. Rank 1 to 5.
+    /// Returns all elements as an array of these extents, row-major. Their product is the buffer's
+    /// length. Rank 1 to 5.
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>> {
         Ok(BufferView::new(self.origin(), Layout::whole::<T>(self.len(), extents)?))
     }
 
-    /// The same, for a kernel to write.
+    /// Returns all elements as an array of these extents, for a kernel to write.
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>> {
         let layout = Layout::whole::<T>(self.len(), extents)?;
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
-    /// Elements Σ indexᵢ · strideᵢ as an array of these extents; the last stride is 1, and the buffer holds the last element.
-    /// `view_strided([rows, columns], [pitch, 1])` is a matrix whose rows are `pitch` elements apart.
+    /// Returns elements Σ indexᵢ · strideᵢ as an array of these extents. The last stride is 1, and
+    /// the buffer contains the last element. `view_strided([rows, columns], [pitch, 1])` is a
+    /// matrix whose rows are `pitch` elements apart.
     pub fn view_strided<const R: usize>(
         &self,
         extents: [usize; R],
@@ -311,7 +318,7 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferView::new(self.origin(), Layout::strided::<T>(self.len(), extents, strides)?))
     }
 
-    /// The same, for a kernel to write: no two indices may name one element.
+    /// Returns such a view for a kernel to write: no two indices may name one element.
     pub fn view_strided_mut<const R: usize>(
         &mut self,
         extents: [usize; R],
@@ -321,9 +328,9 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
-    /// Elements `start` + Σ indexᵢ · strideᵢ as an array of these extents, for a kernel's `Strided<T, R>`; the buffer holds the
-    /// last element. `strided(j, [rows], [columns])` is column j of a matrix, `strided(0, [columns, rows], [1, columns])` the
-    /// matrix transposed.
+    /// Returns elements `start` + Σ indexᵢ · strideᵢ as an array of these extents, for a kernel's
+    /// `Strided<T, R>`. The buffer contains the last element. `strided(j, [rows], [columns])` is
+    /// column j of a matrix, `strided(0, [columns, rows], [1, columns])` the transposed matrix.
     pub fn strided<const R: usize>(
         &self,
         start: usize,
@@ -333,7 +340,7 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferStrided::new(self.origin(), Layout::any::<T>(self.len(), start, extents, strides)?))
     }
 
-    /// The same, for a kernel to write: no two indices may name one element.
+    /// Returns such a view for a kernel to write: no two indices may name one element.
     pub fn strided_mut<const R: usize>(
         &mut self,
         start: usize,
@@ -344,52 +351,55 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferStridedMut::new(self.origin(), layout))
     }
 
-    /// The elements of `range`, for a kernel's `&[T]` or `View<T, 1>`.
+    /// Returns the elements of `range`, for a kernel's `&[T]` or `View<T, 1>`.
     pub fn range(&self, range: Range<usize>) -> Result<BufferView<'_, T, 1>> {
         Ok(BufferView::new(self.origin(), Layout::range::<T>(self.len(), range)?))
     }
 
-    /// The same, for a kernel to write.
+    /// Returns the elements of `range`, for a kernel to write.
     pub fn range_mut(&mut self, range: Range<usize>) -> Result<BufferViewMut<'_, T, 1>> {
         let layout = Layout::range::<T>(self.len(), range)?;
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
-    /// The elements below `at`, and the others, for two arguments of one launch or for two.
+    /// Returns the elements below `at` and the others, for two arguments of one launch or of two
+    /// launches.
     pub fn split_at_mut(&mut self, at: usize) -> Result<(BufferViewMut<'_, T, 1>, BufferViewMut<'_, T, 1>)> {
         let len = self.len();
         self.range_mut(0..len)?.split_at(at)
     }
 
-    /// All bytes as elements of another type: the buffer is as long as a multiple of its size.
+    /// Returns all bytes as elements of another type. The buffer's length is a multiple of its
+    /// size.
     pub fn cast<U: Element>(&self) -> Result<BufferView<'_, U, 1>> {
         self.range(0..self.len())?.cast()
     }
 
-    /// The same, for a kernel to write.
+    /// Returns all bytes as elements of another type, for a kernel to write.
     pub fn cast_mut<U: Element>(&mut self) -> Result<BufferViewMut<'_, U, 1>> {
         let len = self.len();
         self.range_mut(0..len)?.cast()
     }
 
-    /// The elements where they lie, without a copy: on the CPU, whose memory is the host's; `None` on a GPU.
+    /// Returns the elements without a copy: on the CPU, which uses host memory; `None` on a GPU.
     pub fn as_slice(&self) -> Option<&[T]> {
         match self.device().is_cpu() {
             false => None,
             true if self.is_empty() => Some(&[]),
-            // SAFETY: the memory is the host's, ours, as long, aligned to 256, initialised, and every bit pattern is an `Element`; who writes it
-            // needs it exclusively, and on the CPU all that was submitted is over.
+            // SAFETY: the memory is the host's, owned, of this length, aligned to 256 and
+            // initialized, and every bit pattern is an `Element`. A writer needs it exclusively,
+            // and on the CPU all submitted work is complete.
             true => Some(unsafe { std::slice::from_raw_parts(host(self.address()).cast_const().cast(), self.len()) }),
         }
     }
 
-    /// The same, to write.
+    /// Returns the elements without a copy, for writing.
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         match self.device().is_cpu() {
             false => None,
             true if self.is_empty() => Some(&mut []),
             true => {
-                // What is written there is not seen.
+                // Writes through the slice are not tracked.
                 HOST.stored(self.address(), self.bytes());
                 // SAFETY: as above; `self` is exclusive.
                 Some(unsafe { std::slice::from_raw_parts_mut(host(self.address()).cast(), self.len()) })
@@ -415,8 +425,9 @@ impl<T: Element> DeviceBuffer<T> {
 
     fn memory(&self, mutable: bool) -> launcher::Memory<'_> {
         let shape = Shape::Slice(self.len() as u64);
-        // SAFETY: the buffer owns that many elements and is borrowed for as long as the argument lives, exclusively where `mutable`
-        // (the callers see to it); on the CPU they are initialised. The uses are its own.
+        // SAFETY: the buffer owns that many elements and is borrowed for the argument's lifetime,
+        // exclusively if `mutable`, as the callers ensure. On the CPU they are initialized. The
+        // tracker is the buffer's own.
         unsafe {
             launcher::Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable).owned_by(self.uses())
         }

@@ -1,10 +1,11 @@
-//! A map whose values are made once each, on first use, and kept.
+//! A map whose values are created on first use and kept.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Values by key. Threads that ask for the same missing value wait for one of them to make it; threads that ask for others do not.
+/// Values by key. Threads that need the same missing value wait for one of them to create it;
+/// threads with other keys do not wait.
 pub(crate) struct Cache<K, V> {
     entries: Mutex<HashMap<K, Entry<V>>>,
 }
@@ -18,9 +19,10 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: Eq + Hash, V> Cache<K, V> {
-    /// The value for `key`; made by `make` if there is none. A failure is not kept.
+    /// Returns the value for `key`, created by `make` if it is missing. A failure is not kept.
     pub fn get_or_make<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
-        // A panic while a lock is held leaves a map or an entry that is whole: each is written in one step.
+        // A panic while a lock is held leaves the map and its entries consistent: each is written
+        // in one step.
         let entry = self.entries.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
         let mut slot = entry.lock().unwrap_or_else(PoisonError::into_inner);
         match &*slot {

@@ -1,7 +1,7 @@
-//! The checks that stand before every launch: the kernel's contract over the arguments, and that their memory is this
-//! device's.
+//! Validation of a launch: the kernel's contract over the arguments, and the device that owns their
+//! memory.
 //!
-//! What passes is [`ValidatedArgs`], and a device runs nothing else.
+//! The result is [`ValidatedArgs`], the only input with which a device runs a kernel.
 
 use crate::hazard::{Access, AccessSet, HazardTracker, SubrangeTracker};
 use crate::{Device, Error};
@@ -19,7 +19,8 @@ pub(crate) struct ValidatedArgs<'a, 'm> {
 }
 
 impl<'a, 'm> ValidatedArgs<'a, 'm> {
-    /// Checks `arguments` for a launch of the instance on `device`; `block` is the extent of the block that the launch chooses.
+    /// Validates `arguments` for a launch of the instance on `device`; `block` is the block's
+    /// extent that the launch chooses.
     pub fn new(
         kernel: &str,
         program: &Monomorphic,
@@ -45,22 +46,22 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         }
     }
 
-    /// Block and grid.
+    /// Returns block and grid.
     pub fn shape(&self) -> launch::Shape {
         self.shape
     }
 
-    /// The arguments.
+    /// Returns the arguments.
     pub fn arguments(&self) -> &'a [Argument<'m>] {
         self.arguments
     }
 
-    /// The values of the entry's parameters, in order.
+    /// Returns the values of the entry's parameters, in order.
     pub fn parameters(&self) -> Vec<u64> {
         values(self.arguments)
     }
 
-    /// The memory that the launch uses, as far as its owners keep track of that.
+    /// Returns the memory accesses of the launch, for memory with a tracker.
     pub fn used(&self) -> AccessSet<'m> {
         let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
             Argument::Memory(memory) => Some(match (memory.owner::<HazardTracker>(), self.writes(index)) {
@@ -74,7 +75,8 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         memory.fold(AccessSet::default(), AccessSet::and)
     }
 
-    /// Bytes of shared memory that the launch is to give a block, beyond what the entry declares itself.
+    /// Returns the bytes of shared memory that the launch gives a block, beyond the entry's own
+    /// declaration.
     pub fn shared_bytes(&self, instance: &str, shared: &SharedMemory) -> Result<u32, Error> {
         if shared.dynamic.is_empty() {
             return Ok(0);
@@ -85,20 +87,21 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         }
     }
 
-    /// Whether the kernel writes argument `index`. If so, its memory is mutable and shares no byte with another argument's.
+    /// Returns whether the kernel writes argument `index`. Its memory is then mutable and shares no
+    /// byte with another argument's.
     pub fn writes(&self, index: usize) -> bool {
         self.writes.get(index).copied().unwrap_or(false)
     }
 }
 
-/// Which arguments the kernel may write.
+/// Returns for each argument whether the kernel may write it.
 pub(crate) fn writes(program: &Monomorphic) -> Vec<bool> {
     let types = &program.kernel().types;
     let writes = |ty: &Type| matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. });
     program.arguments().iter().map(|a| writes(&types[a.ty.0 as usize])).collect()
 }
 
-/// How messages call argument `index`.
+/// Returns the name of argument `index` in messages.
 pub(crate) fn name(program: &Monomorphic, index: usize) -> String {
     program.arguments().get(index).map_or_else(|| (index + 1).to_string(), |a| format!("`{}`", a.name))
 }
@@ -120,9 +123,9 @@ fn fact(argument: &Argument) -> Fact {
     }
 }
 
-/// The values of the entry's parameters, in order: a scalar; or an address, extents, and strides, all but the last
-/// where that is 1. Each is at the low end of its 64 bits, where the driver, on hosts that store the low end first, reads as many
-/// bytes as the parameter has.
+/// Returns the values of the entry's parameters, in order: a scalar; or an address, extents, and
+/// strides (without the last if it is always 1). Each value is at the low end of its 64 bits. On
+/// little-endian hosts the driver reads as many bytes from there as the parameter has.
 fn values(arguments: &[Argument]) -> Vec<u64> {
     const { assert!(cfg!(target_endian = "little"), "parameters are passed by their low bytes") };
     let mut values = Vec::new();

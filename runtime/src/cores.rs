@@ -1,15 +1,16 @@
-//! A launch over the cores of this machine: each thread runs some of the blocks, on memory of its own.
+//! Launches on several host threads: each thread runs some of the blocks on separate copies of the
+//! memory.
 //!
-//! Blocks that cannot tell one another anything leave the same in every order. So each thread begins with what the launch began
-//! with, and in the end the bytes that each has changed are brought together. Which launches that is right for, each
-//! interpreter knows for itself.
+//! Blocks that do not communicate have the same effect in every order. Each thread therefore starts
+//! from the launch's initial memory, and the bytes that each has changed are merged at the end.
+//! Each interpreter decides for which launches this is valid.
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::thread::{self, available_parallelism};
 
-/// Instructions that a launch must have, each counted once a warp, for threads to be worth their start: about a
-/// millisecond of them. Turns of loops are not known, and count once.
+/// The least number of warp instructions for which starting threads pays: about a millisecond. Each
+/// instruction of a loop's body counts once.
 const WORTH: u64 = 1 << 15;
 
 /// Threads at most: each has a copy of what the launch may write.
@@ -18,21 +19,21 @@ const MOST: usize = 16;
 /// Bytes of all copies at most.
 const COPIED: usize = 1 << 30;
 
-/// What a launch asks of a machine.
+/// The work of a launch, for choosing the number of threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// Its blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Its instructions, each counted once a warp.
+    /// The number of instructions, each counted once a warp.
     pub instructions: u64,
     /// Bytes that each thread has for itself.
     pub copied: usize,
-    /// The threads that it may have; `None` is as many as the machine has cores.
+    /// The largest number of threads; `None` for the number of cores.
     pub threads: Option<NonZeroUsize>,
 }
 
 impl Demand {
-    /// How many threads run it; `None` if one does.
+    /// Returns the number of threads; `None` if one thread runs the launch.
     pub fn threads(self) -> Option<usize> {
         if self.instructions < WORTH {
             return None;
@@ -63,13 +64,14 @@ pub(crate) fn each<T: Send>(copies: &mut [Copies], run: impl Fn(usize, &mut Copi
     })
 }
 
-/// The turns of thread `number` of `threads`: every so manieth block, since neighbouring blocks are alike. The last ones of a
-/// causal mask have the most to do.
+/// Returns the blocks of thread `number` of `threads`: every `threads`-th one, because neighboring
+/// blocks have similar work. The last blocks of a causal mask have the most.
 pub(crate) fn block_numbers(blocks: u64, number: usize, threads: usize) -> impl Iterator<Item = u64> {
     (0..blocks).skip(number).step_by(threads)
 }
 
-/// Gives buffer `buffer`, whose bytes are `bytes`, what each thread has changed of it, and where several have, what the last did.
+/// Merges into `bytes`, the content of buffer `buffer`, the bytes that each thread has changed; the
+/// last thread wins.
 pub(crate) fn merge(bytes: &mut [u8], buffer: usize, copies: &[Copies]) {
     const CHUNK: usize = 64;
     let copies: Vec<&[u8]> = copies.iter().filter_map(|copies| copies[buffer].as_deref()).collect();

@@ -1,6 +1,6 @@
 //! The CPU device: host memory, and kernels on the interpreter as lowered, under every check.
 //!
-//! All use of the interpreter by a launch is here.
+//! All use of the interpreter by launches is in this module.
 
 use crate::cache::Cache;
 use crate::contract::ValidatedArgs;
@@ -23,7 +23,7 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What the driver aligns allocations to, so that what is aligned here is there too.
+/// The driver's alignment of allocations, so that alignment here implies alignment there.
 const ALIGNMENT: usize = 256;
 
 /// The CPU and the kernels decoded for it.
@@ -63,7 +63,7 @@ impl Cpu {
 /// Sets all bytes.
 ///
 /// # Safety
-/// They are of one allocation, and nobody else uses them.
+/// They belong to one allocation, and no other code uses them.
 pub(crate) unsafe fn fill(address: u64, bytes: usize, value: u8) {
     // SAFETY: by the caller's promise.
     unsafe { ptr::write_bytes(pointer(address), value, bytes) }
@@ -72,14 +72,15 @@ pub(crate) unsafe fn fill(address: u64, bytes: usize, value: u8) {
 /// Copies bytes.
 ///
 /// # Safety
-/// As many at `from` are of one allocation, initialised, and nobody writes them; as many at `to` are of one allocation, nobody
-/// else uses them, and they do not overlap the others.
+/// `bytes` bytes at `from` belong to one initialized allocation, and no other code writes them.
+/// `bytes` bytes at `to` belong to one allocation, no other code uses them, and they do not overlap
+/// the source.
 pub(crate) unsafe fn copy(from: u64, to: u64, bytes: usize) {
     // SAFETY: by the caller's promise.
     unsafe { ptr::copy_nonoverlapping(pointer(from).cast_const(), pointer(to), bytes) }
 }
 
-/// Host memory, from the allocator. All of it is initialised, and stays so.
+/// Host memory from the allocator. It is always initialized.
 pub(crate) struct HostMemory;
 
 impl Source for HostMemory {
@@ -125,12 +126,12 @@ pub(crate) struct Executable {
 }
 
 impl Executable {
-    /// Of IR as lowered.
+    /// Makes an executable from IR as lowered.
     pub fn new(kernel: &ir::Kernel) -> Result<Executable> {
         Executable::of(kernel, interpreter::Program::decode(kernel))
     }
 
-    /// Of IR after passes.
+    /// Makes an executable from IR after passes.
     pub fn optimised(kernel: &ir::Kernel) -> Result<Executable> {
         Executable::of(kernel, interpreter::Program::decode_optimised(kernel))
     }
@@ -141,12 +142,12 @@ impl Executable {
         Ok(Executable { instance: kernel.instance.clone(), program, shared: kernel.shared_memory() })
     }
 
-    /// Runs it on arguments in host memory, for as long as `limit` at most. What a kernel that does wrong has written until then
-    /// stays written.
+    /// Runs the kernel on arguments in host memory, for at most `limit`. The effects of a faulty
+    /// kernel up to its error remain.
     fn run_within(&self, approved: &ValidatedArgs, limit: Option<Duration>) -> Result<()> {
         // Beside parts that other threads have.
         let _turn = HOST_RANGES.take(parts(approved));
-        // Nobody sees the warnings: what only makes such is not asked for.
+        // Warnings are not shown, so checks that only warn are disabled.
         let without = Check::ORIGINS.into_iter().collect();
         let deadline = limit.map(interpreter::Deadline::after);
         let place = |argument: &Argument| match argument {
@@ -179,17 +180,18 @@ impl Executable {
         right(self.outcome(approved, options)?)
     }
 
-    /// The same, where errors are part of the outcome too.
+    /// Runs the kernel; errors are part of the outcome.
     pub fn outcome(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
         self.run_with(approved, None, options)
     }
 
-    /// Whether what it leaves may depend on the order of blocks, warps and lanes.
+    /// Returns whether the result may depend on the order of blocks, warps and lanes.
     pub fn has_atomics(&self) -> bool {
         self.program.has_atomics()
     }
 
-    /// Runs it, the checked form `form` of a kernel, and gives what it reports itself, but for the checks that are left out.
+    /// Runs the checked form `form` of a kernel, and returns the violation that it reports itself,
+    /// except of disabled checks.
     pub fn run_checked(&self, approved: &ValidatedArgs, form: &Checked, options: interpreter::Options) -> Result<()> {
         let without = options.without;
         let (outcome, reported) = self.outcome_checked(approved, form, options)?;
@@ -202,7 +204,8 @@ impl Executable {
         }
     }
 
-    /// The same, by other options: what the oracle says of the checked form, and what the form reports itself.
+    /// Runs the checked form with other options. Returns the oracle's report and the violation that
+    /// the form reports itself.
     pub fn outcome_checked(
         &self,
         approved: &ValidatedArgs,
@@ -224,7 +227,8 @@ impl Executable {
         self.launch(approved, record, options, |program, launch| program.run(launch))
     }
 
-    /// What `run` gives of the launch of the program on these arguments; `None` where there is no block.
+    /// Returns the result of `run` for a launch of the program on these arguments; `None` if there
+    /// is no block.
     pub fn launch<T>(
         &self,
         approved: &ValidatedArgs,
@@ -257,7 +261,7 @@ impl Executable {
     }
 }
 
-/// What the launch takes of buffers of which others may have other parts.
+/// Returns the byte ranges that the launch uses in buffers of which other code may use other parts.
 fn parts(approved: &ValidatedArgs) -> Vec<Span> {
     let arguments = approved.arguments().iter().enumerate();
     let parts = arguments.filter_map(|(index, argument)| match argument {
@@ -271,7 +275,7 @@ fn parts(approved: &ValidatedArgs) -> Vec<Span> {
     parts.collect()
 }
 
-/// An outcome without errors.
+/// Converts an outcome with errors into an error.
 fn right(outcome: Option<Outcome>) -> Result<Option<Outcome>> {
     outcome.map(Outcome::result).transpose().map_err(Error::Violation)
 }
@@ -293,13 +297,14 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
     }
 }
 
-/// The bytes of an argument in host memory.
+/// Returns the bytes of an argument in host memory.
 pub(crate) fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
     let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
-    // SAFETY: `Memory` vouches for as many initialised bytes of one live allocation of this device, which is the host's
-    // memory, and that nobody writes them; where the kernel writes them, the contract has found that the memory is mutable, which makes it
-    // ours alone, and that it shares no byte with another argument. Of a part, what lies between its elements may be others': a launch on
-    // the device has its turn of all of it.
+    // SAFETY: `Memory` guarantees that many initialized bytes of one live allocation of this
+    // device, which uses host memory, and that no other code writes them. If the kernel writes
+    // them, the contract has verified that the memory is mutable, hence exclusive, and shares no
+    // byte with another argument. The gaps of a part may belong to others: the launch holds the
+    // range lock for all of it.
     unsafe {
         match (writes, len) {
             (true, 0) => Bytes::Exclusive(&mut []),

@@ -1,4 +1,4 @@
-//! Where kernels run.
+//! Devices that run kernels.
 
 use crate::cache::Cache;
 use crate::contract::ValidatedArgs;
@@ -8,7 +8,7 @@ use crate::hazard::WaitSet;
 use crate::pool::{Allocation, MemoryStatistics, Pool, Source};
 use crate::store::Store;
 use crate::stream::Queue;
-use crate::trace::{event, hears};
+use crate::trace::{enabled, event};
 use crate::uninit::HOST;
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
@@ -22,10 +22,11 @@ use std::ptr;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-/// A device: an NVIDIA GPU, or the CPU, where the oracle interprets kernels and checks all that they do.
+/// A device: an NVIDIA GPU, or the CPU, where the oracle interprets kernels and checks everything
+/// that they do.
 ///
-/// Clones are the same device. Two devices made separately for the same GPU, or for the CPU, share memory: a buffer of one
-/// is at home on the other.
+/// Clones are the same device. Two devices opened separately for the same GPU, or for the CPU,
+/// share memory: either accepts the other's buffers.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 
@@ -35,10 +36,10 @@ struct Inner {
     /// By the artifact's address, which is static.
     programs: Cache<(usize, Instance), Monomorphic>,
     /// By their type.
-    companions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    extensions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
-/// What [`Device::best`] chose, and why.
+/// The choice of [`Device::best`], with its reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Choice {
@@ -53,16 +54,18 @@ impl fmt::Display for Choice {
 }
 
 impl Device {
-    /// The first GPU that kernels run on, else the CPU.
+    /// Opens the first supported GPU, or else the CPU.
     ///
-    /// It says what it chose and why: to subscribers of `tracing`, where the crate has that feature and somebody listens, else the first call
-    /// in a process in one line on stderr. [`choice`](Device::choice) tells any time. [`Device::choose`] is the same without a word.
+    /// The choice and its reason are logged as a `tracing` event, if that feature is on and a
+    /// subscriber is enabled. Otherwise the first call of a process prints one line on stderr.
+    /// [`choice`](Device::choice) returns it at any time. [`Device::choose`] does the same without
+    /// logging.
     pub fn best() -> Result<Device> {
         static SAID: Once = Once::new();
         let device = Device::choose()?;
         if let Some(choice) = device.choice() {
             event!(INFO, device = %choice.device, reason = %choice.reason, "device chosen");
-            if hears!(INFO) {
+            if enabled!(INFO) {
                 return Ok(device);
             }
             SAID.call_once(|| eprintln!("kernel-dsl: {choice}"));
@@ -70,12 +73,12 @@ impl Device {
         Ok(device)
     }
 
-    /// What [`Device::best`] gives, chosen silently.
+    /// Makes the choice of [`Device::best`] without logging.
     pub fn choose() -> Result<Device> {
         let (backend, reason) = match first_gpu() {
-            Ok((cuda, false)) => (Backend::Cuda(cuda), "the first GPU that kernels run on".to_string()),
+            Ok((cuda, false)) => (Backend::Cuda(cuda), "the first supported GPU".to_string()),
             Ok((cuda, true)) => {
-                let reason = "the first GPU that kernels run on, which is none: its driver is cuda-on-cpu";
+                let reason = "emulated device: the driver is cuda-on-cpu";
                 (Backend::Cuda(cuda), reason.to_string())
             }
             Err(why) => (Backend::Cpu(Box::default()), format!("no GPU to use: {why}")),
@@ -84,40 +87,42 @@ impl Device {
         Ok(Device::new(backend, Some(choice)))
     }
 
-    /// GPU number `ordinal`, as the driver counts.
+    /// Opens GPU number `ordinal`, in the driver's numbering.
     ///
-    /// Where the environment has `KERNELS_NO_POOL`, memory is the driver's each time: for tools that look on, such as Compute Sanitizer, each
-    /// buffer is then an allocation of its own.
+    /// If the environment has `KERNELS_NO_POOL`, each buffer is a separate driver allocation, for
+    /// tools such as Compute Sanitizer.
     ///
-    /// The error names what was found and what is needed: a driver of CUDA 8.0 or later (9.0 for kernels that shuffle), and a
-    /// device of compute capability 6.1 or later.
+    /// The error names what was found and what is needed: a driver of CUDA 8.0 or later (9.0 for
+    /// kernels with shuffles), and a device of compute capability 6.1 or later.
     ///
-    /// Where the device was [`lost`](Device::lost), this is it in a new context, which has nothing in common with the lost one.
+    /// If the device was [`lost`](Device::lost), this opens it in a new context, independent of the
+    /// lost one.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::new(Backend::Cuda(Cuda::open(ordinal)?), None))
     }
 
-    /// The CPU: kernels run on the interpreter, in host memory.
+    /// Returns the CPU device: kernels run on the interpreter, in host memory.
     pub fn cpu() -> Device {
         Device::new(Backend::Cpu(Box::default()), None)
     }
 
-    /// Why it is this device, if [`Device::best`] or [`Device::choose`] made it.
+    /// Returns the reason for this device, if [`Device::best`] or [`Device::choose`] chose it.
     pub fn choice(&self) -> Option<&Choice> {
         self.0.choice.as_ref()
     }
 
-    /// Whether it is the CPU.
+    /// Returns whether this is the CPU.
     pub fn is_cpu(&self) -> bool {
         matches!(self.0.backend, Backend::Cpu(_))
     }
 
-    /// Why it can no longer be used, if it is lost: a kernel has trapped or left its memory, or the hardware has failed. Every operation says
-    /// so from then on, at once, and nothing else of the process is touched. Buffers, streams and launches that are of it can be dropped;
-    /// what they held is gone.
+    /// Returns the loss, if the device is lost: a kernel has trapped or accessed memory outside its
+    /// buffers, or the hardware has failed. Every later operation then fails at once with this
+    /// cause; the rest of the process is unaffected. Buffers, streams and launches of the device
+    /// can be dropped; their contents are gone.
     ///
-    /// [`Device::cuda`] then opens the GPU anew, in another context. It does so while there still are buffers of the lost device, whose
-    /// memory comes back when the last that is of it is dropped.
+    /// [`Device::cuda`] opens the GPU again, in another context, even while buffers of the lost
+    /// device exist. Their memory is freed when the last object of the lost device is dropped.
     ///
     /// The CPU is never lost.
     pub fn lost(&self) -> Option<&Loss> {
@@ -128,27 +133,29 @@ impl Device {
     }
 
     fn new(backend: Backend, choice: Option<Choice>) -> Device {
-        Device(Arc::new(Inner { backend, choice, programs: Cache::default(), companions: Mutex::default() }))
+        Device(Arc::new(Inner { backend, choice, programs: Cache::default(), extensions: Mutex::default() }))
     }
 
-    /// The value of type `T` that is kept with the device, made when it is first asked for: tables, say, that calls of one shape have in common. It goes with
-    /// the last clone of the device.
+    /// Returns the device-local singleton of type `T`, created by `make` on first use: for example
+    /// tables shared by calls of one shape. It is dropped with the last clone of the device.
     ///
-    /// `make` gets a device of its own, which is the same GPU, or the CPU, for buffers: one of this device would keep it, and so itself, for ever.
+    /// `make` gets a separate device object for the same GPU or CPU. A buffer of this device object
+    /// would keep the device, and so itself, alive forever.
     pub fn get_or_init_extension<T: Send + Sync + 'static>(&self, make: impl FnOnce(Device) -> T) -> Arc<T> {
         // A panic of `make` leaves the map as it was.
-        let mut companions = self.0.companions.lock().unwrap_or_else(PoisonError::into_inner);
-        let get_or_init_extension = companions.entry(TypeId::of::<T>()).or_insert_with(|| {
+        let mut extensions = self.0.extensions.lock().unwrap_or_else(PoisonError::into_inner);
+        let extension = extensions.entry(TypeId::of::<T>()).or_insert_with(|| {
             let backend = match &self.0.backend {
                 Backend::Cpu(_) => Backend::Cpu(Box::default()),
                 Backend::Cuda(cuda) => Backend::Cuda(cuda.clone()),
             };
             Arc::new(make(Device::new(backend, None)))
         });
-        get_or_init_extension.clone().downcast().unwrap_or_else(|_| unreachable!("companions are kept by their type"))
+        extension.clone().downcast().unwrap_or_else(|_| unreachable!("extensions are kept by their type"))
     }
 
-    /// What memory of this device is known by: 0 is the host's. That of a device that was lost is not that of the one which was opened after.
+    /// Returns the identity of the device's memory: 0 is the host's. A lost device and its
+    /// successor have different identities.
     pub(crate) fn id(&self) -> u64 {
         match &self.0.backend {
             Backend::Cpu(_) => 0,
@@ -156,10 +163,10 @@ impl Device {
         }
     }
 
-    /// What launch expressions can ask of it.
+    /// Returns the facts that launch expressions may use.
     pub fn facts(&self) -> DeviceFacts {
         let multiprocessors = match &self.0.backend {
-            // As `kernel_dsl::device` says.
+            // `kernel_dsl::device` documents this number.
             Backend::Cpu(_) => 2,
             Backend::Cuda(cuda) => cuda.info().multiprocessors,
         };
@@ -170,35 +177,38 @@ impl Device {
         &self.0.backend
     }
 
-    /// How its memory stands: all buffers of it, by whomever they were made, and what is kept for more.
+    /// Returns the memory statistics of the device: all its buffers, and the cached memory.
     pub fn memory(&self) -> MemoryStatistics {
         self.0.backend.with_pool(Memory::Device, |pool, _| pool.statistics())
     }
 
-    /// The same of the pinned host memory that it keeps. On the CPU there is one kind of memory.
+    /// Returns the statistics of its pinned host memory. The CPU has one kind of memory.
     pub fn pinned_memory(&self) -> MemoryStatistics {
         self.0.backend.with_pool(Memory::Pinned, |pool, _| pool.statistics())
     }
 
-    /// From now on the device's memory that is held, used or not, grows to `bytes` at most; to all that there is, if `None`.
+    /// Limits the device memory that the pool holds, used or not, to `bytes`; `None` removes the
+    /// limit.
     pub fn limit_memory(&self, bytes: Option<u64>) {
         self.0.backend.with_pool(Memory::Device, |pool, _| pool.set_limit(bytes));
     }
 
-    /// From now on the host waits for an operation of a stream for as long as `limit` at most: longer, and the launch is taken to be endless.
-    /// `None`, which is what a device begins with, waits for ever.
+    /// Limits how long the host waits for an operation of a stream; a longer launch counts as
+    /// endless. `None`, the default, waits without a limit.
     ///
-    /// On the CPU the launch is stopped and reported, as what the oracle finds, and the device goes on. On a GPU nothing ends a kernel
-    /// from outside: the device is [lost](Device::lost), with an error that names the kernel; whoever waits for it gets
-    /// that error instead of waiting for ever. [`Device::cuda`] makes a new context, in which work goes on beside the
-    /// endless kernel; what that takes of the GPU comes back with the end of the process. (Where a display hangs on the card, its driver
-    /// has a limit of its own, and ends the kernel.)
+    /// On the CPU the launch is stopped and reported like a violation, and the device stays usable.
+    /// On a GPU no driver function ends a kernel: the device is [lost](Device::lost), and every
+    /// wait returns an error that names the kernel. [`Device::cuda`] then creates a new context, in
+    /// which work continues beside the endless kernel. The resources of the endless kernel are
+    /// released at the end of the process. (A card with a display has a time limit of its driver,
+    /// which ends the kernel.)
     ///
-    /// While a limit is set, each operation on a GPU has an event behind it, the host polls where it would sleep, and copies
-    /// from and to memory that is not pinned go through memory that is. What was submitted before there was any has no events: setting the
-    /// first limit waits for all of it, for ever if it does not end, so set it before what may not. (Work that somebody else captures
-    /// meanwhile, by the [driver's handle](crate::Stream::driver_handle) of a stream, cannot be waited for: the driver breaks
-    /// the capture off. A [`Recording`](crate::Recording) is no such capture.)
+    /// While a limit is set, each operation on a GPU is followed by an event, and the host polls
+    /// instead of sleeping. Copies of unpinned memory pass through pinned memory. Work submitted
+    /// before the first limit has no events: setting the limit waits for it, without a limit. Set
+    /// the limit before submitting work that may not end. (Work captured by other code through a
+    /// stream's [driver handle](crate::Stream::driver_handle) cannot be waited for: the driver ends
+    /// the capture. A [`Recording`](crate::Recording) is not such a capture.)
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         match &self.0.backend {
             Backend::Cpu(cpu) => cpu.set_watchdog_timeout(limit),
@@ -206,16 +216,16 @@ impl Device {
         }
     }
 
-    /// From now on what is compiled for this GPU is kept there, or nowhere: in place of what the [environment](crate::store) says. The CPU
-    /// keeps nothing.
+    /// Sets the cache for kernels compiled for this GPU, or disables it, instead of the
+    /// [environment's](crate::store) choice. The CPU caches nothing.
     pub fn set_store(&self, store: Option<Store>) {
         if let Backend::Cuda(cuda) = &self.0.backend {
             cuda.set_store(store);
         }
     }
 
-    /// Gives back all memory that is kept and not used, pinned memory too: the number of bytes. It waits for work that may still
-    /// use it.
+    /// Releases all cached memory, pinned memory too, and returns the number of bytes. Waits for
+    /// work that may still use it.
     pub fn trim_memory(&self) -> Result<u64> {
         let trim = |memory| self.0.backend.with_pool(memory, |pool, source| pool.trim(source));
         // On the CPU both are one, and empty the second time.
@@ -225,7 +235,8 @@ impl Device {
     /// Runs a launch to its end.
     ///
     /// # Safety
-    /// On a GPU the kernel is free of out-of-bounds accesses and races for these arguments, unless it is the checked form.
+    /// On a GPU the kernel is free of out-of-bounds accesses and races for these arguments, unless
+    /// it is the checked form.
     pub(crate) unsafe fn run(
         &self,
         form: Variant,
@@ -244,7 +255,8 @@ impl Device {
         })
     }
 
-    /// What `launch` gives if the arguments meet the kernel's contract and there is anything to run; the default if there is nothing.
+    /// Calls `launch` if the arguments meet the kernel's contract and there are blocks to run.
+    /// Returns the default if there are none.
     pub(crate) fn approved<'m, T: Default>(
         &self,
         kernel: &'static Artifact,
@@ -258,7 +270,7 @@ impl Device {
         if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
     }
 
-    /// The instance of `artifact`, decoded and made once.
+    /// Returns the instance of `artifact`, decoded and created once.
     pub(crate) fn instance(&self, artifact: &'static Artifact, constants: &[Constant]) -> Result<Arc<Monomorphic>> {
         let instance = Instance(constants.to_vec());
         let key = (ptr::from_ref(artifact).addr(), instance);
@@ -272,7 +284,7 @@ impl Device {
     }
 }
 
-/// With whether it is no GPU at all, but the PTX interpreter behind a driver of our own.
+/// Returns the first GPU, and whether it is emulated by the PTX interpreter behind `cuda-on-cpu`.
 fn first_gpu() -> Result<(Arc<Cuda>, bool)> {
     let driver = Driver::open()?;
     let mut why = Error::NoDevice { driver: driver.version() };
@@ -297,12 +309,12 @@ impl fmt::Debug for Device {
     }
 }
 
-/// On the CPU both forms run under the oracle. On a GPU `launch` runs the checked form
-/// ([`lower::checked`](kernel_dsl::compiler::lower::checked)), compiled when an instance is first launched: accesses out of bounds
-/// and overflow of `usize` come back as an error, which tells the first. Races and barriers that not all threads reach are seen by
-/// the CPU alone.
+/// On the CPU both variants run under the oracle. On a GPU `launch` runs the checked form
+/// ([`lower::checked`](kernel_dsl::compiler::lower::checked)), compiled at the first launch of an
+/// instance: the first access out of bounds or overflow of `usize` is returned as an error. Races
+/// and divergent barriers are found on the CPU only.
 ///
-/// A launch has ended when its function returns.
+/// A launch is complete when its function returns.
 impl Launcher for Device {
     type Error = Error;
 
@@ -329,7 +341,7 @@ impl Launcher for Device {
     }
 }
 
-/// What does the work.
+/// The implementation of a device.
 pub(crate) enum Backend {
     Cpu(Box<Cpu>),
     Cuda(Arc<Cuda>),
@@ -348,8 +360,8 @@ impl fmt::Display for Backend {
 }
 
 impl Backend {
-    /// Memory that is still to be written: what it holds is not defined, and on the CPU initialised. With it comes what must be over before it is
-    /// written.
+    /// Allocates memory to be written. Its content is undefined, and initialized on the CPU.
+    /// Returns also the accesses to wait for before writing.
     pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Allocation, WaitSet)> {
         if let Backend::Cuda(cuda) = self {
             cuda.check()?;
@@ -367,7 +379,7 @@ impl Backend {
         self.with_pool(memory, |pool, source| pool.give(piece, pending, source));
     }
 
-    /// What `act` gives of the pool and of where its memory comes from.
+    /// Calls `act` with the pool and its source of memory.
     fn with_pool<T>(&self, memory: Memory, act: impl FnOnce(&Pool, &dyn Source) -> T) -> T {
         match (self, memory) {
             (Backend::Cpu(cpu), _) => {
@@ -393,8 +405,8 @@ impl Backend {
         }
     }
 
-    /// What `act` gives, which waits for work however long that takes; `None`, without a call, where there is a limit of time, and the
-    /// host may give up waiting with copies still under way.
+    /// Calls `act`, which waits for work without a limit. Returns `None` without a call if there is
+    /// a time limit, because the host may then give up a wait while copies are in flight.
     pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
         match self {
             Backend::Cpu(_) => Some(act()),
@@ -402,7 +414,7 @@ impl Backend {
         }
     }
 
-    /// The device's own queue.
+    /// Returns the device's default queue.
     pub fn queue(&self) -> Queue {
         match self {
             Backend::Cpu(_) => Queue::Cpu,
@@ -411,10 +423,10 @@ impl Backend {
     }
 }
 
-/// Whose memory.
+/// The pool of an allocation: device or page-locked host memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
-    /// What kernels read and write.
+    /// Memory that kernels read and write.
     Device,
     /// The host's, where the device copies from and to by itself. On the CPU there is one kind.
     Pinned,

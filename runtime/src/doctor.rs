@@ -1,10 +1,10 @@
-//! What this machine has to run kernels on, as data.
+//! A description, as data, of what this machine has to run kernels.
 
 use crate::cuda::{CudaVersion, DeviceInfo, Driver};
 use crate::{Choice, Device, Error};
 use serde::Serialize;
 
-/// What was found.
+/// The description.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Findings {
     /// The CUDA driver.
@@ -13,7 +13,7 @@ pub struct Findings {
     pub devices: Vec<DeviceFinding>,
     /// Threads that the CPU device can run on.
     pub cpu_threads: usize,
-    /// What [`Device::best`] would give here.
+    /// The result of [`Device::best`] on this machine.
     pub best: Option<Choice>,
 }
 
@@ -22,15 +22,15 @@ pub struct Findings {
 #[serde(tag = "state", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum DriverFinding {
-    /// It answers.
+    /// The driver responds.
     Found {
         /// The version of CUDA that it supports.
         cuda: CudaVersion,
         /// The oldest that would do.
         needed: CudaVersion,
-        /// What the kernel module calls itself, such as `580.82.07`; on Linux.
+        /// The version of the kernel module, such as `580.82.07`, on Linux.
         release: Option<String>,
-        /// Whether it is not NVIDIA's but `cuda-on-cpu`, which shows the PTX interpreter as its device.
+        /// Whether the driver is `cuda-on-cpu`, whose device is the PTX interpreter.
         on_cpu: bool,
     },
     /// There is no library, or it does not serve; with the reason.
@@ -40,7 +40,7 @@ pub enum DriverFinding {
 /// A GPU.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DeviceFinding {
-    /// What it is; `None` where the driver would not tell.
+    /// The device's properties; `None` if the driver returned an error.
     #[serde(flatten)]
     pub info: Option<DeviceInfo>,
     /// Whether kernels run there.
@@ -82,12 +82,13 @@ fn device(info: Result<DeviceInfo, Error>) -> DeviceFinding {
     }
 }
 
-/// What NVIDIA's kernel module calls itself, where the system tells.
+/// Returns the version of NVIDIA's kernel module, if the system reports it.
 fn driver_release() -> Option<String> {
     release(&std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default())
 }
 
-/// The release in the text of `/proc/driver/nvidia/version`: the first word made of numbers and dots alone.
+/// Returns the version in the text of `/proc/driver/nvidia/version`: the first word of digits and
+/// dots alone.
 fn release(text: &str) -> Option<String> {
     let is_release = |word: &&str| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     text.lines().next()?.split_whitespace().find(is_release).map(str::to_string)

@@ -1,4 +1,4 @@
-//! What can go wrong, with what was expected and what was found.
+//! Errors of devices and launches, with what was expected and what was found.
 
 use crate::cuda::{Capability, CudaVersion, DriverError, Loss};
 use crate::interpreter::Verdict;
@@ -53,13 +53,13 @@ pub enum Error {
     #[error(transparent)]
     Driver(#[from] DriverError),
 
-    /// The device is lost: by this very operation, or by an earlier one. Nothing that is of it can be used any more; it can be dropped, and
-    /// [`Device::cuda`](crate::Device::cuda) opens the GPU in another context.
+    /// The device is lost, through this operation or an earlier one. Its objects can only be
+    /// dropped; [`Device::cuda`](crate::Device::cuda) opens the GPU in another context.
     #[error("{0}")]
     Lost(Arc<Loss>),
 
-    /// The driver has no memory for what it needs itself, after what was cached had been given back.
-    #[error("{source}; what was cached has been given back, the pool: {pool}")]
+    /// The driver is out of memory for its own needs, even after all cached memory was released.
+    #[error("{source}; all cached memory was released; pool: {pool}")]
     #[allow(missing_docs)]
     Exhausted { source: DriverError, pool: Box<MemoryStatistics> },
 
@@ -68,8 +68,8 @@ pub enum Error {
     #[allow(missing_docs)]
     OutOfMemory { requested: usize, device: String, free: Option<(usize, usize)>, pool: Option<Box<MemoryStatistics>> },
 
-    /// As many streams as a device can have.
-    #[error("cannot make a stream on {device}: it has 65536 already; drop those that are done with")]
+    /// The device's stream limit is reached.
+    #[error("cannot make a stream on {device}: stream limit reached (65536); drop unused streams")]
     #[allow(missing_docs)]
     TooManyStreams { device: String },
 
@@ -115,8 +115,9 @@ pub enum Error {
     #[allow(missing_docs)]
     NoThread { instance: String, why: String },
 
-    /// The kernel did wrong: all that the oracle found on the CPU, or what a checked launch on a GPU met first. What was wrong was
-    /// not done (a load gave 0), and the device goes on.
+    /// The kernel violated a check: on the CPU the report has all violations that the oracle found,
+    /// on a GPU the first one of a checked launch. The offending accesses were suppressed (a load
+    /// returned 0), and the device stays usable.
     #[error("{0}")]
     Violation(Box<interpreter::Report>),
 
@@ -141,11 +142,11 @@ pub enum Error {
     Cast { from: ElementType, to: ElementType, len: usize, why: String },
 
     /// A slot or node of one graph, used with another.
-    #[error("{what} is of another recording: a graph knows only what was recorded for it")]
+    #[error("{what} belongs to another recording; a graph accepts only the slots and nodes of its own recording")]
     #[allow(missing_docs)]
     OtherGraph { what: &'static str },
 
-    /// As many buffers as a recording can be lent.
+    /// The recording's limit of buffers is reached.
     #[error("cannot lend more than {most} buffers to a recording")]
     #[allow(missing_docs)]
     TooManySlots { most: usize },
@@ -157,7 +158,7 @@ pub enum Error {
 
     /// A launch in the place of one of another kernel, or of another instance or block.
     #[error(
-        "cannot put {given} in the place of {recorded}: what changes in a graph are arguments, of the same kernel and instance"
+        "cannot put {given} in the place of {recorded}: only arguments can change, for the same kernel and instance"
     )]
     #[allow(missing_docs)]
     OtherKernel { given: String, recorded: String },
@@ -169,8 +170,8 @@ pub enum Error {
     #[allow(missing_docs)]
     SlotLength { slot: usize, recorded: usize, found: usize },
 
-    /// What lives on one device, used by a stream of another.
-    #[error("{what} is of {found}, the stream of {stream}: what they share must be one device's")]
+    /// An object of one device was used with a stream of another.
+    #[error("{what} belongs to {found}, the stream to {stream}; both must be on the same device")]
     #[allow(missing_docs)]
     OtherDevice { what: &'static str, found: String, stream: String },
 
@@ -181,8 +182,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// What it says of the kernel: [`Verdict::Unsupported`] where what was to run it cannot, and so says nothing; that it fails
-    /// otherwise.
+    /// Returns the verdict on the kernel: [`Verdict::Unsupported`] if the executor lacks a feature
+    /// that it needs, otherwise failure.
     pub fn verdict(&self) -> Verdict {
         let unsupported = match self {
             Error::Interpreter { .. } | Error::TooLarge(_) | Error::TargetTooNew { .. } => true,
@@ -192,7 +193,7 @@ impl Error {
         if unsupported { Verdict::Unsupported } else { Verdict::Fail }
     }
 
-    /// Whether memory is what is missing.
+    /// Returns whether the error is a lack of memory.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {
             Error::OutOfMemory { .. } | Error::Exhausted { .. } => true,

@@ -1,22 +1,24 @@
-//! Work that goes on on the CPU where its GPU is lost, if one asks for it.
+//! Fallback to the CPU if a GPU is lost.
 
-use crate::trace::{event, hears};
+use crate::trace::{enabled, event};
 use crate::{Device, Error, Result};
 
 impl Device {
-    /// What `work` gives on this device; where the device is [lost](Device::lost) on the way, what it gives on the CPU, from its
-    /// beginning. Nothing else ever moves work to another device.
+    /// Runs `work` on this device. If the device is [lost](Device::lost) meanwhile, runs `work`
+    /// again from its beginning on the CPU. No other function moves work to another device.
     ///
-    /// `work` is run twice at most: what it makes, it makes of the device that it is given. What is of the lost device is gone, so that buffers
-    /// and streams from outside are refused on the CPU; what it has done to memory of the host before the loss, it meets. The CPU is an
-    /// interpreter that checks all that a kernel does: right and slow.
+    /// `work` runs at most twice, and must create its buffers on the device that it is given.
+    /// Buffers and streams from outside belong to the lost device, and the CPU rejects them.
+    /// Changes to host memory before the loss remain visible. The CPU is an interpreter that checks
+    /// everything: correct and slow.
     ///
-    /// It is said each time: to subscribers of `tracing` as a warning, where the crate has that feature and somebody listens, else in a line on
-    /// stderr. `work` can ask its device whether it [is the CPU](Device::is_cpu).
+    /// Each fallback is logged: as a `tracing` warning if that feature is on and a subscriber is
+    /// enabled, otherwise on stderr. `work` can test whether its device
+    /// [is the CPU](Device::is_cpu).
     ///
     /// # Errors
-    /// Those of `work` other than the loss of this device, which are no reason to go on elsewhere: what is refused, found by checks or too
-    /// large here is so there.
+    /// Errors of `work` other than the loss of this device, without a fallback: rejected arguments,
+    /// violations and lack of memory are not a reason to run elsewhere.
     ///
     /// ```
     /// # fn main() -> runtime::Result<()> {
@@ -28,13 +30,13 @@ impl Device {
     /// ```
     pub fn with_cpu_fallback<T>(&self, mut work: impl FnMut(&Device) -> Result<T>) -> Result<T> {
         let loss = match work(self) {
-            // Of this device, and not of another that the work has to do with.
+            // A loss of this device, not of another that the work uses.
             Err(Error::Lost(loss)) if self.lost() == Some(&*loss) => loss,
             other => return other,
         };
         let cpu = Device::cpu();
         event!(WARN, %loss, device = %cpu, "fallback: work begins anew on another device");
-        if !hears!(WARN) {
+        if !enabled!(WARN) {
             eprintln!("kernel-dsl: work begins anew on {cpu}: {loss}");
         }
         work(&cpu)

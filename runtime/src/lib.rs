@@ -4,47 +4,56 @@
 //! Device ─ upload, zeros ─▶ DeviceBuffer ─ &, &mut, view, view_mut ─▶ arguments ─▶ launch ─▶ contract ─▶ CPU | CUDA
 //! ```
 //!
-//! * [`Device`] is where kernels run: an NVIDIA GPU through its driver alone, or the CPU, where the oracle
-//!   ([`interpreter`]) runs the kernel's IR as lowered and reports every access that is wrong. It implements
-//!   [`Launcher`](kernel_dsl::Launcher), so that a kernel's typed `launch` takes it.
-//! * [`Stream`] is work in order beside other work; it launches too. [`Event`] is a place in one.
-//! * [`Graph`] is many launches in one, recorded once and replayed by one call of the driver.
-//! * [`DeviceBuffer`] is memory of a device, given back when dropped; [`BufferView`], [`BufferStrided`] and their `Mut`s are shaped borrows of it.
-//! * Each launch goes through the kernel's contract (`contract`, over `kernel_dsl::compiler::launch`) before
-//!   anything runs. What is refused is refused whole: no argument has been touched.
-//! * On a GPU, `launch` runs the kernel's checked form: what it finds first comes back as [`Error::Violation`], a report
-//!   like the oracle's, and the device goes on. `launch_unchecked` runs the kernel's own PTX.
-//! * [`ptx`] runs PTX text on the CPU: a second oracle, which shares nothing with the first.
-//! * [`Profile`] says how long the work of a stream took, kernel by kernel. With the feature `tracing`, loads, launches, copies and
-//!   allocations are spans and events of that crate, target `runtime`.
-//! * [`store`] keeps what was compiled on disk.
-//! * [`testing`] runs one kernel on all executors and compares them bit for bit; [`doctor`] says what was found here.
+//! * [`Device`] runs kernels: an NVIDIA GPU through its driver alone, or the CPU, where the oracle
+//!   ([`interpreter`]) runs the kernel's IR as lowered and reports every faulty access. It
+//!   implements [`Launcher`](kernel_dsl::Launcher), so a kernel's typed `launch` takes it.
+//! * [`Stream`] is an in-order queue of work, concurrent with others; it is a launcher too.
+//!   [`Event`] is a point in its work.
+//! * [`Graph`] is many launches in one, recorded once and replayed by one driver call.
+//! * [`DeviceBuffer`] is memory of a device, freed when dropped. [`BufferView`], [`BufferStrided`]
+//!   and their `Mut` forms are shaped borrows of it.
+//! * Each launch is validated against the kernel's contract (`contract`, over
+//!   `kernel_dsl::compiler::launch`) before it runs. A rejected launch touches no argument.
+//! * On a GPU, `launch` runs the kernel's checked form: its first violation is returned as
+//!   [`Error::Violation`], a report like the oracle's, and the device stays usable.
+//!   `launch_unchecked` runs the kernel's own PTX.
+//! * [`ptx`] runs PTX text on the CPU: a second interpreter.
+//! * [`Profile`] has the durations of a stream's work, kernel by kernel. With the feature
+//!   `tracing`, loads, launches, copies and allocations are spans and events of that crate, target
+//!   `runtime`.
+//! * [`store`] caches compiled kernels on disk.
+//! * [`testing`] runs one kernel on all executors and compares them bit for bit; [`doctor`]
+//!   describes this machine.
 //!
 //! # Order and errors
 //!
-//! Work that is given to a [`Device`] has ended when the function returns: an upload has arrived, a launch has run, and an error that a launch
-//! met is that launch's own. Work that is given to a [`Stream`] is submitted when the function returns, and runs while the host goes on, in the order
-//! of its stream; what a launch finds is the error of whatever next waits for the stream.
+//! Work given to a [`Device`] is complete when the function returns: an upload has arrived, a
+//! launch has run, and its errors are returned by the launch itself. Work given to a [`Stream`] is
+//! submitted when the function returns, and runs in the order of its stream while the host
+//! continues. A violation of a launch is the error of the next wait for the stream.
 //!
-//! What one stream must not overtake of another is known from the memory that both use: no synchronisation is needed for the results to
-//! be those of the calls' order, and none can be forgotten. [`Event`]s order what has no memory in common, and tell times.
+//! The order between streams follows from the memory that operations use. Results are those of the
+//! order of the calls, without explicit synchronization. [`Event`]s order operations without common
+//! memory, and measure times.
 //!
 //! # Faults
 //!
-//! Every error says what was being done, with what, on which device. A GPU whose context a kernel or the hardware has spoilt is
-//! [lost](Device::lost): all that is of it says so at once and why, can be dropped, and [`Device::cuda`] opens it anew in the same process.
-//! A kernel that does not end is met by [`Device::set_watchdog_timeout`]. Work is never moved to another device by itself: what becomes of it
-//! where a GPU is lost, the program says, by [`Device::with_cpu_fallback`] for one.
+//! Every error states the operation, its operands and the device. A GPU whose context a kernel or
+//! the hardware has corrupted is [lost](Device::lost): every later operation fails at once with the
+//! cause, its objects can be dropped, and [`Device::cuda`] opens it again in the same process.
+//! [`Device::set_watchdog_timeout`] handles kernels that do not end. Work moves to another device
+//! only where the program requests it, for example by [`Device::with_cpu_fallback`].
 //!
 //! # Memory
 //!
-//! A device's memory is kept when buffers are dropped, and handed out again without a call of the driver ([`Device::memory`] tells how it
-//! stands). A buffer may be dropped while streams still use it; the next owner's first use waits for that, on the device.
-//! [`PinnedBuffer`]s are host memory for copies that run beside other work.
+//! Memory of dropped buffers is cached and reused without a driver call; [`Device::memory`] returns
+//! statistics. A buffer may be dropped while streams still use it; the next owner's first use waits
+//! for them on the device. [`PinnedBuffer`]s are host memory for copies that run concurrently with
+//! other work.
 //!
-//! Views are borrows: parts of a buffer ([`BufferViewMut::split_at`]) go to different launches, streams and threads at once, and what each
-//! does is known of the whole when all of it is used again. A view of numbers can be taken for one of others as large
-//! ([`BufferView::cast`]).
+//! Views are borrows. Parts of a buffer ([`BufferViewMut::split_at`]) can go to different launches,
+//! streams and threads at once. A later use of the whole buffer waits for all of them. A view of
+//! numbers can be cast to another type of equal size ([`BufferView::cast`]).
 
 mod buffer;
 mod cache;
@@ -74,7 +83,7 @@ mod trace;
 mod uninit;
 mod view;
 
-/// What [`register!`] names. No part of the interface.
+/// Items that [`register!`] names. Not part of the interface.
 #[doc(hidden)]
 pub mod __private {
     pub use inventory;
@@ -93,5 +102,5 @@ pub use profile::{KernelTime, Profile, Timed, Work};
 pub use stream::{Event, Prepared, Stream};
 pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};
 
-/// What the functions here give.
+/// `Result` with [`Error`] as its default error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! Scalars of every type from their bits, as `f64` and in words.
+//! Scalars of every type, converted from their bits to `f64` and to text.
 
 use kernel_dsl::compiler::{Scalar, half};
 

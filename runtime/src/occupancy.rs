@@ -1,4 +1,4 @@
-//! How many blocks of a launch a multiprocessor holds, and which block fills it best.
+//! The number of blocks that a multiprocessor holds, and the block size that fills it best.
 
 use crate::device::Backend;
 use crate::{Device, Error, Result};
@@ -8,12 +8,13 @@ use kernel_dsl::compiler::launch::{MAX_THREADS, Refusal};
 use kernel_dsl::compiler::{Target, analyses};
 use serde::Serialize;
 
-/// What a multiprocessor of a device holds of a launch of a kernel's own PTX.
+/// The blocks of a launch of the unchecked PTX on one multiprocessor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Residency {
     /// Threads of a block.
     pub threads: u32,
-    /// Registers of a thread, as the driver has compiled it; `None` on the CPU, where nobody has given it any and they limit nothing.
+    /// The registers of a thread as the driver compiled the kernel. `None` on the CPU, where
+    /// registers limit nothing.
     pub registers: Option<u32>,
     /// Bytes of shared memory of a block.
     pub shared: u32,
@@ -24,10 +25,10 @@ pub struct Residency {
 }
 
 impl Device {
-    /// What a multiprocessor holds of a launch. On the CPU, one of the kernel's target would.
+    /// Returns the occupancy of a launch. On the CPU, that of the kernel's target.
     ///
     /// # Errors
-    /// Arguments that do not fit the kernel's contract, or a kernel that cannot be loaded.
+    /// Arguments that violate the kernel's contract, or a kernel that cannot be loaded.
     pub fn residency(&self, call: &Call<'_>) -> Result<Residency> {
         let (kernel, constants) = (call.kernel(), call.constants());
         let found = self.approved(kernel, constants, call.block(), call.arguments(), |program, approved| {
@@ -38,7 +39,7 @@ impl Device {
                     let instance = program.instance().name(kernel.name);
                     let lowered = lowered.map_err(|source| Error::Compile { instance: instance.clone(), source })?;
                     let own = lowered.shared_memory();
-                    // With arrays that the launch sizes, what the entry declares itself lies before them.
+                    // Arrays sized by the launch lie after the entry's own.
                     let shared = own.fixed.max(approved.shared_bytes(&instance, &own)?);
                     residency(kernel.target, threads, None, shared, None)
                 }
@@ -52,22 +53,24 @@ impl Device {
         })?;
         found.ok_or_else(|| Error::Refused {
             instance: kernel.name.to_string(),
-            refusals: vec![Refusal("grid: there is no block to run, and so none to count".into())],
+            refusals: vec![Refusal("grid: the launch has no blocks".into())],
         })
     }
 
-    /// The extent of the block that fills a multiprocessor best, of those that the kernel leaves to its launches: the most warps at once, and
-    /// of several such the largest block. [`Call::in_blocks_of`] takes it.
+    /// Returns the block size that fills a multiprocessor best, among the sizes that the kernel
+    /// leaves to its launches: the most warps, and among equals the largest block.
+    /// [`Call::in_blocks_of`] takes it.
     ///
     /// # Errors
-    /// A kernel that leaves nothing open, or of which no block does for these arguments.
+    /// A kernel with a fixed block size, or one of which no block size is valid for these
+    /// arguments.
     pub fn best_block(&self, call: &Call<'_>) -> Result<usize> {
         let refused = |why: &str| {
             let refusals = vec![Refusal(why.into())];
             Error::Refused { instance: call.kernel().name.to_string(), refusals }
         };
         if call.block().is_none() {
-            return Err(refused("block: the kernel fixes it, so that there is none to choose"));
+            return Err(refused("block: the kernel fixes its size"));
         }
         let mut best: Option<(u32, usize)> = None;
         let mut why = None;
@@ -82,7 +85,7 @@ impl Device {
         match (best, why) {
             (Some((1.., extent)), _) => Ok(extent),
             (_, Some(why)) => Err(why),
-            _ => Err(refused("block: no multiprocessor holds one")),
+            _ => Err(refused("block: a multiprocessor has no room for one")),
         }
     }
 }
@@ -92,7 +95,7 @@ fn residency(target: Target, threads: u32, registers: Option<u32>, shared: u32, 
     Residency { threads, registers, shared, occupancy, by_driver }
 }
 
-/// The latest target that we know which is not later than a device.
+/// Returns the latest known target that is not later than the device.
 fn target(sm: u32) -> Target {
     let known = (Target::SM_61.sm()..=sm.min(u32::from(u16::MAX)) as u16).rev().find_map(Target::new);
     known.unwrap_or(Target::SM_61)

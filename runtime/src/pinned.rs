@@ -1,4 +1,4 @@
-//! Memory of the host that a device copies from and to by itself.
+//! Host memory that a device copies from and to directly.
 
 use crate::buffer::{RawBuffer, bytes_of};
 use crate::device::Memory;
@@ -9,10 +9,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// `len` elements of the host's memory, page-locked, so that a [`Stream`](crate::Stream) copies them while the host goes on.
+/// `len` elements of page-locked host memory, which a [`Stream`](crate::Stream) copies while the
+/// host continues.
 ///
-/// It is kept for the next when it is dropped, as a [`DeviceBuffer`](crate::DeviceBuffer) is. Looking at it waits for copies that are to
-/// write it, those of who had the memory before among them; writing, for those that are to read it, too.
+/// Its memory is cached when dropped, like that of a [`DeviceBuffer`](crate::DeviceBuffer). Reading
+/// it waits for copies into it, including those of the memory's former owner. Writing it also waits
+/// for copies from it.
 pub struct PinnedBuffer<T: Element> {
     raw: RawBuffer,
     len: usize,
@@ -28,33 +30,34 @@ impl Device {
 }
 
 impl<T: Element> PinnedBuffer<T> {
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The device that copies from and to it.
+    /// Returns the device that copies from and to it.
     pub fn device(&self) -> &Device {
         self.raw.device()
     }
 
-    /// The elements, once the copy that writes them is over.
+    /// Returns the elements after waiting for copies into the buffer.
     pub fn as_slice(&self) -> Result<&[T]> {
         self.device().backend().wait_for(&self.uses().before_read())?;
         if self.is_empty() {
             return Ok(&[]);
         }
-        // SAFETY: the memory is ours, as long, aligned to 256, initialised, and every bit pattern is an `Element`; who writes it needs it exclusively,
-        // and the last that did is over.
+        // SAFETY: the memory is owned, of this length, aligned to 256 and initialized, and every
+        // bit pattern is an `Element`. A writer needs it exclusively, and the last write is
+        // complete.
         Ok(unsafe { std::slice::from_raw_parts(self.pointer().cast(), self.len) })
     }
 
-    /// The elements, once all copies are over.
+    /// Returns the elements for writing, after waiting for all copies.
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
         self.device().backend().wait_for(&self.uses().before_write())?;
         self.raw.forget_uses();

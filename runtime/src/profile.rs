@@ -1,4 +1,4 @@
-//! How long the work of a stream took.
+//! Durations of a stream's work.
 
 use crate::cuda::Operation;
 use kernel_dsl::compiler::launch::Shape;
@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-/// The work of a stream since [`Stream::start_profile`](crate::Stream::start_profile), in order, by the device's own clock.
+/// The work of a stream since [`Stream::start_profile`](crate::Stream::start_profile), in order, by
+/// the device's clock.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
     pub(crate) device: String,
@@ -17,15 +18,16 @@ pub struct Profile {
 /// An operation and its time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Timed {
-    /// What was done.
+    /// The operation.
     pub what: Work,
     /// When it began, from the profile's start on.
     pub start: Duration,
-    /// How long it took. On a GPU with what the driver does between two operations; in steps of half a microsecond.
+    /// The duration. On a GPU it includes the driver's work between two operations; in steps of
+    /// half a microsecond.
     pub time: Duration,
 }
 
-/// What was done.
+/// An operation of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub enum Work {
@@ -43,7 +45,7 @@ pub enum Work {
     Graph { launches: usize },
 }
 
-/// What the launches of a kernel took together.
+/// The total duration of a kernel's launches.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct KernelTime {
@@ -55,7 +57,7 @@ pub struct KernelTime {
 }
 
 impl KernelTime {
-    /// Of one launch, on average.
+    /// Returns the mean duration of a launch.
     pub fn mean(&self) -> Duration {
         self.total / u32::try_from(self.launches.max(1)).unwrap_or(u32::MAX)
     }
@@ -104,12 +106,12 @@ impl fmt::Display for Work {
 }
 
 impl Profile {
-    /// All operations, in order.
+    /// Returns all operations, in order.
     pub fn operations(&self) -> &[Timed] {
         &self.operations
     }
 
-    /// What each kernel took, the one that took most first.
+    /// Returns the total duration of each kernel, the longest first.
     pub fn kernels(&self) -> Vec<KernelTime> {
         let mut kernels: BTreeMap<&str, KernelTime> = BTreeMap::new();
         for Timed { what, time, .. } in &self.operations {
@@ -130,7 +132,8 @@ impl Profile {
         kernels
     }
 
-    /// The profile as a file that Perfetto and chrome://tracing open: JSON, of the Trace Event Format. Times are in microseconds.
+    /// Returns the profile as a file for Perfetto and chrome://tracing: JSON in the Trace Event
+    /// Format. Times are in microseconds.
     pub fn chrome_trace(&self) -> String {
         let mut json = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
         json.push_str("{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":0,\"args\":{\"name\":");

@@ -1,8 +1,8 @@
-//! What a run of an interpreter did, in numbers.
+//! Counters of an interpreter's run.
 
 use serde::Serialize;
 
-/// What a run did.
+/// Counters of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Statistics {
     /// Blocks begun.
@@ -16,7 +16,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Of both together.
+    /// Adds the counters of two runs.
     pub(crate) fn and(self, other: Statistics) -> Statistics {
         Statistics {
             blocks: self.blocks + other.blocks,

@@ -1,21 +1,22 @@
-//! What is told to subscribers of the crate `tracing`, with the feature of that name. Without it, nothing of this is compiled; with it and
-//! without a subscriber, each is a look at a number that is already known.
+//! Spans and events for subscribers of the crate `tracing`, with the feature of that name. Without
+//! the feature nothing is compiled. With it and without a subscriber, each costs the test of a
+//! cached number.
 //!
 //! | span, target `runtime` | level | fields |
 //! |---|---|---|
-//! | `submit` | debug | `operation`: a launch, copy or fill that a GPU is given |
-//! | `run` | debug | `instance`: a launch on the CPU, to its end |
-//! | `load` | debug | `instance`, `bytes` of PTX: a module that is loaded |
-//! | `compile` | debug | `instance`: a form that is made at run time |
+//! | `submit` | debug | `operation`: a launch, copy or fill submitted to a GPU |
+//! | `run` | debug | `instance`: a launch on the CPU, until it is complete |
+//! | `load` | debug | `instance`, `bytes` of PTX: a module being loaded |
+//! | `compile` | debug | `instance`: a variant compiled at run time |
 //! | `wait` | debug | `device`: the host waits for a stream |
 //!
 //! | event | level | fields |
 //! |---|---|---|
-//! | `device chosen` | info | `device`, `reason`: what [`Device::best`](crate::Device::best) has done |
+//! | `device chosen` | info | `device`, `reason`: the choice of [`Device::best`](crate::Device::best) |
 //! | `device lost` | error | `loss` |
-//! | `fallback` | warn | `loss`, `device`: [`Device::with_cpu_fallback`](crate::Device::with_cpu_fallback) goes on there |
-//! | `memory reserved` | debug | `device`, `bytes`: the pool asks the device |
-//! | `memory taken`, `memory given back` | trace | `bytes`: a buffer of the pool's |
+//! | `fallback` | warn | `loss`, `device`: the device on which [`Device::with_cpu_fallback`](crate::Device::with_cpu_fallback) continues |
+//! | `memory reserved` | debug | `device`, `bytes`: a driver allocation of the pool |
+//! | `memory taken`, `memory given back` | trace | `bytes`: a buffer of the pool |
 //! | `store` | debug | `found`, `kept` or `failed`, of the cache on disk |
 
 /// A span until the end of the scope.
@@ -26,7 +27,7 @@ macro_rules! span {
     };
 }
 
-/// Something that has happened.
+/// Emits an event.
 macro_rules! event {
     ($level:ident, $($field:tt)*) => {{
         #[cfg(feature = "tracing")]
@@ -34,8 +35,8 @@ macro_rules! event {
     }};
 }
 
-/// Whether somebody is told of such an event.
-macro_rules! hears {
+/// Returns whether a subscriber is enabled for this target and level.
+macro_rules! enabled {
     ($level:ident) => {{
         #[cfg(feature = "tracing")]
         let heard = tracing::enabled!(target: "runtime", tracing::Level::$level);
@@ -45,4 +46,4 @@ macro_rules! hears {
     }};
 }
 
-pub(crate) use {event, hears, span};
+pub(crate) use {enabled, event, span};

@@ -66,7 +66,7 @@ fn gpu_memory_round_trips() {
 fn gpu_is_what_best_gives() {
     let device = Device::best().unwrap();
     assert!(!device.is_cpu());
-    assert!(device.choice().unwrap().reason.contains("first GPU"));
+    assert!(device.choice().unwrap().reason.contains("first supported GPU"));
     let findings = runtime::doctor::examine();
     println!("{findings:#?}");
     assert!(findings.devices[0].supported && findings.devices[0].info.as_ref().unwrap().multiprocessors > 0);

@@ -16,7 +16,7 @@ fn doctor_knows_what_the_driver_is() {
         assert!(matches!(findings.driver, DriverFinding::Found { on_cpu: true, .. }), "{findings:?}");
         let device = &findings.devices[0];
         assert!(device.supported && device.info.as_ref().unwrap().memory_bytes == 3 << 30);
-        assert!(findings.best.unwrap().reason.contains("which is none: its driver is cuda-on-cpu"));
+        assert!(findings.best.unwrap().reason.contains("emulated device: the driver is cuda-on-cpu"));
     });
 }
 

@@ -128,7 +128,10 @@ impl Context {
             }
         };
         let made = driver.check(code, || {
-            format!("making a context on {info} beside one that is lost (where NVIDIA's driver lets the process have no other, drop what is of the lost one; where that does not help, the process has to end)")
+            format!(
+                "making a context on {info} beside a lost one (if the driver allows a process only one context, drop \
+                 all objects of the lost device; if that does not help, end the process)"
+            )
         });
         let context = Context::new(driver, info, device, context, Kind::Own);
         // A context that cannot be popped is destroyed with `context`.

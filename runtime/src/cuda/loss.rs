@@ -44,16 +44,14 @@ impl fmt::Display for Loss {
         let Loss { device, cause, in_flight } = self;
         write!(f, "{device} is lost: {cause}")?;
         for (n, launched) in in_flight.iter().enumerate() {
-            let before = if n == 0 { "; under way: " } else { ", " };
+            let before = if n == 0 { "; in flight: " } else { ", " };
             write!(f, "{before}{launched}")?;
         }
         match cause {
-            Cause::Driver(_) => {
-                f.write_str("; what is of it can only be dropped, and Device::cuda makes a context anew")
-            }
+            Cause::Driver(_) => f.write_str("; its objects can only be dropped; Device::cuda opens a new context"),
             Cause::TimeLimit { .. } => f.write_str(
-                "; it cannot be ended but with the process, and takes its share of the GPU until then; what is of the device \
-                 can only be dropped, and Device::cuda makes a context anew",
+                "; only the end of the process ends it, and it uses the GPU until then; the device's objects \
+                 can only be dropped; Device::cuda opens a new context",
             ),
         }
     }
@@ -64,7 +62,7 @@ impl fmt::Display for Cause {
         match self {
             Cause::Driver(error) => error.fmt(f),
             Cause::TimeLimit { waiting_for, limit } => {
-                write!(f, "{waiting_for} is not over after {limit:?}, the limit that was set")
+                write!(f, "{waiting_for} did not complete within the time limit of {limit:?}")
             }
         }
     }

@@ -150,7 +150,7 @@ impl Recording<'_> {
     pub fn load(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
         let saved = Saved::read(bytes)?;
         if let Some(bare) = saved.kernels.iter().find(|kernel| !kernel.checked) {
-            let why = "it launches unchecked, for which no file can vouch: load it by `load_unchecked`";
+            let why = "it has unchecked launches, whose conditions a file cannot guarantee: use `load_unchecked`";
             return Err(refused(format!("{}: {why}", bare.name)));
         }
         self.add_saved(&saved, slots)
@@ -187,7 +187,8 @@ impl Recording<'_> {
         let kernels: Vec<_> = saved.kernels.iter().map(|kernel| kernel.find(self.device())).collect::<Result<_>>()?;
         let launches = saved.launches.iter().map(|call| {
             let kernel = kernels.get(call.kernel as usize);
-            let (kernel, constants, form) = kernel.ok_or_else(|| refused("a launch names a kernel that the file does not contain"))?;
+            let (kernel, constants, form) =
+                kernel.ok_or_else(|| refused("a launch names a kernel that the file does not contain"))?;
             let arguments = call.arguments.iter().map(|argument| argument.given(&places, &elements));
             self.push(Launch {
                 kernel,
@@ -220,10 +221,10 @@ const SCALARS: [Scalar; 12] = [
 impl Saved {
     fn read(bytes: &[u8]) -> Result<Saved> {
         let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
-            return Err(refused(format!("these {} bytes are fewer than its header has", bytes.len())));
+            return Err(refused(format!("{} bytes are fewer than the header has", bytes.len())));
         };
         if header[..8] != MAGIC {
-            return Err(refused("these bytes do not begin as one does"));
+            return Err(refused("the bytes do not begin with the format's signature"));
         }
         let version = u16::from_le_bytes([header[8], header[9]]);
         if version != VERSION {
@@ -235,7 +236,7 @@ impl Saved {
         }
         match postcard::take_from_bytes(body) {
             Ok((saved, [])) => Ok(saved),
-            _ => Err(refused("its bytes have a good checksum, and are nothing that was saved")),
+            _ => Err(refused("the checksum is correct, but the content is not a saved graph")),
         }
     }
 }
@@ -297,8 +298,9 @@ impl Argument {
             Argument::Scalar { ty, bits } => return Ok(Given::Scalar { ty: *ty, bits: *bits }),
             Argument::Memory { slot, element, offset, shape, mutable } => (*slot, element, *offset, shape, *mutable),
         };
-        let (place, room) =
-            places.get(slot as usize).ok_or_else(|| refused("an argument names a slot that the file does not contain"))?;
+        let (place, room) = places
+            .get(slot as usize)
+            .ok_or_else(|| refused("an argument names a slot that the file does not contain"))?;
         let known = elements.get(element.as_str());
         let element = *known.ok_or_else(|| refused(format!("no slot holds {element}, as an argument does")))?;
         let shape = match shape {

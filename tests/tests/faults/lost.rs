@@ -43,7 +43,7 @@ fn is_lost_by(code: u32, kernel: &str, fail: impl FnOnce(&Device) -> Result<()>)
     assert!(cause.code() == code, "{said}");
     assert_eq!(loss.in_flight().iter().map(|l| l.instance()).collect::<Vec<_>>(), [kernel], "{said}");
     assert!(said.starts_with("cuda:0 (") && said.contains(" is lost: ") && said.contains(cause.name()), "{said}");
-    assert!(said.contains(&format!("under way: {kernel} in 1 × 1 × 1 blocks of 32 × 1 × 1 threads")), "{said}");
+    assert!(said.contains(&format!("in flight: {kernel} in 1 × 1 × 1 blocks of 32 × 1 × 1 threads")), "{said}");
     assert_eq!(device.lost(), Some(&**loss));
     assert!(device.to_string().ends_with(", lost"));
 
