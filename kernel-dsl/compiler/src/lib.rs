@@ -41,6 +41,7 @@ pub mod emit;
 pub mod error;
 pub mod float16;
 pub mod half;
+mod hash;
 pub mod hir;
 pub mod integer;
 pub mod ir;

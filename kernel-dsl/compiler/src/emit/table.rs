@@ -26,7 +26,7 @@ impl Emitter<'_> {
         self.copy(d, Operand::Symbol(symbol, 0));
     }
 
-    fn declare(&mut self, table: &ir::Table, space: Space) -> Result<Symbol, crate::Errors> {
+    fn declare(&mut self, table: &ir::Table, space: Space) -> Result<Symbol, crate::error::Errors> {
         let name = called(table);
         let alike = self.kernel.tables.iter().take_while(|t| !std::ptr::eq(*t, table)).filter(|t| called(t) == name);
         let number = alike.count();

@@ -40,7 +40,7 @@ impl Emitter<'_> {
             );
         };
         let Some(s) = self.scalar(value) else { return };
-        if s == crate::Scalar::Bool {
+        if s == crate::scalar::Scalar::Bool {
             return self.malformed("a shuffle of truth values");
         }
         let value = self.operand(value);

@@ -5,7 +5,7 @@
 //! will get, or says why there is no such number.
 
 use super::{Inst, Kernel, Location, Op, Region, Role, Special, Type, Value};
-use crate::passes::evaluate;
+use super::eval;
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -121,16 +121,16 @@ struct Given<'a> {
 /// `op` of operands whose first is of type `of`, to type `ty`.
 fn operation(op: &Op, of: Scalar, ty: Scalar, bits: &[u64]) -> Result<u64, String> {
     let found = match (op, bits) {
-        (Op::Unary(op, _), [a]) => evaluate::unary(*op, of, *a),
+        (Op::Unary(op, _), [a]) => eval::unary(*op, of, *a),
         (Op::Binary(op, ..), [a, b]) => {
-            let (x, y) = (evaluate::integer(of, *a), evaluate::integer(of, *b));
+            let (x, y) = (eval::integer(of, *a), eval::integer(of, *b));
             let exact = match op {
                 super::Binary::Add => Some((x + y, "+")),
                 super::Binary::Sub => Some((x - y, "-")),
                 super::Binary::Mul => Some((x.wrapping_mul(y), "*")),
                 _ => None,
             };
-            let bits = evaluate::binary(*op, of, *a, *b);
+            let bits = eval::binary(*op, of, *a, *b);
             if let (Scalar::Usize, Some((exact, sign)), Some(bits)) = (of, exact, bits)
                 && exact != i128::from(bits)
             {
@@ -138,9 +138,9 @@ fn operation(op: &Op, of: Scalar, ty: Scalar, bits: &[u64]) -> Result<u64, Strin
             }
             bits
         }
-        (Op::MulAdd(..), [a, b, c]) => evaluate::mul_add(of, *a, *b, *c),
-        (Op::Compare(op, ..), [a, b]) => Some(evaluate::compare(*op, of, *a, *b).into()),
-        (Op::Cast(_), [a]) => evaluate::cast(of, ty, *a),
+        (Op::MulAdd(..), [a, b, c]) => eval::mul_add(of, *a, *b, *c),
+        (Op::Compare(op, ..), [a, b]) => Some(eval::compare(*op, of, *a, *b).into()),
+        (Op::Cast(_), [a]) => eval::cast(of, ty, *a),
         (Op::Bitcast(_), [a]) => Some(*a),
         _ => None,
     };

@@ -46,6 +46,7 @@
 mod bits;
 mod block;
 pub mod build;
+pub mod eval;
 mod formula;
 mod memory;
 pub mod print;

@@ -14,7 +14,7 @@
 
 use super::constants::Constants;
 use super::exits::Exits;
-use super::hash::Table;
+use crate::hash::FastMap;
 use super::pointers::unrolls;
 use super::rewrite::rewrite;
 use crate::error::Errors;
@@ -32,12 +32,12 @@ pub fn bases(kernel: &mut Kernel) -> Result<(), Errors> {
         types: std::mem::take(&mut kernel.values),
         uses: vec![0; n],
         loops: 0,
-        served: Table::default(),
-        rows: Table::default(),
+        served: FastMap::default(),
+        rows: FastMap::default(),
         unrolls: false,
         depth: 0,
         levels: vec![0; n],
-        made: Table::default(),
+        made: FastMap::default(),
     };
     counter.note(&kernel.body);
     counter.count(&kernel.body, None);
@@ -66,7 +66,7 @@ struct Row {
 #[derive(Default)]
 struct Own {
     /// Their numbers, by the parameters of the body that they are.
-    carried: Table<Value, usize>,
+    carried: FastMap<Value, usize>,
     /// Those that are to start further on, by how much.
     moved: Vec<(usize, Value)>,
 }
@@ -78,16 +78,16 @@ struct Counter {
     uses: Vec<u32>,
     loops: u32,
     /// The loops in which an address is made of each row's.
-    served: Table<Value, SmallVec<[u32; 4]>>,
+    served: FastMap<Value, SmallVec<[u32; 4]>>,
     /// How many are made in a loop of all rows of a parameter.
-    rows: Table<(u32, Value), u32>,
+    rows: FastMap<(u32, Value), u32>,
     /// Whether ptxas may unroll the loop at hand.
     unrolls: bool,
     depth: u32,
     /// The number of loops that each value is defined inside of.
     levels: Vec<u32>,
     /// What is known of addresses.
-    made: Table<Value, Made>,
+    made: FastMap<Value, Made>,
 }
 
 impl Counter {

@@ -1,13 +1,13 @@
 //! The constants of a kernel under rewriting: one value for each, first in the body, so that all code sees them.
 
-use super::hash::Table;
+use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Location, Op, Region, Type, Value};
 
 /// Which values are constant, and the value of each constant.
 #[derive(Debug, Default)]
 pub struct Constants {
     bits: Vec<Option<u64>>,
-    known: Table<(Type, u64), Value>,
+    known: FastMap<(Type, u64), Value>,
     fresh: Vec<Inst>,
 }
 

@@ -6,7 +6,7 @@
 //! epilogue that an unrolled loop applies row by row loads its bias once. Not across a loop or a barrier of the block: a value
 //! that is held there costs a register where there are fewest. Other loads keep their place.
 
-use super::hash::Table;
+use crate::hash::FastMap;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::ptx::Inline;
@@ -19,11 +19,11 @@ pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut numbering = Numbering {
         stands: (0..kernel.values.len() as u32).map(Value).collect(),
         types: &kernel.values,
-        known: Table::with_capacity_and_hasher(kernel.values.len() / 2, Default::default()),
+        known: FastMap::with_capacity_and_hasher(kernel.values.len() / 2, Default::default()),
         open: vec![],
         scope: 0,
         blocks: vec![],
-        loads: Table::default(),
+        loads: FastMap::default(),
         stretch: 0,
     };
     numbering.region(&mut kernel.body);
@@ -62,13 +62,13 @@ struct Numbering<'k> {
     types: &'k [Type],
     stands: Vec<Value>,
     /// What has computed each operation, and the region that it stands in.
-    known: Table<Key, (Value, u32)>,
+    known: FastMap<Key, (Value, u32)>,
     /// Whether each region, by the order in which they begin, is around the instruction at hand.
     open: Vec<bool>,
     scope: u32,
     /// Blocks of inline PTX so far.
     blocks: Vec<Arc<Inline>>,
-    loads: Table<LoadKey, Loaded>,
+    loads: FastMap<LoadKey, Loaded>,
     stretch: u32,
 }
 

@@ -110,7 +110,7 @@ impl Folder<'_> {
             Op::For(l) => {
                 if let (Some(start), Some(end)) = (self.bits(l.start), self.bits(l.end))
                     && let Some(ty) = self.simplifier.ty(l.start).scalar()
-                    && super::evaluate::integer(ty, start) >= super::evaluate::integer(ty, end)
+                    && eval::integer(ty, start) >= eval::integer(ty, end)
                 {
                     for (r, init) in inst.results.iter().zip(&l.inits) {
                         self.stands[r.0 as usize] = *init;

@@ -4,7 +4,7 @@
 //! loops and variables hand on; here the number of groups closed since is followed through the structure: on each way
 //! to a wait, and of several the least. Where a value is of no group that this knows, it waits for all.
 
-use super::hash::Table;
+use crate::hash::FastMap;
 use crate::error::Errors;
 use crate::ir::{Inst, Kernel, Label, Landing, Op, Region, Value, Values};
 
@@ -38,7 +38,7 @@ fn set(region: &mut Region, found: &[u32], next: &mut usize) {
 /// Groups closed since that of a value was. A value that is not here is of no group that is known: 0. [`NEVER`] is of none at
 /// all, as a constant is.
 #[derive(Clone, Default)]
-struct Ages(Table<Value, u32>);
+struct Ages(FastMap<Value, u32>);
 
 /// There is nothing to wait for.
 const NEVER: u32 = u32::MAX;

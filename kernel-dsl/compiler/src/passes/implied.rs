@@ -5,7 +5,7 @@
 //! `a <= b` and `a != b` together are `a < b`.
 
 use super::constants::Constants;
-use super::hash::Table;
+use crate::hash::FastMap;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
@@ -88,8 +88,8 @@ impl Orders {
 #[derive(Default)]
 struct Facts {
     /// Of pairs of integers, the lower value first.
-    orders: Table<(u32, u32), Orders>,
-    truths: Table<u32, bool>,
+    orders: FastMap<(u32, u32), Orders>,
+    truths: FastMap<u32, bool>,
     /// What to put back when a scope ends, the last first.
     undo: Vec<Undo>,
 }

@@ -94,7 +94,7 @@ fn costly(op: &Op, ty: Type) -> bool {
     match op {
         Op::Binary(Binary::Div | Binary::Rem, ..) | Op::Unary(Unary::Sqrt, _) | Op::Inline { .. } => true,
         // 64-bit floats run at 1/32 of the rate.
-        Op::Binary(..) | Op::MulAdd(..) | Op::Unary(..) => ty == Type::Scalar(crate::Scalar::F64),
+        Op::Binary(..) | Op::MulAdd(..) | Op::Unary(..) => ty == Type::Scalar(crate::scalar::Scalar::F64),
         _ => false,
     }
 }

@@ -37,9 +37,7 @@ pub mod unroll;
 pub mod words;
 
 mod constants;
-pub(crate) mod evaluate;
 mod exits;
-pub(crate) mod hash;
 mod rewrite;
 mod simplify;
 
@@ -137,7 +135,7 @@ pub fn legal(kernel: Kernel) -> Result<Optimised, Errors> {
 }
 
 /// What emission does not know.
-fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::Error>) {
+fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Error>) {
     for inst in &region.insts {
         let fault = match &inst.op {
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => "a variable is still a local",

@@ -4,8 +4,7 @@
 //! Integers: `Add`, `Sub` and `Mul` wrap here, so that regrouping of addends is exact.
 
 use super::constants::Constants;
-use super::evaluate;
-use crate::ir::{Binary, Comparison, Op, Type, Unary, Value};
+use crate::ir::{Binary, Comparison, Op, Type, Unary, Value, eval};
 use crate::scalar::Scalar;
 
 /// What is known of a value from its definition.
@@ -120,10 +119,10 @@ impl Simplifier {
         let of = |v: Value| self.types[v.0 as usize].scalar();
         let folded = match *op {
             Op::Constant(c) => Some(c),
-            Op::Unary(o, a) => bits(a).zip(of(a)).and_then(|(a, ty)| evaluate::unary(o, ty, a)),
-            Op::Binary(o, a, b) => bits(a).zip(bits(b)).and_then(|(a, b)| evaluate::binary(o, scalar, a, b)),
+            Op::Unary(o, a) => bits(a).zip(of(a)).and_then(|(a, ty)| eval::unary(o, ty, a)),
+            Op::Binary(o, a, b) => bits(a).zip(bits(b)).and_then(|(a, b)| eval::binary(o, scalar, a, b)),
             Op::MulAdd(a, b, c) => match (bits(a), bits(b), bits(c)) {
-                (Some(a), Some(b), Some(c)) => evaluate::mul_add(scalar, a, b, c),
+                (Some(a), Some(b), Some(c)) => eval::mul_add(scalar, a, b, c),
                 _ => None,
             },
             Op::Bits(what, ref operands) => {
@@ -132,10 +131,10 @@ impl Simplifier {
                 known.zip(types).and_then(|(known, types)| what.evaluate(&types, &known))
             }
             Op::Compare(o, a, b) => match (bits(a), bits(b), of(a)) {
-                (Some(a), Some(b), Some(ty)) => Some(u64::from(evaluate::compare(o, ty, a, b))),
+                (Some(a), Some(b), Some(ty)) => Some(u64::from(eval::compare(o, ty, a, b))),
                 _ => None,
             },
-            Op::Cast(a) => bits(a).zip(of(a)).and_then(|(bits, from)| evaluate::cast(from, scalar, bits)),
+            Op::Cast(a) => bits(a).zip(of(a)).and_then(|(bits, from)| eval::cast(from, scalar, bits)),
             Op::Bitcast(a) => bits(a).filter(|b| !is_nan(scalar, *b)),
             _ => None,
         };

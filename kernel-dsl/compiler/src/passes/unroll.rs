@@ -7,7 +7,6 @@
 //! Loops that the kernel leaves to the compiler are unrolled where that makes at most [`SMALL_TRIPS`] copies of
 //! together at most [`SMALL_SIZE`] instructions and no loop is inside.
 
-use super::evaluate;
 use super::simplify::Simplifier;
 use crate::error::{Error, Errors};
 use crate::ir::*;
@@ -276,7 +275,7 @@ impl Unroller<'_> {
 
     fn range(&self, start: Value, end: Value, step: Value) -> Option<Range> {
         let ty = self.simplifier.ty(start).scalar()?;
-        let constant = |v| self.simplifier.constants.bits(v).map(|b| evaluate::integer(ty, b));
+        let constant = |v| self.simplifier.constants.bits(v).map(|b| eval::integer(ty, b));
         let (start, end, step) = (constant(start)?, constant(end)?, constant(step)?);
         let trips = if step > 0 { ((end - start + step - 1) / step).max(0) } else { return None };
         Some(Range { start, step, trips: u64::try_from(trips).unwrap_or(u64::MAX) })

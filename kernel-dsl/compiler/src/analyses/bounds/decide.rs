@@ -15,7 +15,7 @@
 use super::linear::{Polynomial, Variable, impossible};
 use super::promised::{Extent, Promised, Reader, extent_of};
 use super::range::{Formula, Meaning, Variables};
-use crate::Scalar;
+use crate::scalar::Scalar;
 use crate::analyses::memory::Kind;
 use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
 use crate::ir::{

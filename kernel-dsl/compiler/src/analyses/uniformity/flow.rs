@@ -17,7 +17,7 @@ use super::locals::{Locals, State};
 use super::operation::Facts;
 use super::verdict::{Cause, Entry, Hop, Scope, Verdicts};
 use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
-use crate::passes::hash::Table;
+use crate::hash::FastMap;
 
 /// Who has left each open construct, innermost last, and the kernel.
 #[derive(Clone)]
@@ -84,7 +84,7 @@ struct Way {
 /// What is known at the head of a loop beside what was known before it.
 #[derive(Default)]
 struct Head {
-    locals: Table<u32, Fact>,
+    locals: FastMap<u32, Fact>,
     parameters: Vec<Fact>,
     left: Option<Verdicts>,
 }
@@ -96,13 +96,13 @@ pub(super) struct Flow<'k> {
     locals: Locals<'k>,
     open: Vec<Open>,
     gone: Gone,
-    heads: Table<Label, Head>,
+    heads: FastMap<Label, Head>,
     /// Control at the instructions with effects, by their address.
-    pub control: Table<usize, Verdicts>,
+    pub control: FastMap<usize, Verdicts>,
     /// Why threads have left, for [`Hop::Left`].
     pub leaving: Vec<Cause>,
     /// Whether the threads that come into a loop leave it by its breaks together, by the instruction's address.
-    pub breaks: Table<usize, Verdicts>,
+    pub breaks: FastMap<usize, Verdicts>,
 }
 
 impl<'k> Flow<'k> {
@@ -113,10 +113,10 @@ impl<'k> Flow<'k> {
             locals: Locals::new(kernel),
             open: Vec::new(),
             gone: Gone { constructs: Vec::new(), returned: Verdicts::UNIFORM },
-            heads: Table::default(),
-            control: Table::default(),
+            heads: FastMap::default(),
+            control: FastMap::default(),
             leaving: Vec::new(),
-            breaks: Table::default(),
+            breaks: FastMap::default(),
         }
     }
 

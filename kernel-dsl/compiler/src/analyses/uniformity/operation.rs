@@ -5,8 +5,8 @@ use super::fact::{ALL_LANES, Fact, WARPS};
 use super::threads::{Threads, gcd};
 use super::verdict::{Cause, Entry, Hop, Scope, Verdict, Verdicts};
 use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
-use crate::passes::evaluate;
-use crate::passes::hash::Table;
+use crate::ir::eval;
+use crate::hash::FastMap;
 use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
@@ -16,15 +16,15 @@ pub(super) struct Facts<'k> {
     races: Races,
     by_value: Vec<Fact>,
     /// Values that came from the lane whose index is the own XOR a constant, with that constant.
-    exchanged: Table<Value, (Value, u8)>,
+    exchanged: FastMap<Value, (Value, u8)>,
     /// The operands of sums.
-    sums: Table<Value, (Value, Value)>,
+    sums: FastMap<Value, (Value, Value)>,
 }
 
 impl<'k> Facts<'k> {
     pub fn new(kernel: &'k Kernel, races: Races) -> Facts<'k> {
         let by_value = vec![Fact::undefined(); kernel.values.len()];
-        Facts { kernel, races, by_value, exchanged: Table::default(), sums: Table::default() }
+        Facts { kernel, races, by_value, exchanged: FastMap::default(), sums: FastMap::default() }
     }
 
     pub fn of(&self, value: Value) -> &Fact {
@@ -61,12 +61,12 @@ impl<'k> Facts<'k> {
             Op::Parameter(_) => Fact::undefined(),
             Op::Special(special) => self.special(*special, at),
             Op::Binary(op, a, b) => self.binary(*op, *a, *b, inst),
-            Op::Unary(op, a) => self.each(*a, at, |ty, bits| evaluate::unary(*op, ty, bits)),
+            Op::Unary(op, a) => self.each(*a, at, |ty, bits| eval::unary(*op, ty, bits)),
             Op::Bitcast(a) => self.each(*a, at, |_, bits| Some(bits)),
             Op::Cast(a) => self.cast(*a, inst),
             Op::Compare(op, a, b) => {
                 let (ty, merged) = (self.kernel.ty(*a).scalar(), self.merged(&[*a, *b]));
-                self.both(*a, *b, at, |a, b| Some(u64::from(evaluate::compare(*op, ty?, a, b)))).unwrap_or_else(|| {
+                self.both(*a, *b, at, |a, b| Some(u64::from(eval::compare(*op, ty?, a, b)))).unwrap_or_else(|| {
                     let all = self.told(&[*a, *b], at);
                     // Two that vary may keep step.
                     let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
@@ -178,7 +178,7 @@ impl<'k> Facts<'k> {
             let base = fact.base.told(Hop::From(a), at);
             return self.made(fact.multiple, fact.threads.clone(), base, &[a], at);
         }
-        self.each(a, at, |_, bits| evaluate::cast(from, to, bits))
+        self.each(a, at, |_, bits| eval::cast(from, to, bits))
     }
 
     fn binary(&mut self, op: Binary, a: Value, b: Value, inst: &Inst) -> Fact {
@@ -186,7 +186,7 @@ impl<'k> Facts<'k> {
         if op == Binary::Add {
             self.sums.insert(inst.results[0], (a, b));
         }
-        if let Some(known) = ty.and_then(|ty| self.both(a, b, at, |a, b| evaluate::binary(op, ty, a, b))) {
+        if let Some(known) = ty.and_then(|ty| self.both(a, b, at, |a, b| eval::binary(op, ty, a, b))) {
             return known;
         }
         let mut fact = self.opaque(&[a, b], at);
@@ -372,7 +372,7 @@ impl<'k> Facts<'k> {
         let all = told(start).join(told(end)).join(told(step));
         if from.is_known() && to.is_known() && by.is_known() {
             let length = from.threads.zip(&to.threads, |from, to| {
-                let gap = evaluate::integer(ty, to) - evaluate::integer(ty, from);
+                let gap = eval::integer(ty, to) - eval::integer(ty, from);
                 u64::try_from(gap.max(0)).ok()
             });
             let trips = length.and_then(|l| l.zip(&by.threads, |l, by| (by > 0).then(|| l.div_ceil(by))));

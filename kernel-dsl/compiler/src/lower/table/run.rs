@@ -5,7 +5,7 @@
 
 use crate::Scalar;
 use crate::ir::{Binary, For, Inst, Kernel, Label, LocalId, Location, Op, Region, Value};
-use crate::passes::evaluate;
+use crate::ir::eval;
 use std::collections::HashMap;
 
 /// Instructions after which a computation is given up: some seconds' worth in a macro that is not optimised.
@@ -116,7 +116,7 @@ impl Machine<'_> {
 
     fn counted(&mut self, l: &For) -> Result<Next> {
         let ty = self.scalar(l.start)?;
-        let number = |bits| evaluate::integer(ty, bits);
+        let number = |bits| eval::integer(ty, bits);
         let (mut index, end, step) = (number(self.get(l.start)?), number(self.get(l.end)?), number(self.get(l.step)?));
         let mut carried = self.all(&l.inits)?;
         while index < end {
@@ -139,24 +139,24 @@ impl Machine<'_> {
         let result = inst.results.first().copied();
         let bits = match &inst.op {
             Op::Constant(bits) => *bits,
-            Op::Unary(op, a) => self.number(result, evaluate::unary(*op, self.scalar(*a)?, self.get(*a)?))?,
+            Op::Unary(op, a) => self.number(result, eval::unary(*op, self.scalar(*a)?, self.get(*a)?))?,
             Op::Binary(op, a, b) => {
                 let (ty, x, y) = (self.scalar(*a)?, self.get(*a)?, self.get(*b)?);
                 if let Some(sign) = (ty == Scalar::Usize).then(|| overflow(*op, x, y)).flatten() {
                     let message = format!("`{x} {sign} {y}` overflows `usize`, which has 32 bits on the device");
                     return Err(Stop::Wrong(inst.location, message));
                 }
-                self.number(result, evaluate::binary(*op, ty, x, y))?
+                self.number(result, eval::binary(*op, ty, x, y))?
             }
             Op::MulAdd(a, b, c) => {
-                let bits = evaluate::mul_add(self.scalar(*a)?, self.get(*a)?, self.get(*b)?, self.get(*c)?);
+                let bits = eval::mul_add(self.scalar(*a)?, self.get(*a)?, self.get(*b)?, self.get(*c)?);
                 self.number(result, bits)?
             }
-            Op::Compare(op, a, b) => u64::from(evaluate::compare(*op, self.scalar(*a)?, self.get(*a)?, self.get(*b)?)),
+            Op::Compare(op, a, b) => u64::from(eval::compare(*op, self.scalar(*a)?, self.get(*a)?, self.get(*b)?)),
             Op::Select { condition, yes, no } => self.get(if self.get(*condition)? != 0 { *yes } else { *no })?,
             Op::Cast(a) => {
                 let to = self.scalar(result.ok_or(Stop::NotConstant)?)?;
-                self.number(result, evaluate::cast(self.scalar(*a)?, to, self.get(*a)?))?
+                self.number(result, eval::cast(self.scalar(*a)?, to, self.get(*a)?))?
             }
             Op::Bitcast(a) => self.get(*a)?,
             Op::ReadLocal { local, index } => {

@@ -1,7 +1,7 @@
 //! What a carried address becomes within its loop, and how it is used there.
 
 use super::super::exits::Exits;
-use super::super::hash::Table;
+use crate::hash::FastMap;
 use crate::ir::*;
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ pub struct Body<'r> {
     /// What is defined in it.
     inside: HashSet<Value>,
     /// How addresses in it are made of others.
-    moved: Table<Value, &'r Op>,
+    moved: FastMap<Value, &'r Op>,
     /// The values that each end of an iteration carries on.
     next: Vec<&'r Values>,
 }
@@ -35,7 +35,7 @@ impl<'r> Body<'r> {
             label,
             region,
             inside: HashSet::new(),
-            moved: Table::default(),
+            moved: FastMap::default(),
             next: Exits::of(region, label).next,
         };
         body.collect(region, types);

@@ -1,6 +1,6 @@
 //! A carried address as an index from a parameter.
 
-use super::super::hash::Table;
+use crate::hash::FastMap;
 use super::super::rewrite::rewrite;
 use super::Mover;
 use super::family::Distance;
@@ -49,7 +49,7 @@ struct Indices<'f> {
     /// What the index has in it already, that accesses add.
     distance: Option<Distance>,
     /// The index of each member.
-    index: Table<Value, Value>,
+    index: FastMap<Value, Value>,
 }
 
 impl Mover {
@@ -117,10 +117,10 @@ impl Mover {
             members,
             root,
             distance: distance.filter(|d| Some(d.1) == root.bytes),
-            index: Table::default(),
+            index: FastMap::default(),
         };
         indices.index.insert(was, index);
-        self.indices_in(body, true, &mut indices, &Table::default());
+        self.indices_in(body, true, &mut indices, &FastMap::default());
     }
 
     /// Rewrites a region of the loop; `addresses` are those that are made already in what is around it.
@@ -129,7 +129,7 @@ impl Mover {
         region: &mut Region,
         outermost: bool,
         family: &mut Indices<'_>,
-        addresses: &Table<Value, Value>,
+        addresses: &FastMap<Value, Value>,
     ) {
         let mut addresses = addresses.clone();
         rewrite(&mut region.insts, |inst, before| {

@@ -1,18 +1,18 @@
-//! A hash table for keys of a few words, many of them; nobody picks them to collide.
+//! A hash map for keys of a few machine words, with a hash that is fast rather than resistant to chosen keys.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A hash table with a fast hash.
-pub type Table<K, V> = HashMap<K, V, BuildHasherDefault<Words>>;
+/// A hash map with the hash of [`WordHasher`].
+pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 
-/// Multiply and rotate, as FxHash does.
+/// Hashes words by multiplication and rotation, as FxHash does.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Words(u64);
+pub struct WordHasher(u64);
 
-impl Hasher for Words {
+impl Hasher for WordHasher {
     fn finish(&self) -> u64 {
-        // The table takes its bucket from the low bits, which a product mixes least.
+        // The map takes its bucket from the low bits, which a product mixes least.
         self.0.rotate_left(26)
     }
     fn write(&mut self, bytes: &[u8]) {

@@ -4,7 +4,7 @@
 //! types do not fit. Float arithmetic is Rust's own, which is IEEE 754's.
 
 use crate::half;
-use crate::ir::{Binary, Comparison, Unary};
+use super::{Binary, Comparison, Unary};
 use crate::scalar::Scalar;
 
 /// An integer's value from its bits.
