@@ -205,9 +205,7 @@ fn turned(kernel: Kernel) -> Option<Kernel> {
 /// Without questions that are asked again, before a pass leaves out those that come second.
 fn asked_once(kernel: &Kernel) -> Option<Kernel> {
     let mut kernel = kernel.clone();
-    for pass in passes::PIPELINE.iter().take_while(|pass| pass.name != "implied") {
-        (pass.run)(&mut kernel).ok()?;
-    }
+    passes::run(&mut kernel, &[passes::FRONT]).ok()?;
     passes::dce::dce(&mut kernel).ok()?;
     passes::cse::cse(&mut kernel).ok()?;
     idle(&mut kernel);

@@ -133,9 +133,7 @@ impl Approximations {
 
 /// With loops of constant bounds unrolled and variables as values, and each branch still one.
 fn unrolled(mut kernel: Kernel) -> Result<Kernel, Errors> {
-    for pass in passes::PIPELINE.iter().take_while(|pass| pass.name != "branches") {
-        (pass.run)(&mut kernel)?;
-    }
+    passes::run(&mut kernel, &[passes::FRONT, passes::SIMPLIFY])?;
     Ok(kernel)
 }
 

@@ -8,7 +8,7 @@
 //! that only computes may come to run where the program would not have run it, so reports of overflow or division by
 //! zero mean something on IR as lowered only.
 //!
-//! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
+//! [`PHASES`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
 //! register arrays become values too; comparisons that a branch has decided go, then what is computed twice, small branches become selects and predicates,
 //! masked loads give what a select behind them chooses, places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
 //! is unused goes, small integers that stay together become words, what only the code after a loop needs is computed there, and
@@ -56,22 +56,34 @@ pub struct Pass {
     pub run: Run,
 }
 
-/// The passes in order. A pass may stand here more than once.
-pub const PIPELINE: &[Pass] = &[
+/// Turns variables into values and unrolls loops.
+pub const FRONT: &[Pass] = &[
     Pass { name: "strip", run: strip::strip },
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
     Pass { name: "unroll", run: unroll::unroll },
     Pass { name: "promote", run: promote::promote },
+];
+
+/// Simplifies while branches are still branches.
+pub const SIMPLIFY: &[Pass] = &[
     Pass { name: "implied", run: implied::implied },
     Pass { name: "fold", run: fold::fold },
     Pass { name: "carried", run: carried::carried },
     Pass { name: "dce", run: dce::dce },
     Pass { name: "cse", run: cse::cse },
+];
+
+/// Converts small branches to predicates while accesses still name buffers, indices and extents.
+pub const PLACES: &[Pass] = &[
     Pass { name: "branches", run: branches::branches },
     Pass { name: "masked", run: masked::masked },
     Pass { name: "licm", run: licm::licm },
     Pass { name: "tables", run: tables::tables },
+];
+
+/// Turns places into addresses, and chooses the cheapest form of each address.
+pub const ADDRESSES: &[Pass] = &[
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "licm", run: licm::licm },
@@ -80,12 +92,29 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "bases", run: bases::bases },
     Pass { name: "strength", run: strength::strength },
     Pass { name: "groups", run: groups::groups },
+];
+
+/// Prepares for the machine: packs small integers, places instructions.
+pub const MACHINE: &[Pass] = &[
+    // Dead uses would block packing.
     Pass { name: "dce", run: dce::dce },
-    // What nobody uses would speak against a word.
     Pass { name: "words", run: words::words },
     Pass { name: "sink", run: sink::sink },
     Pass { name: "order", run: order::order },
 ];
+
+/// All phases in order. A pass may occur more than once.
+pub const PHASES: [&[Pass]; 5] = [FRONT, SIMPLIFY, PLACES, ADDRESSES, MACHINE];
+
+/// Returns the passes of all phases in order.
+pub fn pipeline() -> impl Iterator<Item = &'static Pass> {
+    PHASES.into_iter().flatten()
+}
+
+/// Runs the passes of `phases` in order.
+pub fn run(kernel: &mut Kernel, phases: &[&[Pass]]) -> Result<(), Errors> {
+    phases.iter().copied().flatten().try_for_each(|pass| (pass.run)(kernel))
+}
 
 /// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make
 /// it, and only it can be emitted.
@@ -106,7 +135,7 @@ pub fn optimise(kernel: Kernel) -> Result<Optimised, Errors> {
 
 /// Runs all passes, and shows the IR after each.
 pub fn optimise_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)) -> Result<Optimised, Errors> {
-    for pass in PIPELINE {
+    for pass in pipeline() {
         (pass.run)(&mut kernel)?;
         debug_assert_eq!(crate::ir::verify::verify(&kernel), Ok(()), "after {}:\n{kernel}", pass.name);
         observe(pass, &kernel);
@@ -117,9 +146,7 @@ pub fn optimise_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)
 /// Runs the passes that come before places become addresses: what an access names is still plain, and what unrolls has
 /// unrolled.
 pub fn with_places(mut kernel: Kernel) -> Result<Kernel, Errors> {
-    for pass in PIPELINE.iter().take_while(|pass| pass.name != "addresses") {
-        (pass.run)(&mut kernel)?;
-    }
+    run(&mut kernel, &[FRONT, SIMPLIFY, PLACES])?;
     dce::dce(&mut kernel)?;
     Ok(kernel)
 }

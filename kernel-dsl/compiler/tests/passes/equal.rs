@@ -4,7 +4,7 @@ use crate::{evaluator, generator};
 use kernel_dsl_compiler::ir::Kernel;
 use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::lower::checked::Checked;
-use kernel_dsl_compiler::passes::{PIPELINE, optimise_with};
+use kernel_dsl_compiler::passes::{optimise_with, pipeline};
 
 /// Programs tried; `PASSES_SEEDS` asks for more.
 pub fn seeds() -> std::ops::Range<u64> {
@@ -32,7 +32,7 @@ fn each_pass_alone() {
     for seed in seeds() {
         let kernel = generator::kernel(seed);
         let expected = run(&kernel);
-        for pass in PIPELINE {
+        for pass in pipeline() {
             let mut after = kernel.clone();
             (pass.run)(&mut after).unwrap_or_else(|e| panic!("seed {seed}, {}: {e}\n{kernel}", pass.name));
             verify(&after).unwrap_or_else(|e| panic!("seed {seed}, {}: {e}\n{kernel}\n{after}", pass.name));
