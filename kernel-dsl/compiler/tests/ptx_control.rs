@@ -37,7 +37,7 @@ fn kernel() -> Kernel {
         sources: vec![],
         locations: vec![],
         declared: Default::default(),
-        unrolled: passes::unroll::LIMIT,
+        unrolled: kernel_dsl_compiler::ir::MAX_UNROLLED_INSTRUCTIONS,
         body: Region::default(),
     }
 }

@@ -35,7 +35,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         tables: Vec::new(),
         locations: locations.collect(),
         declared: Default::default(),
-        unrolled: passes::unroll::LIMIT,
+        unrolled: kernel_dsl_compiler::ir::MAX_UNROLLED_INSTRUCTIONS,
         sources: vec![Source { name: name.into(), file: "kernels/src/lib.rs".into(), line: 7, text: lines }],
         body: Region::default(),
     }

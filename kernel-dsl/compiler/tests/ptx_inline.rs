@@ -46,7 +46,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
         sources: vec![],
         locations: vec![],
         declared: Default::default(),
-        unrolled: passes::unroll::LIMIT,
+        unrolled: kernel_dsl_compiler::ir::MAX_UNROLLED_INSTRUCTIONS,
         body: Region::default(),
     });
     let out = b.value(Op::Parameter(0), Type::Global);
@@ -65,7 +65,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
 fn emitted(code: Inline, target: Target) -> String {
     let kernel = kernel(code, target);
     kernel_dsl_compiler::ir::verify::verify(&kernel).unwrap();
-    emit::emit(&passes::optimise(kernel).unwrap()).unwrap().to_string()
+    emit::emit(&passes::optimize(kernel).unwrap()).unwrap().to_string()
 }
 
 const TAKEN: &[(&str, &str)] = &[

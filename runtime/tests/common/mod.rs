@@ -140,7 +140,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         tables: Vec::new(),
         sources: vec![source()],
         declared: Default::default(),
-        unrolled: kernel_dsl::compiler::passes::unroll::LIMIT,
+        unrolled: kernel_dsl::compiler::ir::MAX_UNROLLED_INSTRUCTIONS,
         locations: vec![ir::SourceLocation {
             source: 0,
             span: Span { line: 2, column: 22, end_line: 2, end_column: 50 },

@@ -40,7 +40,7 @@ impl Kit {
             sources: vec![source],
             locations: vec![location],
             declared: Default::default(),
-            unrolled: kernel_dsl::compiler::passes::unroll::LIMIT,
+            unrolled: kernel_dsl::compiler::ir::MAX_UNROLLED_INSTRUCTIONS,
             body: Region::default(),
         };
         Kit { b: Builder::new(kernel), labels: 0, arguments: 0 }

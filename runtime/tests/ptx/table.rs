@@ -179,7 +179,7 @@ fn of_block(code: Inline) -> Kernel {
         sources: Vec::new(),
         locations: Vec::new(),
         declared: Default::default(),
-        unrolled: kernel_dsl::compiler::passes::unroll::LIMIT,
+        unrolled: kernel_dsl::compiler::ir::MAX_UNROLLED_INSTRUCTIONS,
         body: Region::default(),
     });
     builder.effect(Op::Inline { code: code.into(), inputs: Values::new() });

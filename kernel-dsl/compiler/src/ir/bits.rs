@@ -41,6 +41,23 @@ fn is_word(ty: Scalar) -> bool {
 }
 
 impl Bits {
+    /// All operations.
+    pub const ALL: [Bits; 13] = [
+        Bits::Dot4,
+        Bits::Dot2 { high: false },
+        Bits::Dot2 { high: true },
+        Bits::Permute,
+        Bits::FunnelLeft,
+        Bits::FunnelRight,
+        Bits::Extract,
+        Bits::Insert,
+        Bits::MultiplyHigh,
+        Bits::Multiply24,
+        Bits::SaturatingAdd,
+        Bits::SaturatingSub,
+        Bits::Join,
+    ];
+
     /// Its name in the text of IR.
     pub const fn name(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@
 
 use super::{Inst, Kernel, Location, Op, Region, Role, Special, Type, Value};
 use super::eval;
+use super::print::Printer;
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -34,6 +35,22 @@ enum Step {
     },
 }
 
+impl Step {
+    /// Returns the operation over steps, numbered as values.
+    fn operation(&self) -> Op {
+        match self {
+            Step::Constant(bits) => Op::Constant(*bits),
+            Step::Parameter(index) => Op::Parameter(*index),
+            Step::BlockDim(axis) => Op::Special(Special::BlockDim(*axis)),
+            Step::Operation(op) => op.clone(),
+            Step::Either { condition, yes, no } => {
+                let [condition, yes, no] = [condition, yes, no].map(|step| Value(*step as u32));
+                Op::Select { condition, yes, no }
+            }
+        }
+    }
+}
+
 /// Why a kernel's value is no formula.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoFormula {
@@ -53,6 +70,32 @@ impl Formula {
         Ok(taker.formula)
     }
 
+    /// The formula whose steps are these operations, each over earlier ones by their index.
+    pub(super) fn from_operations(steps: Vec<(Scalar, Op)>) -> Formula {
+        let step = |op: Op| match op {
+            Op::Constant(bits) => Step::Constant(bits),
+            Op::Parameter(index) => Step::Parameter(index),
+            Op::Special(Special::BlockDim(axis)) => Step::BlockDim(axis),
+            Op::Select { condition, yes, no } => {
+                let [condition, yes, no] = [condition, yes, no].map(|v| v.0 as usize);
+                Step::Either { condition, yes, no }
+            }
+            op => Step::Operation(op),
+        };
+        Formula { steps: steps.into_iter().map(|(ty, op)| (ty, step(op))).collect() }
+    }
+
+    /// Returns the steps as text, in parentheses: `(%0: usize = parameter n; %1: usize = add %0, %0)`.
+    pub(super) fn text(&self, p: &Printer<'_>) -> String {
+        let p = p.of_formula();
+        let steps = self.steps.iter().enumerate().map(|(i, (ty, step))| {
+            let mut text = format!("%{i}: {ty} = ");
+            step.operation().print(&p, &mut text);
+            text
+        });
+        format!("({})", steps.collect::<Vec<_>>().join("; "))
+    }
+
     /// Its value, where parameters of the entry have these bits, in blocks of that size; or what has none, such as "40 - 50 overflows `usize`".
     pub fn evaluate(&self, parameters: &[u64], block: [u32; 3]) -> Result<u64, String> {
         let mut values = vec![None; self.steps.len()];
@@ -64,17 +107,11 @@ impl Formula {
     pub fn write(&self, kernel: &mut Kernel, insts: &mut Vec<Inst>, location: Location) -> Option<Value> {
         let mut values: Vec<Value> = Vec::new();
         for (ty, step) in &self.steps {
-            let op = match step {
-                Step::Constant(bits) => Op::Constant(*bits),
-                Step::Parameter(index) => Op::Parameter(*index),
-                Step::BlockDim(axis) => Op::Special(Special::BlockDim(*axis)),
-                Step::Operation(op) => {
-                    let mut op = op.clone();
-                    op.map_operands(|step| values.get(step.0 as usize).copied().unwrap_or(step));
-                    op
-                }
-                Step::Either { .. } => return None,
-            };
+            if let Step::Either { .. } = step {
+                return None;
+            }
+            let mut op = step.operation();
+            op.map_operands(|step| values.get(step.0 as usize).copied().unwrap_or(step));
             let value = kernel.value(Type::Scalar(*ty));
             insts.push(Inst { op, results: [value].into_iter().collect(), location });
             values.push(value);

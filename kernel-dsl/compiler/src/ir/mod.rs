@@ -49,11 +49,13 @@ pub mod build;
 pub mod eval;
 mod formula;
 mod memory;
+mod operation;
+mod parse;
+mod part;
 pub mod print;
 pub mod record;
 mod table;
 pub mod verify;
-mod walk;
 
 pub use bits::Bits;
 pub use block::{Block, Open};
@@ -61,6 +63,8 @@ pub use formula::{Formula, NoFormula};
 pub use memory::{
     Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
 };
+pub use operation::{OpClass, OpKey};
+pub use parse::Fault;
 pub use table::{CONSTANT_LIMIT, Placement, Table};
 
 use crate::approximation::Approximation;
@@ -75,6 +79,10 @@ use std::sync::Arc;
 
 /// Bytes that one access of the machine moves at most.
 pub const WIDEST: u32 = 16;
+
+/// Instructions of a kernel that unrolling may make at most, unless the kernel says otherwise. Beyond, the assembler takes
+/// seconds and the instruction cache misses.
+pub const MAX_UNROLLED_INSTRUCTIONS: usize = 1 << 18;
 
 /// One instance of a kernel, for one target.
 #[derive(Clone, PartialEq, Debug)]

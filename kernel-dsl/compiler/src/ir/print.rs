@@ -1,28 +1,48 @@
-//! IR as text, to be read: `%7: f32 = load ta[%3, 5]`.
+//! IR as text: `%7: f32 = load ta[%3, 5]`. [`parse`](super::parse) reads it back.
 //!
-//! Constants are written where they are used, and their own instructions left out; each group of instructions stands
-//! under the line of Rust that it was made from, `// +3 let i = grid::index();`, where +3 counts lines from the `fn`.
+//! A constant is written where it is used, and its own instruction is left out. A bare integer is a `usize`, a bare float an
+//! `f32`; other constants name their type, as in `5_u32`. What has no exact decimal form is written as bits: `f32(0x7fc00000)`.
+//!
+//! Each group of instructions stands under a comment with the line of Rust that it was made from:
+//! `// +3 let i = grid::index();`, where +3 counts lines from the `fn`. The parser skips comments: sources, locations and the
+//! allowances that refer to them are not part of the text.
 
+use super::part::Part;
 use super::*;
 use crate::half;
+use crate::oracle::Output;
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Kernel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "kernel {} = {} for {}, block ", self.name, self.instance, self.target)?;
-        match self.block.extents() {
-            Some([x, y, z]) => writeln!(f, "{x}×{y}×{z}")?,
-            None => writeln!(f, "{}", self.block)?,
+        writeln!(f, "kernel {} = {} for {}, block {}", self.name, self.instance, self.target, block(&self.block))?;
+        let limits = [
+            ("at least", self.min_blocks, "blocks"),
+            ("at most", self.max_registers, "registers"),
+            (
+                "at most",
+                (self.unrolled != MAX_UNROLLED_INSTRUCTIONS).then_some(self.unrolled as u32),
+                "unrolled instructions",
+            ),
+        ];
+        for (bound, limit, what) in limits {
+            if let Some(limit) = limit {
+                writeln!(f, "    {bound} {limit} {what}")?;
+            }
+        }
+        for Output { index, coverage } in &self.declared.outputs {
+            writeln!(f, "    output {index} {}", coverage.name())?;
         }
         for p in &self.parameters {
+            write!(f, "    parameter {} {}: ", p.argument, name(&p.name))?;
             match p.role {
-                Role::Value(s) => writeln!(f, "    parameter {}: {s}", p.name)?,
-                Role::Address { element, mutable } => {
-                    writeln!(f, "    parameter {}: global {}{element}", p.name, if mutable { "mut " } else { "" })?
+                Role::Value(s) => writeln!(f, "{s}")?,
+                Role::Address { element: e, mutable } => {
+                    writeln!(f, "global {}{}", if mutable { "mut " } else { "" }, element(e))?
                 }
-                Role::Extent(d) => writeln!(f, "    parameter {}: usize (extent {d})", p.name)?,
-                Role::Stride(d) => writeln!(f, "    parameter {}: usize (stride {d})", p.name)?,
+                Role::Extent(d) => writeln!(f, "usize (extent {d})")?,
+                Role::Stride(d) => writeln!(f, "usize (stride {d})")?,
             }
         }
         let mut printer = Printer::new(self);
@@ -34,23 +54,89 @@ impl Display for Kernel {
             }
         }
         for (array, name) in self.shared.iter().zip(&printer.shared) {
-            let SharedArray { element, shape, strides, offset, over, layout, .. } = array;
-            write!(f, "    shared {name}: {element} {shape:?} strides {strides:?} at byte {offset}")?;
-            if let Layout::Swizzled(Swizzle { mask, shift }) = layout {
-                write!(f, " swizzled by row >> {shift} & {mask}")?;
+            let SharedArray { shape, strides, offset, over, layout, .. } = array;
+            write!(f, "    shared {name}: {} {shape:?} strides {strides:?}", element(array.element))?;
+            write!(f, " at byte {offset}")?;
+            match layout {
+                Layout::Packed => {}
+                Layout::Exchange => f.write_str(" exchange")?,
+                Layout::Pitch => f.write_str(" pitch")?,
+                Layout::Padded { pad } => write!(f, " padded by {pad}")?,
+                Layout::Swizzled(Swizzle { mask, shift }) => write!(f, " swizzled by row >> {shift} & {mask}")?,
             }
             match over {
                 Some(over) => writeln!(f, " over {}", printer.shared.get(over.0 as usize).map_or("?", String::as_str))?,
                 None => writeln!(f)?,
             }
         }
-        for DynamicArray { name, element, .. } in &self.dynamic {
-            writeln!(f, "    dynamic {name}: {element}")?;
+        for (array, name) in self.dynamic.iter().zip(&printer.dynamic) {
+            let extents: Vec<String> = array.extents.iter().map(|extent| extent.text(&printer)).collect();
+            writeln!(f, "    dynamic {name}: {} [{}]", element(array.element), extents.join(", "))?;
         }
-        for Table { name, scalars, bytes, .. } in &self.tables {
-            writeln!(f, "    table {name}: {} scalars in {bytes} bytes", scalars.len())?;
+        for (table, name) in self.tables.iter().zip(&printer.tables) {
+            let placement = match table.placement {
+                Placement::ByUse => "",
+                Placement::Constant => "constant ",
+                Placement::Global => "global ",
+            };
+            let scalars = table.scalars.iter();
+            let scalars: Vec<String> =
+                scalars.map(|(at, ty, bits)| format!("{at}: {}", constant(Type::Scalar(*ty), *bits))).collect();
+            writeln!(f, "    table {name}: {placement}{} bytes {{{}}}", table.bytes, scalars.join(", "))?;
         }
         printer.region(f, &self.body, 0)
+    }
+}
+
+/// The size of a block: `256×1×1`, or `32..=1024 by 32×1×1 multiple of 32`.
+fn block(block: &Block) -> String {
+    let axis = |(axis, n): (usize, u32)| match block.open() {
+        Some(Open { axis: open, least, step }) if open == axis => format!("{least}..={n} by {step}"),
+        _ => n.to_string(),
+    };
+    let axes: Vec<String> = block.most().into_iter().enumerate().map(axis).collect();
+    let multiple = if block.open().is_some() { format!(" multiple of {}", block.multiple()) } else { String::new() };
+    format!("{}{multiple}", axes.join("×"))
+}
+
+fn element(element: Element) -> String {
+    match element {
+        Element::Scalar(s) => s.to_string(),
+        Element::Aggregate { bytes, align } => format!("{{{bytes} bytes, align {align}}}"),
+    }
+}
+
+/// Returns a name, in quotes where it is no plain word.
+pub(super) fn name(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || c == '_';
+    let is_word = name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty();
+    if is_word { name.to_string() } else { format!("{name:?}") }
+}
+
+/// Returns the text of a constant: its value where a decimal says all, otherwise its type and bits.
+pub(super) fn constant(ty: Type, bits: u64) -> String {
+    let exact = |text: String, default: Scalar, scalar: Scalar| {
+        if scalar == default { text } else { format!("{text}_{scalar}") }
+    };
+    let float = |value: f64, text: String, scalar| {
+        if value.is_nan() { format!("{scalar}({bits:#x})") } else { exact(text, Scalar::F32, scalar) }
+    };
+    match ty {
+        Type::Scalar(Scalar::Bool) => (bits != 0).to_string(),
+        Type::Scalar(s @ (Scalar::F16 | Scalar::Bf16)) => {
+            let x = if s == Scalar::F16 { half::f16_to_f32(bits as u16) } else { half::bf16_to_f32(bits as u16) };
+            float(x.into(), format!("{x:?}"), s)
+        }
+        Type::Scalar(Scalar::F32) => {
+            let x = f32::from_bits(bits as u32);
+            float(x.into(), format!("{x:?}"), Scalar::F32)
+        }
+        Type::Scalar(Scalar::F64) => {
+            let x = f64::from_bits(bits);
+            float(x, format!("{x:?}"), Scalar::F64)
+        }
+        Type::Scalar(s) if s.is_integer() => exact(eval::integer(s, bits).to_string(), Scalar::Usize, s),
+        ty => format!("{ty}({bits:#x})"),
     }
 }
 
@@ -105,30 +191,21 @@ impl Display for Special {
     }
 }
 
-/// `LeadingZeros` as `leading_zeros`.
-fn snake(name: impl fmt::Debug) -> String {
-    let mut out = String::new();
-    for (i, c) in format!("{name:?}").chars().enumerate() {
-        if c.is_uppercase() && i > 0 {
-            out.push('_');
-        }
-        out.extend(c.to_lowercase());
-    }
-    out
-}
-
-/// A name that several things bear is followed by which one is meant.
-fn distinct<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+/// Returns each name, followed by its index where several have it.
+pub(super) fn distinct<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut count: HashMap<&str, u32> = HashMap::new();
     names.clone().for_each(|n| *count.entry(n).or_default() += 1);
-    names.enumerate().map(|(i, n)| if count[n] == 1 { n.to_string() } else { format!("{n}#{i}") }).collect()
+    names.enumerate().map(|(i, n)| if count[n] == 1 { name(n) } else { format!("{}#{i}", name(n)) }).collect()
 }
 
-struct Printer<'a> {
+/// Writes the text of a kernel's instructions.
+pub(super) struct Printer<'a> {
     kernel: &'a Kernel,
     constants: Vec<Option<u64>>,
-    locals: Vec<String>,
-    shared: Vec<String>,
+    pub locals: Vec<String>,
+    pub shared: Vec<String>,
+    pub dynamic: Vec<String>,
+    pub tables: Vec<String>,
     /// Source and line of the last comment.
     line: Option<(u32, u16)>,
 }
@@ -149,7 +226,15 @@ impl<'a> Printer<'a> {
         collect(&kernel.body, &mut constants);
         let locals = distinct(kernel.locals.iter().map(|l| l.name.as_str()));
         let shared = distinct(kernel.shared.iter().map(|s| s.name.as_str()));
-        Printer { kernel, constants, locals, shared, line: None }
+        let dynamic = distinct(kernel.dynamic.iter().map(|d| d.name.as_str()));
+        let tables = distinct(kernel.tables.iter().map(|t| t.name.as_str()));
+        Printer { kernel, constants, locals, shared, dynamic, tables, line: None }
+    }
+
+    /// Returns a printer for the steps of a formula, which are numbered by themselves and include their constants.
+    pub fn of_formula(&self) -> Printer<'a> {
+        let (locals, shared, dynamic, tables) = Default::default();
+        Printer { kernel: self.kernel, constants: Vec::new(), locals, shared, dynamic, tables, line: None }
     }
 
     fn region(&mut self, f: &mut dyn Write, region: &Region, depth: usize) -> fmt::Result {
@@ -186,7 +271,7 @@ impl<'a> Printer<'a> {
         }
         match &inst.op {
             Op::If { condition, then, otherwise } => {
-                writeln!(f, "if {} {{", self.value(*condition))?;
+                writeln!(f, "if {} {{", self.text(*condition))?;
                 self.region(f, then, depth + 1)?;
                 if !matches!(&otherwise.insts[..], [Inst { op: Op::Yield(v), .. }] if v.is_empty()) {
                     writeln!(f, "{:indent$}}} else {{", "")?;
@@ -195,9 +280,9 @@ impl<'a> Printer<'a> {
                 writeln!(f, "{:indent$}}}", "")
             }
             Op::For(l) => {
-                let (start, end, step) = (self.value(l.start), self.value(l.end), self.value(l.step));
+                let (start, end, step) = (self.text(l.start), self.text(l.end), self.text(l.step));
                 let index = l.body.parameters.first().map_or(String::new(), |i| self.define(*i));
-                write!(f, "{}: for {index} in {start}..{end} step {step}", label(l.label))?;
+                write!(f, "{}: for {index} in {start}..{end} step {step}", self.part(&l.label))?;
                 match l.unroll {
                     Unroll::Auto => {}
                     Unroll::Full => f.write_str(" unroll")?,
@@ -207,15 +292,19 @@ impl<'a> Printer<'a> {
                 self.braces(f, &l.body, depth)
             }
             Op::Loop { label: l, inits, body } => {
-                write!(f, "{}: loop", label(*l))?;
+                write!(f, "{}: loop", self.part(l))?;
                 self.carried(f, &body.parameters, inits)?;
                 self.braces(f, body, depth)
             }
             Op::Block { label: l, body } => {
-                write!(f, "{}: block", label(*l))?;
+                write!(f, "{}: block", self.part(l))?;
                 self.braces(f, body, depth)
             }
-            op => writeln!(f, "{}", self.op(op)),
+            op => {
+                let mut text = String::new();
+                op.print(self, &mut text);
+                writeln!(f, "{text}")
+            }
         }
     }
 
@@ -229,7 +318,7 @@ impl<'a> Printer<'a> {
         if parameters.is_empty() {
             return Ok(());
         }
-        let inits = inits.iter().map(|v| self.value(*v)).chain(std::iter::repeat("?".to_string()));
+        let inits = inits.iter().map(|v| self.text(*v)).chain(std::iter::repeat("?".to_string()));
         let pairs: Vec<_> =
             parameters.iter().zip(inits).map(|(p, init)| format!("{} = {init}", self.define(*p))).collect();
         write!(f, " ({})", pairs.join(", "))
@@ -242,165 +331,32 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A value as an operand: its name, or what it is if it is constant.
-    fn value(&self, v: Value) -> String {
-        let Some(bits) = self.constants.get(v.0 as usize).copied().flatten() else { return v.to_string() };
-        match self.kernel.ty(v) {
-            Type::Scalar(Scalar::Bool) => (bits != 0).to_string(),
-            Type::Scalar(Scalar::F16) => format!("{:?}", half::f16_to_f32(bits as u16)),
-            Type::Scalar(Scalar::Bf16) => format!("{:?}", half::bf16_to_f32(bits as u16)),
-            Type::Scalar(Scalar::Custom(format)) => format!("{:?}", format.decode(bits as u16)),
-            Type::Scalar(Scalar::F32) => format!("{:?}", f32::from_bits(bits as u32)),
-            Type::Scalar(Scalar::F64) => format!("{:?}", f64::from_bits(bits)),
-            Type::Scalar(s) if s.is_signed() => (((bits << (64 - s.bits())) as i64) >> (64 - s.bits())).to_string(),
-            _ => bits.to_string(),
+    /// Appends a value as an operand: its name, or the constant that it is.
+    pub fn value(&self, v: Value, out: &mut String) {
+        match self.constants.get(v.0 as usize).copied().flatten() {
+            Some(bits) => out.push_str(&constant(self.kernel.ty(v), bits)),
+            None => out.push_str(&v.to_string()),
         }
     }
 
-    fn values(&self, values: &[Value]) -> String {
-        values.iter().map(|v| self.value(*v)).collect::<Vec<_>>().join(", ")
-    }
-
-    fn local(&self, local: LocalId, index: Option<Value>) -> String {
-        let name = self.locals.get(local.0 as usize).map_or("?", String::as_str);
-        index.map_or(name.to_string(), |i| format!("{name}[{}]", self.value(i)))
-    }
-
-    fn place(&self, place: &Place) -> String {
-        let mut text = self.element(place);
-        if let Some(within) = place.within() {
-            text.push_str(&format!(".{}", within.offset));
-            for Step { index, extent, bytes } in &within.indices {
-                text.push_str(&format!("[{} of {extent} by {bytes}]", self.value(*index)));
-            }
+    /// Appends the name of a parameter of the entry.
+    pub fn parameter(&self, index: u32, out: &mut String) {
+        match self.kernel.parameters.get(index as usize) {
+            Some(p) => out.push_str(&name(&p.name)),
+            None => out.push_str(&format!("#{index}")),
         }
+    }
+
+    /// Returns the text of a field.
+    fn part(&self, part: &impl Part) -> String {
+        let mut text = String::new();
+        part.print(self, &mut text);
         text
     }
 
-    fn element(&self, place: &Place) -> String {
-        match place {
-            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
-                let dims: Vec<_> = dims
-                    .iter()
-                    .map(|d| {
-                        let stride = d.stride.map_or(String::new(), |s| format!(" by {}", self.value(s)));
-                        format!("{} of {}{stride}", self.value(d.index), self.value(d.extent))
-                    })
-                    .collect();
-                format!("{}[{}]", self.value(*base), dims.join(", "))
-            }
-            Place::Shared { array, indices, .. } => {
-                let name = self.shared.get(array.0 as usize).map_or("?", String::as_str);
-                format!("{name}[{}]", self.values(indices))
-            }
-            Place::Address { base, offset: 0 } => format!("[{}]", self.value(*base)),
-            Place::Address { base, offset } if *offset < 0 => {
-                format!("[{} - {}]", self.value(*base), offset.unsigned_abs())
-            }
-            Place::Address { base, offset } => format!("[{} + {offset}]", self.value(*base)),
-        }
+    fn text(&self, v: Value) -> String {
+        self.part(&v)
     }
-
-    /// An operation that holds no region.
-    fn op(&self, op: &Op) -> String {
-        let v = |v: &Value| self.value(*v);
-        let jump = |word: &str, l: Label, values: &[Value]| match values {
-            [] => format!("{word} {}", label(l)),
-            _ => format!("{word} {} {}", label(l), self.values(values)),
-        };
-        match op {
-            Op::Constant(bits) => format!("constant {bits:#x}"),
-            Op::Parameter(i) => match self.kernel.parameters.get(*i as usize) {
-                Some(p) => format!("parameter {}", p.name),
-                None => format!("parameter #{i}"),
-            },
-            Op::Special(s) => s.to_string(),
-            Op::Table(t) => format!("table {}", self.kernel.table(*t).map_or("?", |t| t.name.as_str())),
-            Op::Unary(o, a) => format!("{} {}", snake(o), v(a)),
-            Op::Binary(o, a, b) => format!("{} {}, {}", snake(o), v(a), v(b)),
-            Op::MulAdd(a, b, c) => format!("mul_add {}, {}, {}", v(a), v(b), v(c)),
-            Op::Approximate(what, a) => format!("approximate {} {}", snake(what), v(a)),
-            Op::Bits(what, operands) => format!("{} {}", what.name(), self.values(operands)),
-            Op::Compare(c, a, b) => format!("{} {}, {}", snake(c), v(a), v(b)),
-            Op::Select { condition, yes, no } => format!("select {}, {}, {}", v(condition), v(yes), v(no)),
-            Op::Cast(a) => format!("cast {}", v(a)),
-            Op::Bitcast(a) => format!("bitcast {}", v(a)),
-            Op::Offset { base, terms, bytes } => {
-                let terms: Vec<_> =
-                    terms.iter().map(|(i, s)| s.map_or(v(i), |s| format!("{} * {}", v(i), v(&s)))).collect();
-                format!("offset {} + {bytes} * ({})", v(base), terms.join(" + "))
-            }
-            Op::Dynamic { array, extents } => {
-                let name = self.kernel.dynamic.get(array.0 as usize).map_or("?", |a| a.name.as_str());
-                format!("dynamic {name} [{}]", self.values(extents))
-            }
-            Op::Load { place, policy, guard, .. } => {
-                let policy = match policy {
-                    Policy::ReadOnly => " readonly",
-                    Policy::ReadOnce => " readonly once",
-                    Policy::Coherent => "",
-                    Policy::CoherentOnce => " once",
-                    Policy::SecondCache => " coherent",
-                };
-                let guard = guard
-                    .as_ref()
-                    .map_or(String::new(), |g| format!(" if {} else {}", v(&g.condition), self.values(&g.otherwise)));
-                format!("load{policy} {}{guard}", self.place(place))
-            }
-            Op::Store { place, values, guard, .. } => {
-                let guard = guard.map_or(String::new(), |g| format!(" if {}", v(&g)));
-                format!("store {} = {}{guard}", self.place(place), self.values(values))
-            }
-            Op::Poison { place, element, count, guard } => {
-                let guard = guard.map_or(String::new(), |g| format!(" if {}", v(&g)));
-                format!("poison {count} {element} at {}{guard}", self.place(place))
-            }
-            Op::CopyAsync(copy) => {
-                let AsyncCopy { to, from, element, count, guard, inside, bytes } = &**copy;
-                let word = |name: &str, value: &Option<Value>| {
-                    value.map_or(String::new(), |value| format!(" {name} {}", v(&value)))
-                };
-                let (guard, inside, bytes) = (word("if", guard), word("inside", inside), word("bytes", bytes));
-                let (to, from) = (self.place(to), self.place(from));
-                format!("copy_async {count} {element} to {to} from {from}{guard}{inside}{bytes}")
-            }
-            Op::CopyCommit => "copy_commit".to_string(),
-            Op::CopyWait(Landing::Through(group)) => format!("copy_wait through {}", v(group)),
-            Op::CopyWait(Landing::But(n)) => format!("copy_wait but {n}"),
-            Op::Begin(array) => format!("begin {}", self.shared.get(array.0 as usize).map_or("?", String::as_str)),
-            Op::Named { name, value } => format!("name {name} = {}", v(value)),
-            Op::Atomic { operation, place, values, .. } => {
-                format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))
-            }
-            Op::Inline { code, inputs } => {
-                let given = code.source().inputs().zip(inputs);
-                let given: Vec<_> = given.map(|(o, value)| format!("{} = {}", o.name, v(value))).collect();
-                let given = if given.is_empty() { String::new() } else { format!(" with {}", given.join(", ")) };
-                format!("ptx \"{code}\"{given}")
-            }
-            Op::ReadLocal { local, index } => format!("read {}", self.local(*local, *index)),
-            Op::WriteLocal { local, index, value } => format!("write {} = {}", self.local(*local, *index), v(value)),
-            Op::BlockSync => "block_sync".to_string(),
-            Op::WarpSync => "warp_sync".to_string(),
-            Op::Shuffle { mode, value, selector, width } => {
-                format!("shuffle {} {}, {} width {width}", snake(mode), v(value), v(selector))
-            }
-            Op::Fence(scope) => format!("fence {}", snake(scope)),
-            Op::Match(value) => format!("match {}", v(value)),
-            Op::Reduce(operation, value) => format!("reduce {} {}", snake(operation), v(value)),
-            Op::Vote { mode, value } => format!("vote {} {}", snake(mode), v(value)),
-            Op::Report { record, site, values } => format!("report {site} to {}: {}", v(record), self.values(values)),
-            Op::Yield(values) => format!("yield {}", self.values(values)),
-            Op::Break(l, values) => jump("break", *l, values),
-            Op::Continue(l, values) => jump("continue", *l, values),
-            Op::Return => "return".to_string(),
-            Op::If { .. } | Op::For(_) | Op::Loop { .. } | Op::Block { .. } => "{ … }".to_string(),
-        }
-    }
-}
-
-fn label(l: Label) -> String {
-    format!("'l{}", l.0)
 }
 
 impl fmt::Display for SharedArray {

@@ -50,7 +50,6 @@ use crate::ir::build::Builder;
 use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type};
 use crate::launch;
 use crate::oracle::Declared;
-use crate::passes;
 use crate::source::Span;
 use crate::target::Target;
 use cell::Cell;
@@ -96,7 +95,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         sources: Vec::new(),
         locations: Vec::new(),
         declared: Declared { outputs: monomorphic.outputs(), allowances: Vec::new() },
-        unrolled: passes::unroll::LIMIT,
+        unrolled: ir::MAX_UNROLLED_INSTRUCTIONS,
         body: ir::Region::default(),
     };
     let mut lowerer = Lowerer {

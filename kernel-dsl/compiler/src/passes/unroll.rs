@@ -11,8 +11,6 @@ use super::simplify::Simplifier;
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
-/// Instructions of a kernel at most, as it is lowered; beyond, the assembler takes seconds and the instruction cache misses.
-pub const LIMIT: usize = 1 << 18;
 /// Iterations at most of a loop that is unrolled unasked.
 pub const SMALL_TRIPS: u64 = 4;
 /// Instructions at most that unrolling unasked makes of a loop.

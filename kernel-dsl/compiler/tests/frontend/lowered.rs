@@ -2,7 +2,7 @@
 
 use crate::support::{Crate, KERNELS, library};
 use kernel_dsl_compiler::hir::serial;
-use kernel_dsl_compiler::{ir, lower, passes};
+use kernel_dsl_compiler::{emit, ir, lower, passes};
 
 /// The IR of each kernel of `text`, in a snapshot of its name. It keeps the IR's invariants, goes through all passes, and
 /// comes out the same from HIR that was serialised.
@@ -16,13 +16,27 @@ fn snapshots(text: &str) {
             let kernel =
                 lower::lower(&program, instance, program.launch.target).unwrap_or_else(|e| panic!("{name}: {e}"));
             ir::verify::verify(&kernel).unwrap_or_else(|e| panic!("{name}: {e}\n{kernel}"));
+            let text = kernel.to_string();
             insta::assert_snapshot!(name.clone(), kernel.to_string());
+            let parsed: ir::Kernel = text.parse().unwrap_or_else(|fault| panic!("{name}: {fault}\n{text}"));
+            assert_eq!(without_comments(&parsed.to_string()), without_comments(&text), "{name}, parsed");
 
             let stored = serial::program(&serial::encode_program(&program)).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(lower::lower(&stored, instance, program.launch.target).as_ref(), Ok(&kernel), "{name}, stored");
-            passes::optimise(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let ptx = |kernel| {
+                let kernel = passes::optimise(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let module = emit::emit(&kernel).unwrap_or_else(|e| panic!("{name}: {e}")).to_string();
+                // Comments that cite the source.
+                module.lines().filter(|line| !line.contains("//")).collect::<Vec<_>>().join("\n")
+            };
+            assert_eq!(ptx(parsed), ptx(kernel), "{name}, parsed");
         }
     }
+}
+
+/// The lines of the IR but those that cite the source, which the parser skips.
+fn without_comments(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect()
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub fn empty() -> Kernel {
         sources: vec![],
         locations: vec![],
         declared: Default::default(),
-        unrolled: kernel_dsl_compiler::passes::unroll::LIMIT,
+        unrolled: kernel_dsl_compiler::ir::MAX_UNROLLED_INSTRUCTIONS,
         body: Region::default(),
     }
 }
