@@ -1,6 +1,6 @@
 //! What the compiler says of a kernel's accesses and of what is slow in it, against addresses counted in plain Rust.
 
-use kernel_dsl::compiler::analyses::memory::{Cost, Kind, Site, accesses};
+use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, Site, accesses};
 use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
 use kernel_dsl::compiler::hir::{Instance, serial};
 use kernel_dsl::compiler::{Scalar, Target, lower, passes};
@@ -53,12 +53,12 @@ patterns! {
     signed: |t| ((t as i32 - 48) * -2 + 100) as usize;
 }
 
-fn ir_of(artifact: &Artifact, instance: usize, target: Target) -> (passes::Optimised, Vec<Site>) {
+fn ir_of(artifact: &Artifact, instance: usize, target: Target) -> (passes::Optimized, Vec<Site>) {
     let program = serial::program(artifact.hir).unwrap();
     let instance = Instance(artifact.instances[instance].constants.to_vec());
     let lowered = lower::lower(&program, &instance, target).unwrap();
     let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
-    (passes::optimise(lowered).unwrap(), sites)
+    (passes::optimize(lowered).unwrap(), sites)
 }
 
 fn sites(artifact: &Artifact) -> Vec<Site> {
@@ -66,7 +66,7 @@ fn sites(artifact: &Artifact) -> Vec<Site> {
 }
 
 fn loaded<'s>(sites: &'s [Site], array: &str) -> &'s Site {
-    let mut found = sites.iter().filter(|s| s.kind == Kind::Load && s.array.as_deref() == Some(array));
+    let mut found = sites.iter().filter(|s| s.kind == AccessKind::Load && s.array.as_deref() == Some(array));
     let site = found.next().unwrap_or_else(|| panic!("no load of `{array}` in {sites:?}"));
     assert_eq!(found.next(), None, "several loads of `{array}`");
     site
@@ -124,7 +124,7 @@ pub fn laid_out(x: View<f32, 2>, mut y: ViewMut<f32, 2>, n: usize) {
 #[test]
 fn swizzled_and_dynamic_shared_memory() {
     let all = sites(laid_out::ARTIFACT);
-    let cost = |array: &str, kind: Kind, bytes: u32| {
+    let cost = |array: &str, kind: AccessKind, bytes: u32| {
         let mut found = all.iter().filter(|s| (s.array.as_deref(), s.kind, s.bytes) == (Some(array), kind, bytes));
         let site = found.next().unwrap_or_else(|| panic!("no such access of `{array}` in {all:?}"));
         assert_eq!(found.next(), None, "several accesses of `{array}`");
@@ -137,10 +137,10 @@ fn swizzled_and_dynamic_shared_memory() {
         (0..32).map(|bank| words.iter().filter(|word| **word % 32 == bank).count()).max()
     };
     assert_eq!((0..8).map(|piece| busiest(8..16, 4, 4 * piece)).max(), Some(Some(1)));
-    assert_eq!(cost("tile", Kind::Load, 16), Some(Cost::Shared { ways: 1 }));
+    assert_eq!(cost("tile", AccessKind::Load, 16), Some(Cost::Shared { ways: 1 }));
     assert_eq!((0..32).map(|col| busiest(0..32, 1, col)).max(), Some(Some(4)));
-    assert_eq!(cost("tile", Kind::Load, 4), Some(Cost::Shared { ways: 4 }));
-    assert_eq!(cost("row", Kind::Store, 4), Some(Cost::Shared { ways: 2 }));
+    assert_eq!(cost("tile", AccessKind::Load, 4), Some(Cost::Shared { ways: 4 }));
+    assert_eq!(cost("row", AccessKind::Store, 4), Some(Cost::Shared { ways: 2 }));
 }
 
 /// Tiles that go at 16 bytes a lane, by registers and past them.
@@ -169,14 +169,14 @@ fn copies_of_many_bytes_are_counted_as_such() {
             (site.bytes, site.cost)
         };
         let ways = |n| Some(Cost::Shared { ways: n });
-        assert_eq!(cost("plain", Kind::Store), (16, ways(1)), "{target}");
+        assert_eq!(cost("plain", AccessKind::Store), (16, ways(1)), "{target}");
         // Four lanes have a row of 16 words, and those of a quarter of a warp two rows, 20 words apart: four banks are in both.
-        assert_eq!(cost("pitched", Kind::Store), (16, ways(2)), "{target}");
+        assert_eq!(cost("pitched", AccessKind::Store), (16, ways(2)), "{target}");
         let loads: Vec<_> = all.iter().filter(|s| name(s) == "x").map(|s| (s.bytes, s.cost)).collect();
         // A quarter of a warp has a row of 128 bytes, or two of 64.
         let whole = |lines| (16, Some(Cost::Global { sectors: 16, least: 16, lines, used: 512 }));
         assert_eq!(loads, [whole(4), whole(8)], "{target}");
-        assert_eq!(cost("pitched", Kind::Load), (4, ways(4)), "{target}");
+        assert_eq!(cost("pitched", AccessKind::Load), (4, ways(4)), "{target}");
     }
 }
 

@@ -7,7 +7,7 @@
 //! any of these reasons will do.
 
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::analyses::memory::{self, Cost, Kind};
+use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost};
 use kernel_dsl::compiler::hir::{Constant, Instance, serial};
 use kernel_dsl::compiler::{analyses, passes};
 use kernel_dsl::half::f16;
@@ -34,24 +34,24 @@ enum Other {
 }
 
 /// What is otherwise in the trials: file, what is done, the array.
-const OTHERWISE: [(&str, Kind, &str, Other); 17] = [
-    ("attention.rs", Kind::Store, "lse", Other::Odd),
-    ("decode.rs", Kind::Load, "part_ml", Other::Near),
-    ("decode.rs", Kind::Load, "part_o", Other::Few),
-    ("decode.rs", Kind::Store, "o", Other::Few),
-    ("elementwise.rs", Kind::Load, "x", Other::Few),
-    ("elementwise.rs", Kind::Store, "y", Other::Few),
-    ("histogram.rs", Kind::Atomic, "bins", Other::Few),
-    ("q8_gemm.rs", Kind::Store, "y", Other::Odd),
-    ("q8_gemm.rs", Kind::Load, "qx", Other::Odd),
-    ("q8_gemm.rs", Kind::Load, "qw", Other::Odd),
-    ("q8_gemm.rs", Kind::Load, "dx", Other::Near),
-    ("q8_gemm.rs", Kind::Load, "dw", Other::Near),
-    ("scan.rs", Kind::Load, "values", Other::Few),
-    ("scan.rs", Kind::Load, "cols", Other::Few),
-    ("sgemm.rs", Kind::Load, "b", Other::Odd),
-    ("topk.rs", Kind::Load, "logits", Other::Odd),
-    ("topk.rs", Kind::Atomic, "count", Other::Few),
+const OTHERWISE: [(&str, AccessKind, &str, Other); 17] = [
+    ("attention.rs", AccessKind::Store, "lse", Other::Odd),
+    ("decode.rs", AccessKind::Load, "part_ml", Other::Near),
+    ("decode.rs", AccessKind::Load, "part_o", Other::Few),
+    ("decode.rs", AccessKind::Store, "o", Other::Few),
+    ("elementwise.rs", AccessKind::Load, "x", Other::Few),
+    ("elementwise.rs", AccessKind::Store, "y", Other::Few),
+    ("histogram.rs", AccessKind::Atomic, "bins", Other::Few),
+    ("q8_gemm.rs", AccessKind::Store, "y", Other::Odd),
+    ("q8_gemm.rs", AccessKind::Load, "qx", Other::Odd),
+    ("q8_gemm.rs", AccessKind::Load, "qw", Other::Odd),
+    ("q8_gemm.rs", AccessKind::Load, "dx", Other::Near),
+    ("q8_gemm.rs", AccessKind::Load, "dw", Other::Near),
+    ("scan.rs", AccessKind::Load, "values", Other::Few),
+    ("scan.rs", AccessKind::Load, "cols", Other::Few),
+    ("sgemm.rs", AccessKind::Load, "b", Other::Odd),
+    ("topk.rs", AccessKind::Load, "logits", Other::Odd),
+    ("topk.rs", AccessKind::Atomic, "count", Other::Few),
 ];
 
 impl Other {
@@ -71,7 +71,7 @@ impl Other {
 /// What came of an access that the analysis knows and that was made.
 struct Compared {
     file: String,
-    kind: Kind,
+    kind: AccessKind,
     array: String,
     /// What it costs and the least that it could, by the analysis.
     expected: (u32, u32),
@@ -192,9 +192,9 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
     }
     let known = memory::accesses(&kernel).into_iter().filter_map(|site| {
         let kind = match site.kind {
-            Kind::Load => profile::Kind::Load,
-            Kind::Store => profile::Kind::Store,
-            Kind::Atomic => profile::Kind::Atomic,
+            AccessKind::Load => profile::Kind::Load,
+            AccessKind::Store => profile::Kind::Store,
+            AccessKind::Atomic => profile::Kind::Atomic,
         };
         let key = (site.location.0, kind, site.bytes, site.array.clone());
         let (cost, counts) = (site.cost?, measured.get(&key)?);

@@ -6,8 +6,8 @@
 //! this file, whose ranges plain Rust has. `tests/tests/zoo` holds the proofs against accesses that do go out of bounds.
 
 use kernel_dsl::compiler::analyses::bounds::{Proof, Reach, Site};
-use kernel_dsl::compiler::analyses::memory::{self, Kind};
-use kernel_dsl::compiler::analyses::uniformity::{self, Scope};
+use kernel_dsl::compiler::analyses::memory::{self, AccessKind};
+use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
 use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::{analyses, passes};
@@ -107,7 +107,7 @@ impl Proved {
                 }
             }
         }
-        for site in memory::accesses(&self.kernel).into_iter().filter(|site| site.address <= Scope::Warp) {
+        for site in memory::accesses(&self.kernel).into_iter().filter(|site| site.address <= UniformScope::Warp) {
             let kind = kind(site.kind);
             let here = |a: &&profile::Accessed| (a.location, a.kind, a.bytes) == (site.location, kind, site.bytes);
             for access in profile.accesses.iter().filter(here).filter(|a| a.array == site.array) {
@@ -121,7 +121,7 @@ impl Proved {
             let here = profile.branches.iter().filter(|b| (b.location, b.looped) == (branch.location, branch.looped));
             let Some(ways) = here.map(|b| b.ways).reduce(Ways::and) else { continue };
             found.branches += 1;
-            if branch.scope <= Scope::Warp {
+            if branch.scope <= UniformScope::Warp {
                 found.together += 1;
                 if ways.parted > 0 {
                     found.wrong.push(format!("{}: uniform, and {ways:?}", self.place(branch.location)));
@@ -131,11 +131,11 @@ impl Proved {
     }
 }
 
-fn kind(kind: Kind) -> profile::Kind {
+fn kind(kind: AccessKind) -> profile::Kind {
     match kind {
-        Kind::Load => profile::Kind::Load,
-        Kind::Store => profile::Kind::Store,
-        Kind::Atomic => profile::Kind::Atomic,
+        AccessKind::Load => profile::Kind::Load,
+        AccessKind::Store => profile::Kind::Store,
+        AccessKind::Atomic => profile::Kind::Atomic,
     }
 }
 
@@ -214,7 +214,8 @@ fn a_proof_says_by_what() {
         proved.kernel.sources[at.source as usize].line_code(at.span.line.into()).trim().to_string()
     };
     let by = |array: &str, line: &str| {
-        let here = |s: &&Site| s.array.as_deref() == Some(array) && s.kind == Kind::Load && line_of(s.location) == line;
+        let here =
+            |s: &&Site| s.array.as_deref() == Some(array) && s.kind == AccessKind::Load && line_of(s.location) == line;
         let site = proved.reach.sites.iter().find(here).unwrap_or_else(|| panic!("no load of {array} at {line}"));
         let words = |proof: &Proof| {
             let Proof { conditions, requires, grid } = proof;
@@ -246,18 +247,18 @@ fn ranges_are_those_of_plain_rust() {
             Input::slice(&vec![0f32; n]),
         ];
         let profile = proved.profile(&Case::new(n.to_string(), inputs)).unwrap();
-        let of = |array: &str, kind: Kind| {
+        let of = |array: &str, kind: AccessKind| {
             let all = proved.reach.sites.iter().filter(|s| s.array.as_deref() == Some(array) && s.kind == kind);
             all.map(|site| proved.reach.bytes(site, &profile.launched)).collect::<Vec<_>>()
         };
         let floats = |end: usize| Some(0..4 * end as u64);
-        assert_eq!(of("x", Kind::Load), [floats(n)], "{n}");
-        assert_eq!(of("tile", Kind::Load), [floats(64)], "{n}");
-        assert_eq!(of("few", Kind::Load)[0], floats(3), "{n}");
+        assert_eq!(of("x", AccessKind::Load), [floats(n)], "{n}");
+        assert_eq!(of("tile", AccessKind::Load), [floats(64)], "{n}");
+        assert_eq!(of("few", AccessKind::Load)[0], floats(3), "{n}");
         // All threads, row by row, and every block's own row.
         let last = (n.div_ceil(64) - 1).min(6) as u64;
-        assert_eq!(of("z", Kind::Load), [floats(6 * 70 + 64), Some(20..280 * last + 24)], "{n}");
-        assert_eq!(of("more", Kind::Load)[0], floats(n + 9), "{n}");
+        assert_eq!(of("z", AccessKind::Load), [floats(6 * 70 + 64), Some(20..280 * last + 24)], "{n}");
+        assert_eq!(of("more", AccessKind::Load)[0], floats(n + 9), "{n}");
         let same = proved.reach.sites.iter().all(|site| {
             let touched = proved.touched(site, &profile).into_iter().reduce(Touched::and);
             let computed = proved.reach.bytes(site, &profile.launched);
@@ -316,9 +317,9 @@ fn loops_without_a_count_have_a_row_each() {
     assert_eq!(
         told,
         [
-            (Scope::Grid, ways(2 * u64::from(halvings(64) + 1), 0)),
-            (Scope::Lane, ways(decided(0) + decided(1), parted(0) + parted(1))),
-            (Scope::Warp, ways(2 + 3, 0)),
+            (UniformScope::Grid, ways(2 * u64::from(halvings(64) + 1), 0)),
+            (UniformScope::Lane, ways(decided(0) + decided(1), parted(0) + parted(1))),
+            (UniformScope::Warp, ways(2 + 3, 0)),
         ]
     );
 }

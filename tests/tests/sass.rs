@@ -5,7 +5,7 @@
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::emit::{Lines, emit, emit_with, file_name};
 use kernel_dsl::compiler::hir::{Instance, serial};
-use kernel_dsl::compiler::passes::Optimised;
+use kernel_dsl::compiler::passes::Optimized;
 use kernel_dsl::compiler::ptx::ast::{File, Item, Location, Module, Statement};
 use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, analyses, passes};
@@ -30,10 +30,10 @@ fn kernels() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)
     declared().filter(move |(kernel, ..)| seen.insert((kernel.module, kernel.name)))
 }
 
-fn optimised(kernel: &Artifact, instance: &Instance, target: Target) -> Optimised {
+fn optimised(kernel: &Artifact, instance: &Instance, target: Target) -> Optimized {
     let program = serial::program(kernel.hir).unwrap();
     let lowered = analyses::lowered(&program, instance, target).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
-    passes::optimise(lowered).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
+    passes::optimize(lowered).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
 }
 
 fn tools() -> Option<(Ptxas, Nvdisasm)> {

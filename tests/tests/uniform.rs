@@ -1,7 +1,7 @@
 //! What is proven to be the same for a warp or a block is so when the kernel runs: kernels with a comparison behind each such
 //! value. Where threads do not have the same, an access out of bounds tells the oracle.
 
-use kernel_dsl::compiler::analyses::uniformity::{Scope, Uniformity, Verdict};
+use kernel_dsl::compiler::analyses::uniformity::{UniformScope, Uniformity, Verdict};
 use kernel_dsl::compiler::hir::{Instance, serial};
 use kernel_dsl::compiler::ir::{self, *};
 use kernel_dsl::compiler::{Scalar, Target, lower, passes};
@@ -46,14 +46,16 @@ impl Doubter<'_> {
         let mut copy = Region { parameters: region.parameters.clone(), insts: Vec::new() };
         let mut waiting = region.parameters.to_vec();
         for inst in &region.insts {
-            for (scope, control) in [Scope::Warp, Scope::Block].map(|s| (s, self.uniformity.control_at(inst, s))) {
+            for (scope, control) in
+                [UniformScope::Warp, UniformScope::Block].map(|s| (s, self.uniformity.control_at(inst, s)))
+            {
                 if control == Some(Verdict::Uniform) {
                     for value in &waiting {
                         self.compare(*value, scope, inst.location, &mut copy.insts);
                     }
                 }
             }
-            if self.uniformity.control_at(inst, Scope::Warp).is_some() {
+            if self.uniformity.control_at(inst, UniformScope::Warp).is_some() {
                 waiting.clear();
             }
             let mut own = inst.clone();
@@ -74,7 +76,7 @@ impl Doubter<'_> {
     }
 
     /// Compares with lane 0, or thread 0.
-    fn compare(&mut self, value: Value, scope: Scope, at: Location, out: &mut Vec<Inst>) {
+    fn compare(&mut self, value: Value, scope: UniformScope, at: Location, out: &mut Vec<Inst>) {
         let word = match self.original.ty(value) {
             Type::Scalar(Scalar::U32) => value,
             Type::Scalar(Scalar::Bool | Scalar::Usize) => self.emit(Op::Cast(value), Scalar::U32, at, out),
@@ -89,7 +91,7 @@ impl Doubter<'_> {
         let first = self.emit(Op::Constant(0), Scalar::Usize, at, out);
         let place = |index| Place::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
         let (here, outside) = (place(first), self.copy.shared[self.witness.0 as usize].shape[0]);
-        let theirs = if scope == Scope::Warp {
+        let theirs = if scope == UniformScope::Warp {
             self.warps += 1;
             let op = Op::Shuffle { mode: Shuffle::Index, value: word, selector: zero, width: 32 };
             self.emit(op, Scalar::U32, at, out)
@@ -142,7 +144,7 @@ fn tried(subject: &Subject, declared: &Declared) -> Tried {
         return Tried::PartsOfWarps;
     }
     let (kernel, in_warps, in_blocks) = doubted(&original);
-    let optimised = passes::optimise(original).unwrap();
+    let optimised = passes::optimize(original).unwrap();
     let prepared = match Prepared::from_ir(subject.artifact, &instance, &kernel, &optimised) {
         Ok(prepared) => prepared,
         Err(e) if format!("{e:?}").contains("unrolled, the kernel has more than") => return Tried::TooLong,

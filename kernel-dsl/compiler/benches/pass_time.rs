@@ -7,7 +7,7 @@ mod examples;
 use examples::{Write, kernel, parameter};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::*;
-use kernel_dsl_compiler::passes::{optimise, pipeline};
+use kernel_dsl_compiler::passes::{optimize, pipeline};
 use smallvec::smallvec;
 use std::time::{Duration, Instant};
 
@@ -122,7 +122,7 @@ fn fastest(kernel: &Kernel) -> (Duration, usize) {
     for _ in 0..50 {
         let kernel = kernel.clone();
         let start = Instant::now();
-        let done = optimise(kernel).expect("the example is right");
+        let done = optimize(kernel).expect("the example is right");
         best = best.min((start.elapsed(), size(&done.body)));
     }
     best

@@ -69,6 +69,6 @@ pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target)
 /// The same of a program that has been made for its instance.
 pub fn compile_monomorphic(program: &hir::Monomorphic, target: Target) -> Result<String, Errors> {
     let kernel = analyses::lowered_monomorphic(program, target)?;
-    let optimised = passes::optimise(kernel)?;
+    let optimised = passes::optimize(kernel)?;
     Ok(emit::emit(&optimised)?.to_string())
 }

@@ -11,11 +11,11 @@ use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses::approximate::{Approximations, Decision};
 use kernel_dsl::compiler::analyses::bounds::{self, Proof, Reach};
-use kernel_dsl::compiler::analyses::memory::{self, Cost, Kind, Site};
+use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost, Site};
 use kernel_dsl::compiler::analyses::mix;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
-use kernel_dsl::compiler::analyses::uniformity::{self, Scope};
+use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::{Instance, monomorphic};
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
 use kernel_dsl::compiler::{Errors, Target, analyses, emit, passes};
@@ -145,7 +145,7 @@ struct Access {
     location: Location,
     #[serde(flatten)]
     place: Place,
-    kind: Kind,
+    kind: AccessKind,
     /// Name of the array or parameter; `null` where it depends on the way.
     array: Option<String>,
     bytes: u32,
@@ -156,7 +156,7 @@ struct Access {
     /// Loops around it.
     loops: u32,
     /// The widest scope whose threads are proven to access one place.
-    address: Scope,
+    address: UniformScope,
     /// `null` where it is not understood.
     cost: Option<Cost>,
     /// By what all of it lies within the array; `null` where that is not proved.
@@ -203,7 +203,7 @@ struct Branch {
     /// Constructs that the place became.
     count: u32,
     /// The widest scope whose threads are proven to go the same way.
-    scope: Scope,
+    scope: UniformScope,
     /// How warps went in the case; `null` where none came there, or nothing was measured.
     measured: Option<Ways>,
 }
@@ -313,7 +313,7 @@ impl Told {
         let lowered = analyses::lowered_monomorphic(&program, target).map_err(failed)?;
         let approximations = Approximations::of(&lowered);
         let decisions = approximations.decisions.iter().map(|decision| Doubt::new(&lowered, *decision)).collect();
-        let optimised = passes::optimise(lowered.clone()).map_err(failed)?;
+        let optimised = passes::optimize(lowered.clone()).map_err(failed)?;
         let module = emit::emit_with(&optimised, emit::Lines::Kept).map_err(failed)?;
         let with_places = passes::with_places(lowered).map_err(failed)?;
         let sites = memory::accesses(&with_places);
@@ -641,9 +641,9 @@ impl Access {
     /// Takes what was measured of it.
     fn measure(&mut self, profile: &Profile, reach: &Reach) {
         let kind = match self.kind {
-            Kind::Load => profile::Kind::Load,
-            Kind::Store => profile::Kind::Store,
-            Kind::Atomic => profile::Kind::Atomic,
+            AccessKind::Load => profile::Kind::Load,
+            AccessKind::Store => profile::Kind::Store,
+            AccessKind::Atomic => profile::Kind::Atomic,
         };
         // Where a way decides which array it is, the analysis has no name for it.
         let of_it = |a: &&Accessed| {
@@ -667,9 +667,9 @@ impl Access {
     fn row(&self, measured: bool) -> [String; 10] {
         let Place { file, line, column, .. } = &self.place;
         let kind = match self.kind {
-            Kind::Load => "load",
-            Kind::Store => "store",
-            Kind::Atomic => "atomic",
+            AccessKind::Load => "load",
+            AccessKind::Store => "store",
+            AccessKind::Atomic => "atomic",
         };
         let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
         let looped = if self.loops > 0 { ", looped" } else { "" };

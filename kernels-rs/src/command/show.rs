@@ -88,7 +88,7 @@ fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimise
     let failed = failed(artifact, instance, target);
     let lowered = lower::lower(&name::program(artifact)?, instance, target).map_err(&failed)?;
     if optimised {
-        return Ok(passes::optimise(lowered).map_err(&failed)?.to_string());
+        return Ok(passes::optimize(lowered).map_err(&failed)?.to_string());
     }
     Ok(lowered.to_string())
 }
@@ -99,7 +99,7 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
         Tools::find(target).ok_or_else(|| Error::NoTools { missing: format!("a ptxas that knows {target}") })?;
     let failed = failed(artifact, instance, target);
     let lowered = analyses::lowered(&name::program(artifact)?, instance, target).map_err(&failed)?;
-    let optimised = passes::optimise(lowered).map_err(&failed)?;
+    let optimised = passes::optimize(lowered).map_err(&failed)?;
     let ptx = emit::emit_with(&optimised, emit::Lines::Kept).map_err(&failed)?.to_string();
     let name = instance.name(artifact.name);
     let machine = tools.assemble(&name, &ptx, target)?;

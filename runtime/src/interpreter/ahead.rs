@@ -5,7 +5,7 @@
 
 use super::access::Action;
 use super::address::Part;
-use super::code::{Access, Copy, Landing, Pc, RowIndex};
+use super::code::{Access, Copy, Pc, RowIndex, WaitGroup};
 use super::describe::Target;
 use super::frame::{LANES, Register, Word, lanes_of};
 use super::lanes::mask;
@@ -140,11 +140,11 @@ impl Machine<'_, '_> {
     }
 
     /// Lands what these lanes wait for.
-    pub fn copy_wait<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, landing: Landing) {
+    pub fn copy_wait<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, landing: WaitGroup) {
         // How many groups from the first on.
         let through = match landing {
-            Landing::Through(row) => u32::lanes(&warp.rows, row as usize).map(|group| group.saturating_add(1)),
-            Landing::But(n) => warp.copies.closed.map(|closed| closed.saturating_sub(n)),
+            WaitGroup::UpTo(row) => u32::lanes(&warp.rows, row as usize).map(|group| group.saturating_add(1)),
+            WaitGroup::AllBut(n) => warp.copies.closed.map(|closed| closed.saturating_sub(n)),
         };
         let mut flying = std::mem::take(&mut warp.copies.flying);
         for one in &mut flying {

@@ -129,7 +129,7 @@ pub enum Inst {
     CopyCommit {
         to: RowIndex,
     },
-    CopyWait(Landing),
+    CopyWait(WaitGroup),
     /// The lifetime of a shared array begins; `number` tells this instruction from others of its kind.
     Begin {
         array: u32,
@@ -341,7 +341,7 @@ pub struct Copy {
 
 /// Which copies a thread waits for.
 #[derive(Clone, Copy, Debug)]
-pub enum Landing {
+pub enum WaitGroup {
     /// Those up to the group of this number.
     Through(RowIndex),
     /// All but those of the last so many groups.
@@ -374,7 +374,7 @@ pub struct Atomic {
     pub to: Option<Register>,
 }
 
-/// What the checked form tells its record: [`Op::Report`](kernel_dsl::compiler::ir::Op::Report).
+/// What the checked form tells its record: [`Op::RecordViolation`](kernel_dsl::compiler::ir::Op::RecordViolation).
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Report {

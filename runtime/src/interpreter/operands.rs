@@ -1,6 +1,6 @@
 //! The rows that instructions read, and those that they compute.
 
-use super::code::{Access, Code, Inst, Landing, Place, RowIndex};
+use super::code::{Access, Code, Inst, Place, RowIndex, WaitGroup};
 
 impl Code {
     /// Calls `f` with the first row of each register that `inst` reads, again where it reads it twice. What it reads of the
@@ -39,7 +39,7 @@ impl Code {
                 [&copy.to, &copy.from].into_iter().for_each(|access| access.each_address(&mut f));
                 [copy.guard, copy.inside, copy.bytes].into_iter().flatten().for_each(f);
             }
-            Inst::CopyWait(Landing::Through(group)) => f(group),
+            Inst::CopyWait(WaitGroup::UpTo(group)) => f(group),
             Inst::Atomic(i) => {
                 let atomic = &self.atomics[i as usize];
                 atomic.access.each_address(&mut f);
@@ -65,7 +65,7 @@ impl Code {
                 [step, limit].into_iter().for_each(f);
             }
             Inst::CopyCommit { .. }
-            | Inst::CopyWait(Landing::But(_))
+            | Inst::CopyWait(WaitGroup::AllBut(_))
             | Inst::Begin { .. }
             | Inst::Dynamic { .. }
             | Inst::ReadLocal { .. }

@@ -13,14 +13,14 @@ use super::schedule::Schedule;
 use super::warp::{overflow, stuck};
 use crate::number::value;
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::ir::record::{BLOCK, MOST_VALUES, STATE, THREAD, VALUES, WORDS};
+use kernel_dsl::compiler::ir::record::{BLOCK, MAX_VALUES, STATE, THREAD, VALUES, WORDS};
 use kernel_dsl::compiler::lower::checked::{Check, Checked, Site};
 
 /// What the record of a launch of `form` says, as the oracle would: its first finding. `None` if nothing was reported.
 pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
     let kernel = &form.kernel;
     let Site { location, check } = form.sites.get(record[STATE].checked_sub(1)? as usize)?;
-    let values: [u64; MOST_VALUES] = std::array::from_fn(|i| record[VALUES + i].into());
+    let values: [u64; MAX_VALUES] = std::array::from_fn(|i| record[VALUES + i].into());
     let pairs =
         |dims: usize| -> (Vec<u64>, Vec<u64>) { values.chunks(2).take(dims).map(|pair| (pair[0], pair[1])).unzip() };
     let access = |name: String, space, dims: usize, elements: u32| {

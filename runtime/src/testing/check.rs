@@ -464,7 +464,7 @@ impl Prepared {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let lowered = analyses::lowered_monomorphic(&program, target).map_err(compile)?;
-        let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
+        let optimised = passes::optimize(lowered.clone()).map_err(compile)?;
         let text = cuda::ptx(artifact, target, &program, &instance.name(artifact.name))?;
         Prepared::new(artifact, program, &lowered, &optimised)?.with_ptx(&text)
     }
@@ -497,7 +497,7 @@ impl Prepared {
     ) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: program.instance().name(artifact.name), source };
         let form = Checked::of(lowered.clone());
-        let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
+        let guarded = passes::optimize(form.kernel.clone()).map_err(compile)?;
         let arguments = program.arguments();
         let approximations = Approximations::of(lowered);
         let reached = |i: usize| approximations.reached.contains(&(i as u32));
@@ -527,9 +527,9 @@ impl Prepared {
 
     fn lines(&self) -> Lines {
         let lowered = analyses::lowered_monomorphic(&self.program, self.artifact.target);
-        let text = |kernel: &passes::Optimised, lines| emit::emit_with(kernel, lines).map(|module| module.to_string());
+        let text = |kernel: &passes::Optimized, lines| emit::emit_with(kernel, lines).map(|module| module.to_string());
         let texts = lowered
-            .and_then(passes::optimise)
+            .and_then(passes::optimize)
             .and_then(|kernel| Ok((text(&kernel, emit::Lines::Kept)?, text(&kernel, emit::Lines::Left)?)));
         texts.map(|(located, plain)| Lines::of(&located, &plain)).unwrap_or_default()
     }

@@ -146,7 +146,7 @@ fn any_order() {
                 }
             }
             assert!(everywhere(&kernel, &bytes, size) == expected, "{element:?}, seed {seed}\n{kernel}");
-            permuted += permutations(&passes::optimise(kernel).expect("passes take it").body);
+            permuted += permutations(&passes::optimize(kernel).expect("passes take it").body);
         }
     }
     assert!(permuted > 1000, "{permuted} permutations");

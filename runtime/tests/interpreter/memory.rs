@@ -41,7 +41,7 @@ pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
         data
     };
     let lowered = launch(&Program::decode(kernel).expect("it decodes"), None);
-    let optimised = passes::optimise(kernel.clone()).expect("passes take it");
+    let optimised = passes::optimize(kernel.clone()).expect("passes take it");
     assert_eq!(lowered, launch(&Program::decode_optimised(&optimised).expect("it decodes"), None), "after passes");
     let checked = Checked::of(kernel.clone());
     let mut record = [0; WORDS];
@@ -243,7 +243,7 @@ fn two_lives(begins: bool, stored: bool) -> Kernel {
     let i = k.thread();
     k.store(in_shared(a, &[i]), Scalar::Usize, i);
     if begins {
-        k.b.effect(Op::Begin(b));
+        k.b.effect(Op::LifetimeStart(b));
     }
     if stored {
         k.store(in_shared(b, &[i]), Scalar::Usize, i);
@@ -275,7 +275,7 @@ fn iterations_begin_undefined_and_warps_may_be_ahead() {
         let (i, zero, two, one) = (k.thread(), k.b.index(0), k.b.index(2), k.b.index(1));
         let label = k.label();
         let n = k.b.enter([Type::Scalar(Scalar::Usize)])[0];
-        k.b.effect(Op::Begin(s));
+        k.b.effect(Op::LifetimeStart(s));
         let last = k.b.compare(Comparison::Lt, n, if stale { one } else { two });
         k.when(last, |k| k.store(in_shared(s, &[i]), Scalar::Usize, n));
         k.b.effect(Op::BlockSync);
@@ -304,7 +304,7 @@ fn what_is_on_its_way_is_undefined() {
         k.store(in_shared(s, &[i]), Scalar::Usize, i);
         k.b.effect(Op::BlockSync);
         k.at("copy(s)");
-        k.b.effect(Op::Poison { place: in_shared(s, &[i]), element: Scalar::Usize, count: 1, guard: None });
+        k.b.effect(Op::MarkUndef { place: in_shared(s, &[i]), element: Scalar::Usize, count: 1, guard: None });
         if arrives {
             k.store(in_shared(s, &[i]), Scalar::Usize, i);
         }

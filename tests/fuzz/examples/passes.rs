@@ -15,7 +15,7 @@ fn main() -> Result<(), String> {
             last = now;
         }
     };
-    kernel_dsl_compiler::passes::optimise_with(compiled.lowered.clone(), observe).map_err(|e| e.to_string())?;
+    kernel_dsl_compiler::passes::optimize_with(compiled.lowered.clone(), observe).map_err(|e| e.to_string())?;
     println!("{}\nthe checked form:\n{}\n{}", compiled.ptx, *compiled.checked, compiled.checked_ptx);
     Ok(())
 }

@@ -8,7 +8,7 @@ mod support;
 use kernel_dsl_compiler::check::{self, Callee};
 use kernel_dsl_compiler::hir::{ExprKind, Library, Program};
 use kernel_dsl_compiler::lower::checked::Checked;
-use kernel_dsl_compiler::passes::{self, Optimised};
+use kernel_dsl_compiler::passes::{self, Optimized};
 use kernel_dsl_compiler::{analyses, emit, ir, syntax};
 use std::collections::BTreeMap;
 use support::{Crate, Function};
@@ -23,13 +23,13 @@ pub struct Compiled {
     /// As lowered.
     pub lowered: ir::Kernel,
     /// After all passes.
-    pub optimised: Optimised,
+    pub optimised: Optimized,
     /// Its PTX.
     pub ptx: String,
     /// The form that checks itself, as lowered.
     pub form: Checked,
     /// The same after all passes.
-    pub checked: Optimised,
+    pub checked: Optimized,
     /// Its PTX.
     pub checked_ptx: String,
     /// Blocks.
@@ -113,12 +113,12 @@ impl Frontend {
         };
         let lowered = analyses::lowered(&program, &instance, target).map_err(|e| refused("lowering")(e.to_string()))?;
         let optimise =
-            |kernel: &ir::Kernel| passes::optimise(kernel.clone()).map_err(|e| refused("the passes")(e.to_string()));
-        let emitted = |kernel: &Optimised| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));
-        let optimised = optimise(&lowered)?;
+            |kernel: &ir::Kernel| passes::optimize(kernel.clone()).map_err(|e| refused("the passes")(e.to_string()));
+        let emitted = |kernel: &Optimized| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));
+        let optimised = optimize(&lowered)?;
         let ptx = emitted(&optimised)?.to_string();
         let form = Checked::of(lowered.clone());
-        let checked = optimise(&form.kernel)?;
+        let checked = optimize(&form.kernel)?;
         let checked_ptx = emitted(&checked)?.to_string();
         let block = lowered.block.extents().unwrap_or([1, 1, 1]);
         Ok(Compiled { lowered, optimised, ptx, form, checked, checked_ptx, grid, block })

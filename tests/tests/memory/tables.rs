@@ -286,7 +286,7 @@ fn turns_are_told() {
         let program = serial::program(artifact.hir).unwrap();
         let lowered = analyses::lowered(&program, &Instance(Vec::new()), Target::SM_61).unwrap();
         let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
-        let lints = lints(&passes::optimise(lowered).unwrap(), &sites);
+        let lints = lints(&passes::optimize(lowered).unwrap(), &sites);
         let turns = |lint: &Lint| match lint.slow {
             Slow::ConstantTurns(words) => Some(words),
             _ => None,

@@ -174,7 +174,7 @@ impl Reader<'_, '_> {
             }
         };
         match &mut op {
-            Op::Load { place, .. } | Op::Store { place, .. } | Op::Poison { place, .. } => plain(place),
+            Op::Load { place, .. } | Op::Store { place, .. } | Op::MarkUndef { place, .. } => plain(place),
             Op::Atomic { place, .. } => plain(place),
             Op::CopyAsync(copy) => {
                 plain(&mut copy.to);

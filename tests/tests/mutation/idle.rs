@@ -107,14 +107,14 @@ impl Met {
         let mut met = Met::default();
         match &inst.op {
             Op::Load { place, .. } => met.add(place, false),
-            Op::Store { place, .. } | Op::Poison { place, .. } | Op::Atomic { place, .. } => met.add(place, true),
-            Op::Begin(array) => met.shared.push((*array, true)),
+            Op::Store { place, .. } | Op::MarkUndef { place, .. } | Op::Atomic { place, .. } => met.add(place, true),
+            Op::LifetimeStart(array) => met.shared.push((*array, true)),
             Op::CopyAsync(_)
             | Op::CopyCommit
             | Op::CopyWait(_)
             | Op::Fence(_)
             | Op::Inline { .. }
-            | Op::Report { .. } => met.unknown = true,
+            | Op::RecordViolation { .. } => met.unknown = true,
             _ => {}
         }
         inst.op.regions().into_iter().flat_map(|inner| &inner.insts).fold(met, |met, inst| met.and(&Met::of(inst)))

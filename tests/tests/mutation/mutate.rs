@@ -212,7 +212,7 @@ fn changes(kernel: &Kernel, observed: &Observed, inst: &Inst) -> Vec<Change> {
             }
         }
         Op::Select { .. } => list.push(Change::Negated),
-        Op::Load { guard: Some(_), .. } | Op::Store { guard: Some(_), .. } | Op::Poison { guard: Some(_), .. } => {
+        Op::Load { guard: Some(_), .. } | Op::Store { guard: Some(_), .. } | Op::MarkUndef { guard: Some(_), .. } => {
             list.extend([Change::Unmasked, Change::MaskNegated]);
         }
         Op::CopyAsync(copy) if copy.inside.is_some() => list.extend([Change::Unmasked, Change::MaskNegated]),
@@ -284,7 +284,7 @@ fn shifted(op: &mut Op) -> Vec<(&mut Value, &'static str, bool)> {
     }
     let mut list = Vec::new();
     match op {
-        Op::Load { place: p, .. } | Op::Store { place: p, .. } | Op::Poison { place: p, .. } => place(p, &mut list),
+        Op::Load { place: p, .. } | Op::Store { place: p, .. } | Op::MarkUndef { place: p, .. } => place(p, &mut list),
         Op::Atomic { place: p, .. } => place(p, &mut list),
         Op::CopyAsync(copy) => {
             let copy = &mut **copy;
@@ -379,12 +379,12 @@ fn apply(kernel: &mut Kernel, region: &mut Region, at: usize, change: Change) {
             *condition = computed(kernel, Op::Constant(holds.into()), Type::Scalar(Scalar::Bool));
         }
         (Change::Unmasked, Op::Load { guard, .. }) => *guard = None,
-        (Change::Unmasked, Op::Store { guard, .. } | Op::Poison { guard, .. }) => *guard = None,
+        (Change::Unmasked, Op::Store { guard, .. } | Op::MarkUndef { guard, .. }) => *guard = None,
         (Change::Unmasked, Op::CopyAsync(copy)) => copy.inside = None,
         (Change::MaskNegated, op) => {
             let mask = match op {
                 Op::Load { guard, .. } => guard.as_mut().map(|guard| &mut guard.condition),
-                Op::Store { guard, .. } | Op::Poison { guard, .. } => guard.as_mut(),
+                Op::Store { guard, .. } | Op::MarkUndef { guard, .. } => guard.as_mut(),
                 Op::CopyAsync(copy) => copy.inside.as_mut(),
                 _ => None,
             };
@@ -420,7 +420,7 @@ fn extents(op: &mut Op) -> Vec<&mut Value> {
         }
     }
     match op {
-        Op::Load { place, .. } | Op::Store { place, .. } | Op::Poison { place, .. } => of(place),
+        Op::Load { place, .. } | Op::Store { place, .. } | Op::MarkUndef { place, .. } => of(place),
         Op::Atomic { place, .. } => of(place),
         Op::CopyAsync(copy) => {
             let copy = &mut **copy;

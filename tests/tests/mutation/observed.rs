@@ -107,7 +107,7 @@ fn operands(op: &Op, mut f: impl FnMut(Value)) {
         Place::Shared { .. } | Place::Address { .. } => {}
     };
     match op {
-        Op::Load { place, .. } | Op::Store { place, .. } | Op::Poison { place, .. } => of(place),
+        Op::Load { place, .. } | Op::Store { place, .. } | Op::MarkUndef { place, .. } => of(place),
         Op::Atomic { place, .. } => of(place),
         Op::CopyAsync(copy) => {
             of(&copy.to);

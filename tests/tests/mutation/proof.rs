@@ -226,7 +226,7 @@ fn rewritten(mut kernel: Kernel, mut rewrite: impl FnMut(&mut Kernel) -> bool) -
 
 /// What is compiled of a kernel.
 fn ptx(kernel: &Kernel) -> Option<String> {
-    let optimised = passes::optimise(kernel.clone()).ok()?;
+    let optimised = passes::optimize(kernel.clone()).ok()?;
     emit::emit(&optimised).ok().map(|module| module.to_string())
 }
 

@@ -237,10 +237,10 @@ fn checked(artifact: &'static Artifact) -> InstanceReport {
 }
 
 /// The kernel after all passes, and what is slow in it.
-fn slow_in(artifact: &Artifact) -> (passes::Optimised, Vec<Lint>) {
+fn slow_in(artifact: &Artifact) -> (passes::Optimized, Vec<Lint>) {
     let lowered = lowered(artifact);
     let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
-    let kernel = passes::optimise(lowered).unwrap();
+    let kernel = passes::optimize(lowered).unwrap();
     let lints = lints(&kernel, &sites);
     (kernel, lints)
 }

@@ -212,7 +212,7 @@ impl Specimen {
     /// What is slow, with the lines; of the whole kernel, that of its `fn`.
     fn slow_places(&self) -> Vec<Told> {
         let sites = accesses(&passes::with_places(self.lowered.clone()).expect("lowered IR is valid"));
-        let kernel = passes::optimise(self.lowered.clone()).expect("lowered IR is valid");
+        let kernel = passes::optimize(self.lowered.clone()).expect("lowered IR is valid");
         let own = &self.lowered.sources[0];
         let told = |lint: &Lint| {
             let whole = || (own.file.clone(), own.line);

@@ -75,7 +75,7 @@ fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
         let (lower, lowered) = time(|| lower::lower(&program, instance, Target::SM_61).expect("IR"));
         let (analyses, _) = time(|| analyses::accept(&lowered).expect("a right kernel"));
         // A copy is no part of a pass; it is some hundredths of the time, and is left in.
-        let (passes, optimised) = time(|| passes::optimise(lowered.clone()).expect("IR"));
+        let (passes, optimised) = time(|| passes::optimize(lowered.clone()).expect("IR"));
         let (emit, _) = time(|| emit::emit(&optimised).expect("PTX").to_string());
         let total = front + lower + analyses + passes + emit;
         Times { instance: instance.name(&kernel.name()), front, lower, analyses, passes, emit, total }

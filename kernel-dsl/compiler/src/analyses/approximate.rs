@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Memory that values go through.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Memory {
+enum MarkedMemory {
     /// What an argument of the kernel points to, by its index.
     Argument(u32),
     Shared(SharedId),
@@ -28,7 +28,7 @@ enum Memory {
 }
 
 /// A column of memory, by the last index; `None` is where that is not known, anywhere in it.
-type Column = (Memory, Option<u32>);
+type Column = (MarkedMemory, Option<u32>);
 
 /// What an approximation decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -106,7 +106,7 @@ impl Approximations {
     }
 
     fn found(kernel: &Kernel) -> Approximations {
-        let mut flow = Flow {
+        let mut flow = MarkFlow {
             kernel,
             values: HashMap::new(),
             constants: HashMap::new(),
@@ -123,7 +123,8 @@ impl Approximations {
         }
         flow.decisions = Some(BTreeSet::new());
         flow.region(&kernel.body, &[]);
-        let reached = flow.memory.keys().filter_map(|(m, _)| if let Memory::Argument(i) = m { Some(*i) } else { None });
+        let reached =
+            flow.memory.keys().filter_map(|(m, _)| if let MarkedMemory::Argument(i) = m { Some(*i) } else { None });
         let mut decisions: Vec<Decision> = flow.decisions.into_iter().flatten().collect();
         // Of one place that came out several times, once.
         decisions.dedup_by_key(|decision| (decision.location, decision.decided));
@@ -142,19 +143,19 @@ fn approximates(region: &Region) -> bool {
     region.insts.iter().any(|inst| one(&inst.op))
 }
 
-struct Flow<'k> {
+struct MarkFlow<'k> {
     kernel: &'k Kernel,
     /// The marked values, and the approximation that each comes of.
     values: HashMap<Value, Location>,
     constants: HashMap<Value, u64>,
     /// What an address may lie in.
-    bases: HashMap<Value, BTreeSet<Memory>>,
+    bases: HashMap<Value, BTreeSet<MarkedMemory>>,
     /// Addresses that may not be those of a first column.
     moved: HashSet<Value>,
     /// The memory in which marked values lie.
     memory: BTreeMap<Column, Location>,
     /// What the addresses that lie in variables point to.
-    behind: BTreeMap<Memory, BTreeSet<Memory>>,
+    behind: BTreeMap<MarkedMemory, BTreeSet<MarkedMemory>>,
     /// Results of the constructs, and parameters of the loops, by label.
     open: HashMap<Label, [Vec<Value>; 2]>,
     /// What was found; `None` while marks still spread.
@@ -162,7 +163,7 @@ struct Flow<'k> {
     changed: bool,
 }
 
-impl Flow<'_> {
+impl MarkFlow<'_> {
     fn mark(&mut self, value: Value, from: Option<Location>) {
         if let Some(from) = from
             && !self.values.contains_key(&value)
@@ -182,7 +183,7 @@ impl Flow<'_> {
     }
 
     /// What lies in the memory is marked by, in the `i`th column from the accessed one on.
-    fn held(&self, memories: &[Memory], column: Option<u32>, i: usize) -> Option<Location> {
+    fn held(&self, memories: &[MarkedMemory], column: Option<u32>, i: usize) -> Option<Location> {
         let column = column.map(|first| first.saturating_add(i as u32));
         memories.iter().find_map(|memory| match column {
             Some(_) => [column, None].into_iter().find_map(|c| self.memory.get(&(*memory, c)).copied()),
@@ -220,7 +221,7 @@ impl Flow<'_> {
         }
     }
 
-    fn lies(&mut self, address: Value, bases: impl IntoIterator<Item = Memory>) {
+    fn lies(&mut self, address: Value, bases: impl IntoIterator<Item = MarkedMemory>) {
         let known = self.bases.entry(address).or_default();
         let before = known.len();
         known.extend(bases);
@@ -243,7 +244,7 @@ impl Flow<'_> {
     }
 
     /// The memory that a place may lie in; tells of indices that approximations decide.
-    fn memories(&mut self, place: &Place, location: Location) -> Vec<Memory> {
+    fn memories(&mut self, place: &Place, location: Location) -> Vec<MarkedMemory> {
         let mut indices: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         let memories = match place {
             Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
@@ -252,7 +253,7 @@ impl Flow<'_> {
             }
             Place::Shared { array, indices: of_array, .. } => {
                 indices.extend(of_array);
-                vec![Memory::Shared(self.bytes_of(*array))]
+                vec![MarkedMemory::Shared(self.bytes_of(*array))]
             }
             Place::Address { base, .. } => self.bases.get(base).into_iter().flatten().copied().collect(),
         };
@@ -269,14 +270,14 @@ impl Flow<'_> {
     }
 
     /// Values that are stored in `memories`, from a column on.
-    fn stored(&mut self, memories: &[Memory], column: Option<u32>, values: &[Value], location: Location) {
+    fn stored(&mut self, memories: &[MarkedMemory], column: Option<u32>, values: &[Value], location: Location) {
         for (i, value) in values.iter().enumerate() {
             let from = self.values.get(value).copied();
             let column = column.map(|first| first.saturating_add(i as u32));
             memories.iter().for_each(|memory| self.mark_memory((*memory, column), from));
         }
         let exact = values.iter().copied().filter(|v| !self.is_float(*v)).collect::<Vec<_>>();
-        if memories.iter().any(|m| matches!(m, Memory::Argument(_))) {
+        if memories.iter().any(|m| matches!(m, MarkedMemory::Argument(_))) {
             self.decides(Decided::Integer, exact, location);
         }
     }
@@ -294,10 +295,10 @@ impl Flow<'_> {
                 Op::Parameter(i) => {
                     let parameter = &self.kernel.parameters[*i as usize];
                     if let Role::Address { .. } = parameter.role {
-                        self.lies(results[0], [Memory::Argument(parameter.argument)]);
+                        self.lies(results[0], [MarkedMemory::Argument(parameter.argument)]);
                     }
                 }
-                Op::Dynamic { array, .. } => self.lies(results[0], [Memory::Dynamic(*array)]),
+                Op::Dynamic { array, .. } => self.lies(results[0], [MarkedMemory::Dynamic(*array)]),
                 Op::Offset { base, terms, .. } => {
                     self.flows(*base, results[0]);
                     let first = |(index, stride): &(Value, Option<Value>)| {
@@ -343,7 +344,7 @@ impl Flow<'_> {
                     self.decides(Decided::Branch, copy.guard.into_iter().chain(copy.inside), at);
                 }
                 Op::ReadLocal { local, index } => {
-                    let memory = Memory::Local(local.0);
+                    let memory = MarkedMemory::Local(local.0);
                     self.decides(Decided::Index, *index, at);
                     self.mark(results[0], self.memory.get(&(memory, None)).copied());
                     if let Some(bases) = self.behind.get(&memory).cloned() {
@@ -353,7 +354,7 @@ impl Flow<'_> {
                     }
                 }
                 Op::WriteLocal { local, index, value } => {
-                    let memory = Memory::Local(local.0);
+                    let memory = MarkedMemory::Local(local.0);
                     self.decides(Decided::Index, *index, at);
                     self.mark_memory((memory, None), self.values.get(value).copied());
                     if let Some(bases) = self.bases.get(value).cloned() {

@@ -4,7 +4,7 @@
 //! stands there may be many operations; with the trace, each line once, from the operation back to where threads begin to
 //! differ.
 
-use super::uniformity::{Happening, Scope, Step, Uniformity, Verdict};
+use super::uniformity::{Happening, Step, UniformScope, Uniformity, Verdict};
 use crate::error::Error;
 use crate::ir::{Inst, Kernel, Location, Op, Region, SourceLocation};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// An operation that not all come to.
 struct Apart<'k> {
     inst: &'k Inst,
-    scope: Scope,
+    scope: UniformScope,
 }
 
 /// The operations of `kernel` to which threads come that are not all of those it needs.
@@ -35,10 +35,10 @@ fn together(region: &Region) -> bool {
 }
 
 /// Whose threads must come together.
-fn needs(op: &Op) -> Option<Scope> {
+fn needs(op: &Op) -> Option<UniformScope> {
     match op {
-        Op::BlockSync => Some(Scope::Block),
-        Op::WarpSync | Op::Shuffle { .. } | Op::Vote { .. } | Op::Match(_) | Op::Reduce(..) => Some(Scope::Warp),
+        Op::BlockSync => Some(UniformScope::Block),
+        Op::WarpSync | Op::Shuffle { .. } | Op::Vote { .. } | Op::Match(_) | Op::Reduce(..) => Some(UniformScope::Warp),
         _ => None,
     }
 }
@@ -67,8 +67,8 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
         _ => "a vote".to_string(),
     });
     let (threads, scope) = match apart.scope {
-        Scope::Block | Scope::Grid => ("threads of the block", Scope::Block),
-        Scope::Warp | Scope::Lane => ("lanes of the warp", Scope::Warp),
+        UniformScope::Block | UniformScope::Grid => ("threads of the block", UniformScope::Block),
+        UniformScope::Warp | UniformScope::Lane => ("lanes of the warp", UniformScope::Warp),
     };
     let steps = uniformity.why(apart.inst, scope);
     let mut error = Error::at(

@@ -5,15 +5,15 @@ use crate::error::Error;
 use crate::ir::{Kernel, Parameter, Role};
 
 /// Bytes of an entry's parameters at most, on every target.
-const PARAMETERS: u32 = 4096;
+const MAX_PARAMETER_BYTES: u32 = 4096;
 /// What the checked form needs of them: the address of its record.
-const RECORD: u32 = 8;
+const RECORD_BYTES: u32 = 8;
 
 /// What of the kernel exceeds a limit.
 pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
     let bytes =
         kernel.parameters.iter().map(bytes).fold(0u32, |sum, bytes| sum.next_multiple_of(bytes).saturating_add(bytes));
-    let room = PARAMETERS - RECORD;
+    let room = MAX_PARAMETER_BYTES - RECORD_BYTES;
     if bytes <= room {
         return Vec::new();
     }

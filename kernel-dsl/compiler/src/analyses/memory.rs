@@ -5,7 +5,7 @@
 //! gives a warp one place at a time.
 
 use super::lanes::{self, Across, LANES, Lanes, Numbers};
-use super::uniformity::{Scope, Uniformity};
+use super::uniformity::{UniformScope, Uniformity};
 use crate::ir::*;
 use crate::scalar::Scalar;
 use serde::Serialize;
@@ -17,7 +17,7 @@ const LINE: i64 = 4;
 /// Banks of shared memory.
 const BANKS: usize = 32;
 /// Bytes that shared memory gives at once.
-const AT_ONCE: u32 = 128;
+const MAX_TRANSACTION_BYTES: u32 = 128;
 
 /// An access to memory, or several that one place in the source became.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,7 +25,7 @@ pub struct Site {
     /// Where.
     pub location: Location,
     /// What it does.
-    pub kind: Kind,
+    pub kind: AccessKind,
     /// Name of the shared array, of the table, or of the kernel's parameter, where that is known.
     pub array: Option<String>,
     /// Bytes that a lane accesses.
@@ -37,14 +37,14 @@ pub struct Site {
     /// What it costs; `None` where the addresses of the lanes are not understood.
     pub cost: Option<Cost>,
     /// The widest scope whose threads are proven to access one place.
-    pub address: Scope,
+    pub address: UniformScope,
 }
 
 /// What an access does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum AccessKind {
     Load,
     Store,
     Atomic,
@@ -99,7 +99,7 @@ pub fn accesses(kernel: &Kernel) -> Vec<Site> {
         let threads = all - warp * LANES as u32;
         let active = if threads >= LANES as u32 { u32::MAX } else { (1 << threads) - 1 };
         let mut found = Vec::new();
-        let walk = Walk { kernel, origins: &origins, uniformity: &uniformity, lanes: &Lanes::of(kernel, warp) };
+        let walk = AccessWalk { kernel, origins: &origins, uniformity: &uniformity, lanes: &Lanes::of(kernel, warp) };
         walk.region(&kernel.body, active, 0, &mut found);
         match warp {
             0 => sites = found,
@@ -130,7 +130,7 @@ fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
 
 /// What an address leads from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Origin {
+pub(super) enum AddressOrigin {
     /// The parameter of that number.
     Parameter(u32),
     /// An array in shared memory whose size the launch evaluates.
@@ -140,16 +140,16 @@ pub(super) enum Origin {
 }
 
 /// What each address leads from.
-pub(super) fn origins(kernel: &Kernel) -> Vec<Option<Origin>> {
-    fn walk(region: &Region, origins: &mut Vec<Option<Origin>>) {
+pub(super) fn origins(kernel: &Kernel) -> Vec<Option<AddressOrigin>> {
+    fn walk(region: &Region, origins: &mut Vec<Option<AddressOrigin>>) {
         for inst in &region.insts {
-            let carried = |inits: &[Value], to: &[Value], origins: &mut Vec<Option<Origin>>| {
+            let carried = |inits: &[Value], to: &[Value], origins: &mut Vec<Option<AddressOrigin>>| {
                 to.iter().zip(inits).for_each(|(t, i)| origins[t.0 as usize] = origins[i.0 as usize]);
             };
             match &inst.op {
-                Op::Parameter(i) => origins[inst.results[0].0 as usize] = Some(Origin::Parameter(*i)),
-                Op::Table(table) => origins[inst.results[0].0 as usize] = Some(Origin::Table(*table)),
-                Op::Dynamic { array, .. } => origins[inst.results[0].0 as usize] = Some(Origin::Dynamic(*array)),
+                Op::Parameter(i) => origins[inst.results[0].0 as usize] = Some(AddressOrigin::Parameter(*i)),
+                Op::Table(table) => origins[inst.results[0].0 as usize] = Some(AddressOrigin::Table(*table)),
+                Op::Dynamic { array, .. } => origins[inst.results[0].0 as usize] = Some(AddressOrigin::Dynamic(*array)),
                 Op::Offset { base, .. } => origins[inst.results[0].0 as usize] = origins[base.0 as usize],
                 Op::For(l) => carried(&l.inits, l.body.parameters.get(1..).unwrap_or_default(), origins),
                 Op::Loop { inits, body, .. } => carried(inits, &body.parameters, origins),
@@ -164,34 +164,36 @@ pub(super) fn origins(kernel: &Kernel) -> Vec<Option<Origin>> {
 }
 
 /// The name of what is accessed.
-pub(super) fn name(kernel: &Kernel, origins: &[Option<Origin>], place: &Place) -> Option<String> {
+pub(super) fn name(kernel: &Kernel, origins: &[Option<AddressOrigin>], place: &Place) -> Option<String> {
     match place {
         Place::Shared { array, .. } => Some(kernel.shared[array.0 as usize].name.clone()),
         Place::Global { base, .. } | Place::Dynamic { base, .. } | Place::Address { base, .. } => {
             origins[base.0 as usize].map(|origin| match origin {
-                Origin::Parameter(i) => kernel.parameters[i as usize].name.clone(),
-                Origin::Dynamic(id) => kernel.dynamic[id.0 as usize].name.clone(),
-                Origin::Table(id) => kernel.tables[id.0 as usize].name.clone(),
+                AddressOrigin::Parameter(i) => kernel.parameters[i as usize].name.clone(),
+                AddressOrigin::Dynamic(id) => kernel.dynamic[id.0 as usize].name.clone(),
+                AddressOrigin::Table(id) => kernel.tables[id.0 as usize].name.clone(),
             })
         }
     }
 }
 
-struct Walk<'k> {
+struct AccessWalk<'k> {
     kernel: &'k Kernel,
-    origins: &'k [Option<Origin>],
+    origins: &'k [Option<AddressOrigin>],
     uniformity: &'k Uniformity<'k>,
     lanes: &'k Lanes,
 }
 
-impl Walk<'_> {
+impl AccessWalk<'_> {
     fn region(&self, region: &Region, active: u32, loops: u32, found: &mut Vec<Site>) {
         for inst in &region.insts {
             if let Op::CopyAsync(copy) = &inst.op {
                 let holds = |v: Option<Value>| v.and_then(|v| self.holding(v)).unwrap_or(u32::MAX);
                 let stored = active & holds(copy.guard);
                 let loaded = stored & holds(copy.inside);
-                for (kind, place, active) in [(Kind::Load, &copy.from, loaded), (Kind::Store, &copy.to, stored)] {
+                for (kind, place, active) in
+                    [(AccessKind::Load, &copy.from, loaded), (AccessKind::Store, &copy.to, stored)]
+                {
                     let bytes = copy.size();
                     let cost = self.cost(place, copy.element, Asked { active, bytes, merged: true });
                     let (location, array) = (inst.location, name(self.kernel, self.origins, place));
@@ -202,12 +204,12 @@ impl Walk<'_> {
             }
             let access = match &inst.op {
                 Op::Load { place, element, guard, .. } => {
-                    Some((Kind::Load, place, *element, inst.results.len(), guard.as_ref().map(|g| g.condition)))
+                    Some((AccessKind::Load, place, *element, inst.results.len(), guard.as_ref().map(|g| g.condition)))
                 }
                 Op::Store { place, element, values, guard } => {
-                    Some((Kind::Store, place, *element, values.len(), *guard))
+                    Some((AccessKind::Store, place, *element, values.len(), *guard))
                 }
-                Op::Atomic { place, element, .. } => Some((Kind::Atomic, place, *element, 1, None)),
+                Op::Atomic { place, element, .. } => Some((AccessKind::Atomic, place, *element, 1, None)),
                 Op::If { condition, then, otherwise } => {
                     let holds = self.holding(*condition);
                     self.region(then, active & holds.unwrap_or(u32::MAX), loops, found);
@@ -223,7 +225,7 @@ impl Walk<'_> {
             if let Some((kind, place, element, width, guard)) = access {
                 let active = active & guard.and_then(|g| self.holding(g)).unwrap_or(u32::MAX);
                 let bytes = element.bytes() * width as u32;
-                let cost = self.cost(place, element, Asked { active, bytes, merged: kind != Kind::Atomic });
+                let cost = self.cost(place, element, Asked { active, bytes, merged: kind != AccessKind::Atomic });
                 let array = name(self.kernel, self.origins, place);
                 let (location, address) = (inst.location, self.uniformity.scope_of_place(place));
                 found.push(Site { location, kind, array, bytes, count: 1, loops, cost, address });
@@ -258,7 +260,7 @@ impl Walk<'_> {
             return Some(Cost::Constant { words: words(&addresses, asked.active, asked.bytes) });
         }
         // The compiler puts there what is the same for all lanes, though this analysis does not see it.
-        let Some(Origin::Table(id)) = self.origins[base.0 as usize] else { return None };
+        let Some(AddressOrigin::Table(id)) = self.origins[base.0 as usize] else { return None };
         let table = self.kernel.table(id).filter(|t| t.placement == Placement::Constant)?;
         Some(Cost::Constant { words: (table.bytes / asked.bytes.max(1)).min(LANES as u32) })
     }
@@ -352,7 +354,7 @@ fn common(multiple: u64, period: i64) -> usize {
 /// are; atomic operations take turns.
 pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
     let wide = bytes.clamp(4, WIDEST);
-    let lanes_at_once = (AT_ONCE / wide) as usize;
+    let lanes_at_once = (MAX_TRANSACTION_BYTES / wide) as usize;
     let mut worst = 0;
     for first in (0..LANES).step_by(lanes_at_once) {
         let mut words = Vec::with_capacity(BANKS);

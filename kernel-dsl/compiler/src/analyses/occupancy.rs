@@ -4,7 +4,7 @@ use crate::target::Target;
 use serde::Serialize;
 
 /// Threads of a warp.
-const WARP: u32 = 32;
+const WARP_THREADS: u32 = 32;
 
 /// What a multiprocessor of a target has. From the table of technical specifications in the appendix on compute capabilities
 /// of NVIDIA's CUDA C++ Programming Guide, and alike in the traits of NVIDIA's CCCL; the units of allocation from the
@@ -112,12 +112,12 @@ impl Occupancy {
     /// On a multiprocessor of `target`.
     pub fn of(target: Target, needs: Needs) -> Occupancy {
         let limits = Limits::of(target);
-        let warps = needs.threads.div_ceil(WARP).max(1);
+        let warps = needs.threads.div_ceil(WARP_THREADS).max(1);
         let by_registers = match needs.registers {
             None | Some(0) => u32::MAX,
             Some(n) if n > limits.registers_of_thread => 0,
             Some(n) => {
-                let of_warp = (n * WARP).next_multiple_of(limits.register_unit);
+                let of_warp = (n * WARP_THREADS).next_multiple_of(limits.register_unit);
                 limits.registers / limits.parts / of_warp * limits.parts / warps
             }
         };

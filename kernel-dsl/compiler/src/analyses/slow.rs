@@ -5,7 +5,7 @@
 
 use super::memory::{Cost, Site};
 use crate::ir::{Atomic, Binary, Kernel, Location, Op, Place, Region, Type, Unary};
-use crate::passes::Optimised;
+use crate::passes::Optimized;
 use crate::scalar::Scalar;
 use crate::target::Target;
 use std::collections::HashMap;
@@ -169,7 +169,7 @@ fn loops(operation: Atomic, element: Scalar) -> bool {
 }
 
 /// What is slow in `kernel`, by where it is; `sites` are its accesses to memory.
-pub fn lints(kernel: &Optimised, sites: &[Site]) -> Vec<Lint> {
+pub fn lints(kernel: &Optimized, sites: &[Site]) -> Vec<Lint> {
     let mut search = Search { kernel, constants: HashMap::new(), found: Vec::new() };
     search.region(&kernel.body, false);
     let mut found = search.found;

@@ -1,4 +1,4 @@
-//! Optimised IR to a PTX AST.
+//! Optimized IR to a PTX AST.
 //!
 //! Each value of the IR has a register of its own, but for constants, which become operands, and for casts that change
 //! no bits, which share their operand's; `control` says when a carried value keeps one register throughout a loop.
@@ -33,8 +33,8 @@ mod table;
 mod warp;
 
 use crate::error::{Error, Errors};
-use crate::ir::{Kernel, Landing, Location, Op, TableId, Type, Value};
-use crate::passes::Optimised;
+use crate::ir::{Kernel, Location, Op, TableId, Type, Value, WaitGroup};
+use crate::passes::Optimized;
 use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
@@ -43,12 +43,12 @@ use survey::Survey;
 pub use lines::{Lines, file_name};
 
 /// The PTX module of one instance, without lines.
-pub fn emit(kernel: &Optimised) -> Result<ptx::Module, Errors> {
+pub fn emit(kernel: &Optimized) -> Result<ptx::Module, Errors> {
     emit_with(kernel, Lines::Left)
 }
 
 /// The PTX module of one instance.
-pub fn emit_with(kernel: &Optimised, lines: Lines) -> Result<ptx::Module, Errors> {
+pub fn emit_with(kernel: &Optimized, lines: Lines) -> Result<ptx::Module, Errors> {
     let mut emitter = Emitter::new(kernel, lines)?;
     emitter.header();
     emitter.parameters();
@@ -374,13 +374,15 @@ impl<'k> Emitter<'k> {
             Op::Inline { code, inputs } => self.inline(results, code, inputs),
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
             Op::Dynamic { .. } => self.malformed("an array of dynamic size that no pass placed"),
-            Op::Poison { .. } | Op::Begin(_) | Op::Named { .. } => self.malformed("what only the oracle runs"),
+            Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => {
+                self.malformed("what only the oracle runs")
+            }
             Op::CopyAsync(copy) => self.copy_async(copy),
             Op::CopyCommit => self.op(Opcode::Cp, [Modifier::Async, Modifier::CommitGroup], []),
-            Op::CopyWait(Landing::But(n)) => {
+            Op::CopyWait(WaitGroup::AllBut(n)) => {
                 self.op(Opcode::Cp, [Modifier::Async, Modifier::WaitGroup], [Operand::Integer((*n).into())]);
             }
-            Op::CopyWait(Landing::Through(_)) => self.malformed("a wait for a group by its number"),
+            Op::CopyWait(WaitGroup::UpTo(_)) => self.malformed("a wait for a group by its number"),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
             Op::Fence(scope) => self.fence(*scope),
@@ -388,7 +390,7 @@ impl<'k> Emitter<'k> {
             Op::Reduce(operation, value) => self.reduce(results[0], *operation, *value),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(results[0], *mode, *value, *selector, *width),
             Op::Vote { mode, value } => self.vote(results[0], *mode, *value),
-            Op::Report { record, site, values } => self.report(*record, *site, values),
+            Op::RecordViolation { record, site, values } => self.report(*record, *site, values),
             Op::If { condition, then, otherwise } => self.branch(inst, *condition, then, otherwise),
             Op::For(l) => self.counted(inst, l),
             Op::Loop { label, inits, body } => self.endless(inst, *label, inits, body),

@@ -11,17 +11,17 @@ use crate::scalar::Scalar;
 use smallvec::SmallVec;
 
 /// Bytes of a word.
-const WORD: u32 = 4;
+const WORD_BYTES: u32 = 4;
 
 /// Whether `n` elements move as words.
 pub(super) fn as_words(n: usize, element: Scalar) -> bool {
     let bytes = n * element.bytes() as usize;
-    element.bytes() < WORD && bytes > WORD as usize && bytes.is_power_of_two()
+    element.bytes() < WORD_BYTES && bytes > WORD_BYTES as usize && bytes.is_power_of_two()
 }
 
 /// Words of an access of the machine, of an access to `n` elements.
 fn words_at_once(n: usize, element: Scalar) -> usize {
-    (n as u32 * element.bytes()).min(WIDEST) as usize / WORD as usize
+    (n as u32 * element.bytes()).min(WIDEST) as usize / WORD_BYTES as usize
 }
 
 /// Which lanes load words.
@@ -42,7 +42,7 @@ impl Emitter<'_> {
         element: Scalar,
         to: &[Register],
     ) {
-        let (words, each) = (words_at_once(to.len(), element), (WORD / element.bytes()) as usize);
+        let (words, each) = (words_at_once(to.len(), element), (WORD_BYTES / element.bytes()) as usize);
         let Lanes { guard, constants } = lanes;
         let mut loaded: Vec<Register> = Vec::new();
         for first in (0..to.len()).step_by(words * each) {
@@ -78,7 +78,7 @@ impl Emitter<'_> {
 
     /// Puts elements together to words, and stores those.
     pub(super) fn store_words(&mut self, access: &Access, guard: Option<Guard>, element: Scalar, values: &[Operand]) {
-        let (words, each) = (words_at_once(values.len(), element), (WORD / element.bytes()) as usize);
+        let (words, each) = (words_at_once(values.len(), element), (WORD_BYTES / element.bytes()) as usize);
         let bits = i64::from(8 * element.bytes());
         let joined: Vec<Operand> = values
             .chunks(each)

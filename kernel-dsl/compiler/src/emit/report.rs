@@ -2,7 +2,7 @@
 
 use super::Emitter;
 use super::arithmetic::special_register;
-use crate::ir::record::{BLOCK, MOST_VALUES, STATE, THREAD, VALUES};
+use crate::ir::record::{BLOCK, MAX_VALUES, STATE, THREAD, VALUES};
 use crate::ir::{Special, Type, Value};
 use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register};
 
@@ -11,7 +11,7 @@ const _: () =
 
 impl Emitter<'_> {
     pub(super) fn report(&mut self, record: Value, site: u32, values: &[Value]) {
-        if self.ty(record) != Type::Global || values.len() > MOST_VALUES {
+        if self.ty(record) != Type::Global || values.len() > MAX_VALUES {
             return self.malformed("a report without a record");
         }
         let base = self.in_register(record);

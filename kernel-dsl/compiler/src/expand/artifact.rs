@@ -46,7 +46,7 @@ fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>)
     let arguments = program.arguments();
     let reached = Approximations::of(&lowered).reached;
     approximate.extend(reached.iter().filter_map(|i| arguments.get(*i as usize)).map(|argument| argument.parameter));
-    let optimised = passes::optimise(lowered).map_err(body)?;
+    let optimised = passes::optimize(lowered).map_err(body)?;
     Ok(emit::emit(&optimised).map_err(body)?.to_string())
 }
 

@@ -3,8 +3,8 @@
 //! `None` is "not at compile time": where the IR leaves the value open (division by zero, the bits of a NaN), and where
 //! types do not fit. Float arithmetic is Rust's own, which is IEEE 754's.
 
-use crate::half;
 use super::{Binary, Comparison, Unary};
+use crate::half;
 use crate::scalar::Scalar;
 
 /// An integer's value from its bits.

@@ -4,9 +4,9 @@
 //! them; [`Formula::of`] takes the same operations out for the host, and [`Formula::evaluate`] gives what the kernel
 //! will get, or says why there is no such number.
 
-use super::{Inst, Kernel, Location, Op, Region, Role, Special, Type, Value};
 use super::eval;
 use super::print::Printer;
+use super::{Inst, Kernel, Location, Op, Region, Role, Special, Type, Value};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ use std::collections::HashMap;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Formula {
     /// Each over earlier ones; the last is the result.
-    steps: Vec<(Scalar, Step)>,
+    steps: Vec<(Scalar, FormulaStep)>,
 }
 
 /// An operation, over steps by their index.
 #[derive(Clone, PartialEq, Debug)]
-enum Step {
+enum FormulaStep {
     /// One that has no operands but constants, and parameters by their index.
     Constant(u64),
     Parameter(u32),
@@ -35,15 +35,15 @@ enum Step {
     },
 }
 
-impl Step {
+impl FormulaStep {
     /// Returns the operation over steps, numbered as values.
     fn operation(&self) -> Op {
         match self {
-            Step::Constant(bits) => Op::Constant(*bits),
-            Step::Parameter(index) => Op::Parameter(*index),
-            Step::BlockDim(axis) => Op::Special(Special::BlockDim(*axis)),
-            Step::Operation(op) => op.clone(),
-            Step::Either { condition, yes, no } => {
+            FormulaStep::Constant(bits) => Op::Constant(*bits),
+            FormulaStep::Parameter(index) => Op::Parameter(*index),
+            FormulaStep::BlockDim(axis) => Op::Special(Special::BlockDim(*axis)),
+            FormulaStep::Operation(op) => op.clone(),
+            FormulaStep::Either { condition, yes, no } => {
                 let [condition, yes, no] = [condition, yes, no].map(|step| Value(*step as u32));
                 Op::Select { condition, yes, no }
             }
@@ -73,14 +73,14 @@ impl Formula {
     /// The formula whose steps are these operations, each over earlier ones by their index.
     pub(super) fn from_operations(steps: Vec<(Scalar, Op)>) -> Formula {
         let step = |op: Op| match op {
-            Op::Constant(bits) => Step::Constant(bits),
-            Op::Parameter(index) => Step::Parameter(index),
-            Op::Special(Special::BlockDim(axis)) => Step::BlockDim(axis),
+            Op::Constant(bits) => FormulaStep::Constant(bits),
+            Op::Parameter(index) => FormulaStep::Parameter(index),
+            Op::Special(Special::BlockDim(axis)) => FormulaStep::BlockDim(axis),
             Op::Select { condition, yes, no } => {
                 let [condition, yes, no] = [condition, yes, no].map(|v| v.0 as usize);
-                Step::Either { condition, yes, no }
+                FormulaStep::Either { condition, yes, no }
             }
-            op => Step::Operation(op),
+            op => FormulaStep::Operation(op),
         };
         Formula { steps: steps.into_iter().map(|(ty, op)| (ty, step(op))).collect() }
     }
@@ -107,7 +107,7 @@ impl Formula {
     pub fn write(&self, kernel: &mut Kernel, insts: &mut Vec<Inst>, location: Location) -> Option<Value> {
         let mut values: Vec<Value> = Vec::new();
         for (ty, step) in &self.steps {
-            if let Step::Either { .. } = step {
+            if let FormulaStep::Either { .. } = step {
                 return None;
             }
             let mut op = step.operation();
@@ -126,17 +126,17 @@ impl Formula {
         }
         let Some((ty, step)) = self.steps.get(i) else { return Err("it is empty".into()) };
         let bits = match step {
-            Step::Constant(bits) => *bits,
-            Step::Parameter(index) => {
+            FormulaStep::Constant(bits) => *bits,
+            FormulaStep::Parameter(index) => {
                 let found = given.parameters.get(*index as usize).copied();
                 found.ok_or_else(|| format!("there is no parameter {index}"))?
             }
-            Step::BlockDim(axis) => given.block.get(usize::from(*axis)).copied().unwrap_or(1).into(),
-            Step::Either { condition, yes, no } => {
+            FormulaStep::BlockDim(axis) => given.block.get(usize::from(*axis)).copied().unwrap_or(1).into(),
+            FormulaStep::Either { condition, yes, no } => {
                 let yes = if self.step(*condition, given, values)? != 0 { yes } else { no };
                 self.step(*yes, given, values)?
             }
-            Step::Operation(op) => {
+            FormulaStep::Operation(op) => {
                 let mut operands = Vec::new();
                 op.for_each_operand(|v| operands.push(v.0 as usize));
                 let bits: Vec<u64> = operands.iter().map(|o| self.step(*o, given, values)).collect::<Result<_, _>>()?;
@@ -208,21 +208,21 @@ impl Taker<'_> {
         let Type::Scalar(ty) = self.kernel.ty(value) else { return Err(NoFormula::Opaque) };
         let &(inst, result) = self.definitions.get(&value).ok_or(NoFormula::Opaque)?;
         let step = match &inst.op {
-            Op::Constant(bits) => Step::Constant(*bits),
+            Op::Constant(bits) => FormulaStep::Constant(*bits),
             Op::Parameter(i) => match self.kernel.parameters.get(*i as usize).map(|p| p.role) {
                 Some(Role::Address { .. }) | None => return Err(NoFormula::Opaque),
-                Some(_) => Step::Parameter(*i),
+                Some(_) => FormulaStep::Parameter(*i),
             },
-            Op::Special(Special::BlockDim(axis)) => Step::BlockDim(*axis),
+            Op::Special(Special::BlockDim(axis)) => FormulaStep::BlockDim(*axis),
             Op::Special(_) => return Err(NoFormula::Special),
             Op::Select { condition, yes, no } => {
                 let [condition, yes, no] = [*condition, *yes, *no];
-                Step::Either { condition: self.take(condition)?, yes: self.take(yes)?, no: self.take(no)? }
+                FormulaStep::Either { condition: self.take(condition)?, yes: self.take(yes)?, no: self.take(no)? }
             }
             Op::If { condition, then, otherwise } => {
                 let yielded = |region: &Region| region.yielded()?.get(result).copied();
                 let (yes, no) = (yielded(then).ok_or(NoFormula::Opaque)?, yielded(otherwise).ok_or(NoFormula::Opaque)?);
-                Step::Either { condition: self.take(*condition)?, yes: self.take(yes)?, no: self.take(no)? }
+                FormulaStep::Either { condition: self.take(*condition)?, yes: self.take(yes)?, no: self.take(no)? }
             }
             // It means what the machine does.
             Op::Inline { .. } => return Err(NoFormula::Opaque),
@@ -234,7 +234,7 @@ impl Taker<'_> {
                 }
                 let mut op = op.clone();
                 op.map_operands(|v| Value(self.taken.get(&v).map_or(u32::MAX, |step| *step as u32)));
-                Step::Operation(op)
+                FormulaStep::Operation(op)
             }
             _ => return Err(NoFormula::Opaque),
         };

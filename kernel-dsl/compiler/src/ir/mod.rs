@@ -343,7 +343,7 @@ pub enum Op {
     },
     /// Leaves consecutive scalars in shared memory undefined until they are stored: what is to come is on its way. To
     /// races it is a store; on the machine it is nothing.
-    Poison {
+    MarkUndef {
         /// Which.
         place: Place,
         /// Their type.
@@ -360,14 +360,14 @@ pub enum Op {
     CopyCommit,
     /// Waits for copies of the thread (`cp.async.wait_group`): what they bring is there for the thread itself, and after a
     /// barrier for others.
-    CopyWait(Landing),
+    CopyWait(WaitGroup),
     /// The array's lifetime begins: its bytes were another array's, or its own of another time, and are undefined until they
     /// are stored. All threads of the block come here, or none. On the machine it is nothing.
-    Begin(SharedId),
+    LifetimeStart(SharedId),
     /// The value that a variable of the kernel is given, a scalar. On the machine it is nothing; only the IR that is lowered to
     /// be traced has it ([`lower_named`](crate::lower::lower_named)).
     #[allow(missing_docs)]
-    Named { name: Box<str>, value: Value },
+    DbgValue { name: Box<str>, value: Value },
     /// Reads an element, writes what `operation` makes of it, and gives what was there before, if there is a result: in
     /// one step, between which no other atomic operation on the element comes. It orders no other access of the thread
     /// (relaxed). In `f32`, `Add` on global memory takes subnormal operands and sums for zeros of their sign, as
@@ -424,12 +424,12 @@ pub enum Op {
     Reduce(Binary, Value),
     /// Tells the launch's record what a lane found wrong. The first lane to come, of all threads, writes it; later ones
     /// change nothing. Only the checked form has it ([`lower::checked`](crate::lower::checked)).
-    Report {
+    RecordViolation {
         /// The address of the [`record`].
         record: Value,
         /// Where, and what `values` mean: a number that the form's table explains.
         site: u32,
-        /// `usize` values, at most [`record::MOST_VALUES`].
+        /// `usize` values, at most [`record::MAX_VALUES`].
         values: Values,
     },
     /// Runs `then` in the lanes where `condition` holds and `otherwise` in the others; results come from their `Yield`s.
@@ -521,11 +521,11 @@ impl AsyncCopy {
 
 /// Which copies a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Landing {
+pub enum WaitGroup {
     /// Those of the group with this number, `usize`, and of all before. A pass finds how many groups there are after it.
-    Through(Value),
+    UpTo(Value),
     /// Those of all closed groups but so many, the last.
-    But(u32),
+    AllBut(u32),
 }
 
 /// The condition of a guarded load.

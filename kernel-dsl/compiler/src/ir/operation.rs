@@ -226,12 +226,12 @@ operations! {
     Dynamic { array, extents }                     Effect     ["dynamic " array " [" extents "]"];
     Load { place, element, policy, guard }         Read       ["load" policy " " place guard (= element scalar_of_results())];
     Store { place, element, values, guard }        Effect     ["store " place " = " values (? " if " guard "") (= element scalar_of(values))];
-    Poison { place, element, count, guard }        Effect     ["poison " count " " element " at " place (? " if " guard "")];
+    MarkUndef { place, element, count, guard }     Effect     ["mark_undef " count " " element " at " place (? " if " guard "")];
     CopyAsync(copy)                                Effect     ["copy_async " copy];
     CopyCommit {}                                  Effect     ["copy_commit"];
     CopyWait(group)                                Effect     ["copy_wait " group];
-    Begin(array)                                   Effect     ["begin " array];
-    Named { name, value }                          Effect     ["name " name " = " value];
+    LifetimeStart(array)                           Effect     ["lifetime_start " array];
+    DbgValue { name, value }                       Effect     ["dbg_value " name " = " value];
     Atomic { operation, place, element, values }   Effect     ["atomic " operation " " place ", " values (= element scalar_of(values))];
     ReadLocal { local, index }                     Read       ["read " local (? "[" index "]")];
     WriteLocal { local, index, value }             Effect     ["write " local (? "[" index "]") " = " value];
@@ -243,7 +243,7 @@ operations! {
     Vote { mode, value }                           Effect     ["vote " mode " " value];
     Match(value)                                   Effect     ["match " value];
     Reduce(op, value)                              Effect     ["reduce " op " " value];
-    Report { record, site, values }                Effect     ["report " site " to " record ":" (* " " values)];
+    RecordViolation { record, site, values }       Effect     ["record_violation " site " to " record ":" (* " " values)];
     If { condition, then, otherwise }              Construct;
     For(counted)                                   Construct;
     Loop { label, inits, body }                    Construct;

@@ -418,32 +418,32 @@ impl Part for Box<AsyncCopy> {
     }
 }
 
-impl Part for Landing {
+impl Part for WaitGroup {
     fn values(&self, f: &mut impl FnMut(Value)) {
-        if let Landing::Through(group) = self {
+        if let WaitGroup::UpTo(group) = self {
             f(*group);
         }
     }
     fn values_mut(&mut self, f: &mut impl FnMut(&mut Value)) {
-        if let Landing::Through(group) = self {
+        if let WaitGroup::UpTo(group) = self {
             f(group);
         }
     }
     fn print(&self, p: &Printer<'_>, out: &mut String) {
         match self {
-            Landing::Through(group) => {
-                out.push_str("through ");
+            WaitGroup::UpTo(group) => {
+                out.push_str("up_to ");
                 group.print(p, out);
             }
-            Landing::But(groups) => out.push_str(&format!("but {groups}")),
+            WaitGroup::AllBut(groups) => out.push_str(&format!("all_but {groups}")),
         }
     }
     fn parse(p: &mut Parser<'_>) -> Result<Self, Fault> {
-        if p.eat("through ") {
-            return Ok(Landing::Through(p.value()?));
+        if p.eat("up_to ") {
+            return Ok(WaitGroup::UpTo(p.value()?));
         }
-        p.expect("but ")?;
-        Ok(Landing::But(Part::parse(p)?))
+        p.expect("all_but ")?;
+        Ok(WaitGroup::AllBut(Part::parse(p)?))
     }
 }
 

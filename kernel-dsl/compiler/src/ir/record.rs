@@ -1,5 +1,5 @@
 //! The record of a checked launch: 32-bit words in global memory, all zero before the launch, that
-//! [`Op::Report`](super::Op::Report) fills once.
+//! [`Op::RecordViolation`](super::Op::RecordViolation) fills once.
 //!
 //! Words 1 to 3 are free, so that the rest goes in accesses of 16 bytes.
 
@@ -12,6 +12,6 @@ pub const THREAD: usize = 7;
 /// What the site says of it.
 pub const VALUES: usize = 10;
 /// Values of a report at most: index and extent in each of five dimensions.
-pub const MOST_VALUES: usize = 10;
+pub const MAX_VALUES: usize = 10;
 /// Words of a record.
-pub const WORDS: usize = VALUES + MOST_VALUES;
+pub const WORDS: usize = VALUES + MAX_VALUES;

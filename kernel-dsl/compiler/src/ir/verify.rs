@@ -35,7 +35,7 @@ impl Kernel {
 }
 
 /// A construct around the instruction at hand that `Break` or `Continue` may name.
-struct Open<'a> {
+struct OpenConstruct<'a> {
     label: Label,
     /// Types of what `Break` carries.
     leave: &'a [Value],
@@ -47,7 +47,7 @@ struct Verifier<'a> {
     kernel: &'a Kernel,
     defined: Vec<bool>,
     visible: Vec<bool>,
-    open: Vec<Open<'a>>,
+    open: Vec<OpenConstruct<'a>>,
     labels: HashSet<Label>,
     errors: Vec<Error>,
 }
@@ -267,7 +267,7 @@ impl<'a> Verifier<'a> {
                 self.check(inst, fits, "a store's values are of its element type, and it has no result");
                 self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
             }
-            Op::Poison { place, element, count, guard } => {
+            Op::MarkUndef { place, element, count, guard } => {
                 self.place(inst, place, *element, *count);
                 let shared = match place {
                     Place::Shared { .. } | Place::Dynamic { .. } => true,
@@ -302,16 +302,16 @@ impl<'a> Verifier<'a> {
             }
             Op::CopyWait(landing) => {
                 let fits = match landing {
-                    Landing::Through(group) => self.ty(*group) == S(Scalar::Usize),
-                    Landing::But(_) => true,
+                    WaitGroup::UpTo(group) => self.ty(*group) == S(Scalar::Usize),
+                    WaitGroup::AllBut(_) => true,
                 };
                 self.check(inst, fits && results == 0, "a wait is for a group, by its usize number, and has no result");
             }
-            Op::Begin(array) => {
+            Op::LifetimeStart(array) => {
                 let fits = (array.0 as usize) < self.kernel.shared.len() && results == 0;
                 self.check(inst, fits, "there is no such shared array, or it has a result");
             }
-            Op::Named { value, .. } => {
+            Op::DbgValue { value, .. } => {
                 let fits = matches!(self.ty(*value), S(_)) && results == 0;
                 self.check(inst, fits, "a variable's name is of a scalar, and has no result");
             }
@@ -364,9 +364,9 @@ impl<'a> Verifier<'a> {
                 let known = matches!(operation, Binary::Add | Binary::Min | Binary::Max);
                 self.check(inst, known, "a reduction is a sum, a minimum or a maximum");
             }
-            Op::Report { record, values, .. } => {
+            Op::RecordViolation { record, values, .. } => {
                 let numbers = values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));
-                let fits = numbers && values.len() <= record::MOST_VALUES && results == 0;
+                let fits = numbers && values.len() <= record::MAX_VALUES && results == 0;
                 self.check(
                     inst,
                     fits && self.ty(*record) == Type::Global,
@@ -394,17 +394,17 @@ impl<'a> Verifier<'a> {
                 let fits =
                     self.ty(*first) == index && self.same(&l.inits, carried) && self.same(carried, &inst.results);
                 self.check(inst, fits, "first values, carried parameters and results differ in number or type");
-                let open = Open { label: l.label, leave: &inst.results, next: Some(carried) };
+                let open = OpenConstruct { label: l.label, leave: &inst.results, next: Some(carried) };
                 self.within(inst, open, &l.body, carried);
             }
             Op::Loop { label, inits, body } => {
                 self.check(inst, self.same(inits, &body.parameters), "first values and carried parameters differ");
-                let open = Open { label: *label, leave: &inst.results, next: Some(&body.parameters) };
+                let open = OpenConstruct { label: *label, leave: &inst.results, next: Some(&body.parameters) };
                 self.within(inst, open, body, &body.parameters);
             }
             Op::Block { label, body } => {
                 self.check(inst, body.parameters.is_empty(), "a block has no parameters");
-                let open = Open { label: *label, leave: &inst.results, next: None };
+                let open = OpenConstruct { label: *label, leave: &inst.results, next: None };
                 self.within(inst, open, body, &inst.results);
             }
             Op::Yield(values) => {
@@ -426,7 +426,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    fn within(&mut self, inst: &Inst, open: Open<'a>, body: &'a Region, yields: &[Value]) {
+    fn within(&mut self, inst: &Inst, open: OpenConstruct<'a>, body: &'a Region, yields: &[Value]) {
         let label = open.label;
         let new = self.labels.insert(label);
         self.check(inst, new, "its label is another construct's too");

@@ -6,7 +6,7 @@ use super::shared::Wanted;
 use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
-use crate::ir::{Binary, Comparison, Landing, Op, Special};
+use crate::ir::{Binary, Comparison, Op, Special, WaitGroup};
 use crate::source::Span;
 use crate::target::Target;
 
@@ -181,7 +181,7 @@ impl<'h> Lowerer<'h> {
                 Val::Unit
             }
             (Intrinsic::PipelineWait, Some(groups), _) => {
-                self.builder.effect(Op::CopyWait(Landing::But(groups.bits.unwrap_or(0) as u32)));
+                self.builder.effect(Op::CopyWait(WaitGroup::AllBut(groups.bits.unwrap_or(0) as u32)));
                 Val::Unit
             }
             (Intrinsic::PendingNone, ..) => Val::Pending(Vec::new()),

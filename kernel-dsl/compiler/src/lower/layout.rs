@@ -2,7 +2,7 @@
 //!
 //! An array lives from its making to the end of the braces around it. Bytes are given out as a stack is: what was made in braces
 //! gives its bytes back at their end, so that arrays of blocks that follow or exclude one another share them. Where an
-//! array's bytes were another's, or its own of an earlier iteration, [`Op::Begin`] stays to tell the oracle.
+//! array's bytes were another's, or its own of an earlier iteration, [`Op::LifetimeStart`] stays to tell the oracle.
 //!
 //! Shared memory has 32 banks of 4 bytes; lanes of a warp that ask one bank for different words wait for one another. For
 //! each access to a padded array whose index is understood, the indices of the 32 lanes of a warp are worked out
@@ -201,7 +201,7 @@ fn shares(kernel: &Kernel, i: usize) -> bool {
 /// Drops each `Begin` whose array's bytes are undefined in any case: no other array's, and made once.
 fn keep_begins(region: &mut Region, sharing: &[bool], looped: bool) {
     region.insts.retain(|inst| match inst.op {
-        Op::Begin(array) => looped || sharing[array.0 as usize],
+        Op::LifetimeStart(array) => looped || sharing[array.0 as usize],
         _ => true,
     });
     for inst in &mut region.insts {

@@ -68,7 +68,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
     lower_with(monomorphic, target, false)
 }
 
-/// The same with an [`Op::Named`] wherever a variable that never changes is bound: for those who follow a thread. Variables
+/// The same with an [`Op::DbgValue`] wherever a variable that never changes is bound: for those who follow a thread. Variables
 /// that change are locals, and have their names.
 pub fn lower_named(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
     lower_with(monomorphic, target, true)

@@ -67,7 +67,7 @@ impl<'h> Lowerer<'h> {
         }
         let id = self.add_shared(SharedArray { name, element, shape, strides, layout, over: None, offset: 0 });
         self.arrays.push(Event::Declare(id));
-        self.builder.effect(Op::Begin(id));
+        self.builder.effect(Op::LifetimeStart(id));
         if wanted == Wanted::Padded {
             self.padded.push(id);
         }
@@ -175,7 +175,7 @@ impl<'h> Lowerer<'h> {
         let array = SharedArray { name, element, shape, strides, layout: Layout::Packed, over: Some(under), offset: 0 };
         let id = self.add_shared(array);
         self.aliases.push(Alias { array: id, kept: prefix.len(), cast: false, location: self.builder.location });
-        self.builder.effect(Op::Begin(id));
+        self.builder.effect(Op::LifetimeStart(id));
         Val::Shared(Handle::Fixed { array: id, cell, prefix })
     }
 

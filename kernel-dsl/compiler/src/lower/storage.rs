@@ -140,7 +140,7 @@ impl<'h> Lowerer<'h> {
     fn name(&mut self, name: &str, value: &Val) {
         match value {
             Val::Scalar(known) => {
-                self.builder.effect(Op::Named { name: name.into(), value: known.value });
+                self.builder.effect(Op::DbgValue { name: name.into(), value: known.value });
             }
             Val::Tuple(parts) => {
                 parts.iter().enumerate().for_each(|(i, part)| self.name(&format!("{name}.{i}"), part));

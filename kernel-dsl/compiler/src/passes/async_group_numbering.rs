@@ -4,16 +4,16 @@
 //! loops and variables hand on; here the number of groups closed since is followed through the structure: on each way
 //! to a wait, and of several the least. Where a value is of no group that this knows, it waits for all.
 
-use crate::hash::FastMap;
 use crate::error::Errors;
-use crate::ir::{Inst, Kernel, Label, Landing, Op, Region, Value, Values};
+use crate::hash::FastMap;
+use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values, WaitGroup};
 
 /// Makes waits say how many groups may still be under way.
-pub fn groups(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn async_group_numbering(kernel: &mut Kernel) -> Result<(), Errors> {
     if !waits(&kernel.body) {
         return Ok(());
     }
-    let mut walk = Walk { open: Vec::new(), found: Vec::new() };
+    let mut walk = AgeWalk { open: Vec::new(), found: Vec::new() };
     walk.region(&kernel.body, Ages::default(), &mut 0);
     let mut next = 0;
     set(&mut kernel.body, &walk.found, &mut next);
@@ -27,8 +27,8 @@ fn waits(region: &Region) -> bool {
 /// Gives each wait for a group its count, in the order in which they stand.
 fn set(region: &mut Region, found: &[u32], next: &mut usize) {
     for inst in &mut region.insts {
-        if let Op::CopyWait(landing @ Landing::Through(_)) = &mut inst.op {
-            *landing = Landing::But(found.get(*next).copied().unwrap_or(0));
+        if let Op::CopyWait(landing @ WaitGroup::UpTo(_)) = &mut inst.op {
+            *landing = WaitGroup::AllBut(found.get(*next).copied().unwrap_or(0));
             *next += 1;
         }
         inst.op.regions_mut().into_iter().for_each(|r| set(r, found, next));
@@ -41,7 +41,7 @@ fn set(region: &mut Region, found: &[u32], next: &mut usize) {
 struct Ages(FastMap<Value, u32>);
 
 /// There is nothing to wait for.
-const NEVER: u32 = u32::MAX;
+const NEVER_CLOSED: u32 = u32::MAX;
 
 impl Ages {
     fn of(&self, value: Value) -> u32 {
@@ -53,7 +53,10 @@ impl Ages {
     }
 
     fn close(&mut self) {
-        self.0.values_mut().filter(|age| **age != NEVER).for_each(|age| *age = age.saturating_add(1).min(NEVER - 1));
+        self.0
+            .values_mut()
+            .filter(|age| **age != NEVER_CLOSED)
+            .for_each(|age| *age = age.saturating_add(1).min(NEVER_CLOSED - 1));
     }
 
     /// What holds on both ways; whether that is less than was known here.
@@ -76,7 +79,7 @@ impl Ages {
 }
 
 /// A construct around what is looked at.
-struct Open {
+struct OpenConstruct {
     label: Label,
     /// At each `break`, and what it hands on.
     left: Vec<(Ages, Values)>,
@@ -84,18 +87,18 @@ struct Open {
     again: Vec<(Ages, Values)>,
 }
 
-struct Walk {
-    open: Vec<Open>,
+struct AgeWalk {
+    open: Vec<OpenConstruct>,
     /// For each wait, in the order in which they stand, what was found when it was last come to.
     found: Vec<u32>,
 }
 
 /// How a region ends where it is run through.
-type End = Option<(Ages, Values)>;
+type RegionEnd = Option<(Ages, Values)>;
 
-impl Walk {
+impl AgeWalk {
     /// Goes through `region`; `at` counts the waits that stand before.
-    fn region(&mut self, region: &Region, mut ages: Ages, at: &mut usize) -> End {
+    fn region(&mut self, region: &Region, mut ages: Ages, at: &mut usize) -> RegionEnd {
         let mut insts = region.insts.iter();
         while let Some(inst) = insts.next() {
             match &inst.op {
@@ -112,13 +115,13 @@ impl Walk {
                     ages.close();
                     ages.set(inst.results[0], 0);
                 }
-                Op::CopyWait(Landing::Through(group)) => {
+                Op::CopyWait(WaitGroup::UpTo(group)) => {
                     let age = ages.of(*group);
                     self.found.resize(self.found.len().max(*at + 1), 0);
-                    self.found[*at] = if age == NEVER { 0 } else { age };
+                    self.found[*at] = if age == NEVER_CLOSED { 0 } else { age };
                     *at += 1;
                 }
-                Op::Constant(_) => ages.set(inst.results[0], NEVER),
+                Op::Constant(_) => ages.set(inst.results[0], NEVER_CLOSED),
                 Op::Select { yes, no, .. } => {
                     let age = ages.of(*yes).min(ages.of(*no));
                     ages.set(inst.results[0], age);
@@ -127,7 +130,7 @@ impl Walk {
                 _ => match self.construct(inst, ages, at) {
                     Some(after) => ages = after,
                     None => {
-                        // What stands behind is not come to, but counts.
+                        // What replacements behind is not come to, but counts.
                         insts.for_each(|i| *at += i.op.regions().into_iter().map(count).sum::<usize>() + own(i));
                         return None;
                     }
@@ -146,7 +149,7 @@ impl Walk {
                 ends.extend(self.region(otherwise, ages, at));
             }
             Op::Block { label, body } => {
-                self.open.push(Open { label: *label, left: Vec::new(), again: Vec::new() });
+                self.open.push(OpenConstruct { label: *label, left: Vec::new(), again: Vec::new() });
                 ends.extend(self.region(body, ages, at));
                 ends.extend(self.open.pop().into_iter().flat_map(|open| open.left));
             }
@@ -181,9 +184,9 @@ impl Walk {
         let before = *at;
         loop {
             *at = before;
-            self.open.push(Open { label, left: Vec::new(), again: Vec::new() });
+            self.open.push(OpenConstruct { label, left: Vec::new(), again: Vec::new() });
             let end = self.region(body, head.clone(), at);
-            let Some(Open { left, mut again, .. }) = self.open.pop() else { return (head, Vec::new()) };
+            let Some(OpenConstruct { left, mut again, .. }) = self.open.pop() else { return (head, Vec::new()) };
             again.extend(end);
             let changed = again
                 .into_iter()
@@ -202,5 +205,5 @@ fn count(region: &Region) -> usize {
 }
 
 fn own(inst: &Inst) -> usize {
-    usize::from(matches!(inst.op, Op::CopyWait(Landing::Through(_))))
+    usize::from(matches!(inst.op, Op::CopyWait(WaitGroup::UpTo(_))))
 }

@@ -14,10 +14,10 @@
 
 use super::constants::Constants;
 use super::exits::Exits;
-use crate::hash::FastMap;
-use super::pointers::unrolls;
+use super::pointer_strength_reduction::unrolls;
 use super::rewrite::rewrite;
 use crate::error::Errors;
+use crate::hash::FastMap;
 use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
@@ -25,7 +25,7 @@ use smallvec::{SmallVec, smallvec};
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 
 /// Counts addresses in loops from parameters.
-pub fn bases(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn base_commoning(kernel: &mut Kernel) -> Result<(), Errors> {
     let n = kernel.values.len();
     let mut counter = Counter {
         constants: Constants::of(kernel),
@@ -48,15 +48,15 @@ pub fn bases(kernel: &mut Kernel) -> Result<(), Errors> {
 
 /// What an address is.
 #[derive(Clone, Copy)]
-enum Made {
+enum AddressSource {
     /// A parameter.
     Parameter,
     /// An element from there.
-    Row(Row),
+    Row(MatrixRow),
 }
 
 #[derive(Clone, Copy)]
-struct Row {
+struct MatrixRow {
     parameter: Value,
     index: Value,
     bytes: u32,
@@ -64,7 +64,7 @@ struct Row {
 
 /// The carried values of the loop at hand that count for one access alone.
 #[derive(Default)]
-struct Own {
+struct OwnCarried {
     /// Their numbers, by the parameters of the body that they are.
     carried: FastMap<Value, usize>,
     /// Those that are to start further on, by how much.
@@ -87,7 +87,7 @@ struct Counter {
     /// The number of loops that each value is defined inside of.
     levels: Vec<u32>,
     /// What is known of addresses.
-    made: FastMap<Value, Made>,
+    made: FastMap<Value, AddressSource>,
 }
 
 impl Counter {
@@ -103,7 +103,7 @@ impl Counter {
             inst.op.regions().into_iter().for_each(|r| self.count(r, inner));
             inst.op.for_each_operand(|v| self.uses[v.0 as usize] += 1);
             if let (Op::Offset { base, .. }, Some(within)) = (&inst.op, within)
-                && let Some(Made::Row(row)) = self.made.get(base)
+                && let Some(AddressSource::Row(row)) = self.made.get(base)
             {
                 self.served.entry(*base).or_default().push(within);
                 *self.rows.entry((within, row.parameter)).or_default() += 1;
@@ -112,7 +112,7 @@ impl Counter {
     }
 
     /// Whether a row serves loops only, and each of them alone.
-    fn serves_alone(&self, base: Value, row: Row) -> bool {
+    fn serves_alone(&self, base: Value, row: MatrixRow) -> bool {
         let Some(served) = self.served.get(&base) else { return false };
         let alone = served.iter().all(|l| self.rows.get(&(*l, row.parameter)) == Some(&1));
         alone && served.len() == self.used(base) as usize
@@ -126,7 +126,7 @@ impl Counter {
         values.iter().for_each(|v| self.levels[v.0 as usize] = self.depth);
     }
 
-    fn region(&mut self, region: &mut Region, mut own: Option<&mut Own>) {
+    fn region(&mut self, region: &mut Region, mut own: Option<&mut OwnCarried>) {
         self.define(&region.parameters);
         rewrite(&mut region.insts, |inst, before| {
             self.define(&inst.results);
@@ -140,7 +140,7 @@ impl Counter {
         });
     }
 
-    fn looping(&mut self, body: &mut Region, unroll: Unroll, own: Option<&mut Own>) {
+    fn looping(&mut self, body: &mut Region, unroll: Unroll, own: Option<&mut OwnCarried>) {
         let outer = std::mem::replace(&mut self.unrolls, unrolls(body, unroll));
         self.depth += 1;
         self.region(body, own);
@@ -160,8 +160,8 @@ impl Counter {
     }
 
     /// The carried values that one instruction uses, besides the addition that alone carries them on.
-    fn own(&self, l: &For, results: &[Value]) -> Own {
-        let mut own = Own::default();
+    fn own(&self, l: &For, results: &[Value]) -> OwnCarried {
+        let mut own = OwnCarried::default();
         let [next] = Exits::of(&l.body, l.label).next[..] else { return own };
         for (k, parameter) in l.body.parameters.iter().skip(1).enumerate() {
             let adds = |inst: &Inst| {
@@ -185,10 +185,10 @@ impl Counter {
                 continue;
             }
             let made = match &inst.op {
-                Op::Parameter(_) => Made::Parameter,
+                Op::Parameter(_) => AddressSource::Parameter,
                 Op::Offset { base, terms, bytes } => match (self.made.get(base), &terms[..]) {
-                    (Some(Made::Parameter), &[(index, None)]) if self.types[index.0 as usize] == USIZE => {
-                        Made::Row(Row { parameter: *base, index, bytes: *bytes })
+                    (Some(AddressSource::Parameter), &[(index, None)]) if self.types[index.0 as usize] == USIZE => {
+                        AddressSource::Row(MatrixRow { parameter: *base, index, bytes: *bytes })
                     }
                     _ => continue,
                 },
@@ -199,9 +199,11 @@ impl Counter {
     }
 
     /// Counts an address in a loop from the parameter, if its row serves it alone.
-    fn access(&mut self, inst: &mut Inst, own: Option<&mut Own>, before: &mut Vec<Inst>) {
+    fn access(&mut self, inst: &mut Inst, own: Option<&mut OwnCarried>, before: &mut Vec<Inst>) {
         let Op::Offset { base, terms, bytes } = &mut inst.op else { return };
-        let (Some(Made::Row(row)), &[(index, None)]) = (self.made.get(base).copied(), &terms[..]) else { return };
+        let (Some(AddressSource::Row(row)), &[(index, None)]) = (self.made.get(base).copied(), &terms[..]) else {
+            return;
+        };
         let alone = self.levels[base.0 as usize] < self.depth && self.serves_alone(*base, row);
         if !alone || row.bytes != *bytes || self.types[index.0 as usize] != USIZE {
             return;

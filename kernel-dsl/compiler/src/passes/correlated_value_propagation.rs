@@ -5,15 +5,15 @@
 //! `a <= b` and `a != b` together are `a < b`.
 
 use super::constants::Constants;
-use crate::hash::FastMap;
 use crate::error::Errors;
+use crate::hash::FastMap;
 use crate::ir::*;
 use crate::scalar::Scalar;
 
 const BOOL: Type = Type::Scalar(Scalar::Bool);
 
 /// Replaces comparisons whose outcome is known where they stand.
-pub fn implied(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn correlated_value_propagation(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut constants = Constants::of(kernel);
     let mut types = std::mem::take(&mut kernel.values);
     let truths = [0, 1].map(|bits| constants.get(&mut types, BOOL, bits));
@@ -21,9 +21,9 @@ pub fn implied(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut reasoner = Reasoner {
         types: &types,
         truths,
-        stands: (0..n as u32).map(Value).collect(),
+        replacements: (0..n as u32).map(Value).collect(),
         definitions: vec![None; n],
-        facts: Facts::default(),
+        facts: KnownFacts::default(),
     };
     reasoner.region(&mut kernel.body);
     kernel.values = types;
@@ -86,7 +86,7 @@ impl Orders {
 
 /// What holds at the instruction at hand.
 #[derive(Default)]
-struct Facts {
+struct KnownFacts {
     /// Of pairs of integers, the lower value first.
     orders: FastMap<(u32, u32), Orders>,
     truths: FastMap<u32, bool>,
@@ -100,7 +100,7 @@ enum Undo {
     Truth(u32),
 }
 
-impl Facts {
+impl KnownFacts {
     fn orders(&self, a: Value, b: Value) -> Orders {
         let known = |a: Value, b: Value| self.orders.get(&(a.0, b.0)).copied().unwrap_or(Orders::ALL);
         match a.cmp(&b) {
@@ -137,10 +137,10 @@ struct Reasoner<'k> {
     types: &'k [Type],
     /// The constants `false` and `true`.
     truths: [Value; 2],
-    /// What stands for each value.
-    stands: Vec<Value>,
+    /// What replacements for each value.
+    replacements: Vec<Value>,
     definitions: Vec<Option<Definition>>,
-    facts: Facts,
+    facts: KnownFacts,
 }
 
 impl Reasoner<'_> {
@@ -161,9 +161,9 @@ impl Reasoner<'_> {
 
     /// Rewrites an instruction; tells whether it stays.
     fn inst(&mut self, inst: &mut Inst) -> bool {
-        let (stands, known, truths) = (&self.stands, &self.facts.truths, self.truths);
+        let (replacements, known, truths) = (&self.replacements, &self.facts.truths, self.truths);
         inst.op.map_operands(|v| {
-            let v = stands[v.0 as usize];
+            let v = replacements[v.0 as usize];
             known.get(&v.0).map_or(v, |truth| truths[usize::from(*truth)])
         });
         match &mut inst.op {
@@ -176,7 +176,7 @@ impl Reasoner<'_> {
                         self.definitions[result] = Some(Definition::Compare(*comparison, *a, *b));
                     }
                     (_, truth) => {
-                        self.stands[result] = self.truths[usize::from(truth)];
+                        self.replacements[result] = self.truths[usize::from(truth)];
                         return false;
                     }
                 }

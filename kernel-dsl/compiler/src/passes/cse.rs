@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Merges what is computed twice.
 pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut numbering = Numbering {
-        stands: (0..kernel.values.len() as u32).map(Value).collect(),
+        replacements: (0..kernel.values.len() as u32).map(Value).collect(),
         types: &kernel.values,
         known: FastMap::with_capacity_and_hasher(kernel.values.len() / 2, Default::default()),
         open: vec![],
@@ -52,8 +52,8 @@ struct Loaded {
 
 struct Numbering<'k> {
     types: &'k [Type],
-    stands: Vec<Value>,
-    /// What has computed each operation, and the region that it stands in.
+    replacements: Vec<Value>,
+    /// What has computed each operation, and the region that it replacements in.
     known: FastMap<OpKey, (Value, u32)>,
     /// Whether each region, by the order in which they begin, is around the instruction at hand.
     open: Vec<bool>,
@@ -75,8 +75,8 @@ impl Numbering<'_> {
 
     /// Rewrites an instruction; tells whether it stays.
     fn inst(&mut self, inst: &mut Inst) -> bool {
-        let stands = &self.stands;
-        inst.op.map_operands(|v| stands[v.0 as usize]);
+        let replacements = &self.replacements;
+        inst.op.map_operands(|v| replacements[v.0 as usize]);
         if !inst.op.is_pure() {
             if let Op::Load { .. } = inst.op {
                 return self.load(inst);
@@ -91,7 +91,7 @@ impl Numbering<'_> {
         let Some(key) = self.key(&inst.op, self.types[result.0 as usize]) else { return true };
         match self.known.entry(key) {
             Entry::Occupied(known) if self.open[known.get().1 as usize] => {
-                self.stands[result.0 as usize] = known.get().0;
+                self.replacements[result.0 as usize] = known.get().0;
                 false
             }
             Entry::Occupied(mut gone) => {
@@ -127,7 +127,7 @@ impl Numbering<'_> {
             && known.otherwise == otherwise
         {
             for (result, stand) in inst.results.iter().zip(&known.results) {
-                self.stands[result.0 as usize] = *stand;
+                self.replacements[result.0 as usize] = *stand;
             }
             return false;
         }

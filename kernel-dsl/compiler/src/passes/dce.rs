@@ -29,7 +29,7 @@ pub fn dce(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-const END: u32 = u32::MAX;
+const NO_EDGE: u32 = u32::MAX;
 
 /// What depends on what: a node for each value, and after those one for each construct in the order in which they begin,
 /// which is live if the construct has to run.
@@ -40,10 +40,10 @@ struct Graph {
     live: Vec<bool>,
     work: Vec<u32>,
     /// Constructs around the instruction at hand.
-    open: Vec<Open>,
+    open: Vec<OpenConstruct>,
 }
 
-struct Open {
+struct OpenConstruct {
     node: u32,
     label: Option<Label>,
     /// What `Yield` gives values to, what `Break` does, and what `Continue` does.
@@ -55,7 +55,7 @@ struct Open {
 impl Graph {
     fn new(values: usize) -> Graph {
         Graph {
-            heads: vec![END; values],
+            heads: vec![NO_EDGE; values],
             edges: Vec::with_capacity(2 * values),
             live: vec![false; values],
             work: Vec::new(),
@@ -85,7 +85,7 @@ impl Graph {
     fn spread(&mut self) {
         while let Some(node) = self.work.pop() {
             let mut edge = self.heads[node as usize];
-            while edge != END {
+            while edge != NO_EDGE {
                 let (to, next) = self.edges[edge as usize];
                 self.mark(to);
                 edge = next;
@@ -152,7 +152,7 @@ impl Graph {
 
     fn construct(&mut self, inst: &Inst) {
         let node = self.heads.len() as u32;
-        self.heads.push(END);
+        self.heads.push(NO_EDGE);
         self.live.push(false);
         for r in &inst.results {
             self.edge(r.0, node);
@@ -162,7 +162,7 @@ impl Graph {
         let open = match &inst.op {
             Op::If { condition, .. } => {
                 self.edge(node, condition.0);
-                Open { node, label: None, yields: results, leave: none(), next: none() }
+                OpenConstruct { node, label: None, yields: results, leave: none(), next: none() }
             }
             Op::For(l) => {
                 [l.start, l.end, l.step].into_iter().for_each(|v| self.edge(node, v.0));
@@ -172,16 +172,16 @@ impl Graph {
                 // A carried value and its result are one.
                 self.edges(&carried, &results);
                 self.edges(&results, &carried);
-                Open { node, label: Some(l.label), yields: carried.clone(), leave: results, next: carried }
+                OpenConstruct { node, label: Some(l.label), yields: carried.clone(), leave: results, next: carried }
             }
             Op::Loop { label, inits, body } => {
                 self.edges(&body.parameters, inits);
                 self.mark(node);
                 let carried = body.parameters.clone();
-                Open { node, label: Some(*label), yields: carried.clone(), leave: results, next: carried }
+                OpenConstruct { node, label: Some(*label), yields: carried.clone(), leave: results, next: carried }
             }
             Op::Block { label, .. } => {
-                Open { node, label: Some(*label), yields: results.clone(), leave: results, next: none() }
+                OpenConstruct { node, label: Some(*label), yields: results.clone(), leave: results, next: none() }
             }
             _ => return,
         };
@@ -205,11 +205,11 @@ struct Sweep<'k> {
     types: Vec<Type>,
     /// The types of the old values.
     old: &'k [Type],
-    open: Vec<Kept>,
+    open: Vec<KeptValues>,
 }
 
 /// Which of the values that terminators carry out of a construct stay.
-struct Kept {
+struct KeptValues {
     label: Option<Label>,
     yields: Vec<bool>,
     leave: Vec<bool>,
@@ -284,7 +284,7 @@ impl Sweep<'_> {
 
     fn construct(&mut self, inst: &mut Inst) {
         let results = self.alive(&inst.results);
-        let mut kept = Kept { label: None, yields: results.clone(), leave: results.clone(), next: Vec::new() };
+        let mut kept = KeptValues { label: None, yields: results.clone(), leave: results.clone(), next: Vec::new() };
         match &mut inst.op {
             Op::For(l) => {
                 let carried = self.alive(&l.body.parameters[1..]);

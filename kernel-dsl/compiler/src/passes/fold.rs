@@ -1,7 +1,7 @@
 //! Constant folding and exact identities, and the control flow that they decide.
 //!
 //! An `If` with a constant condition, a `For` without iterations and a `Block` that nobody breaks out of dissolve into
-//! the region around them; what stands after a `Return`, `Break` or `Continue` that has become certain is dropped.
+//! the region around them; what replacements after a `Return`, `Break` or `Continue` that has become certain is dropped.
 //! Afterwards each constant has one value, and the body begins with all of them.
 
 use super::rewrite::rewrite;
@@ -16,7 +16,7 @@ pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
     let types = std::mem::take(&mut kernel.values);
     let tables = std::mem::take(&mut kernel.tables);
     let mut folder = Folder {
-        stands: (0..types.len() as u32).map(Value).collect(),
+        replacements: (0..types.len() as u32).map(Value).collect(),
         simplifier: Simplifier::new(types),
         breaks: vec![],
         tables: &tables,
@@ -31,8 +31,8 @@ pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
 
 struct Folder<'t> {
     simplifier: Simplifier,
-    /// What stands for each value of the kernel as it was.
-    stands: Vec<Value>,
+    /// What replacements for each value of the kernel as it was.
+    replacements: Vec<Value>,
     /// How many `Break`s each label has.
     breaks: Vec<u32>,
     tables: &'t [Table],
@@ -49,7 +49,7 @@ impl Folder<'_> {
     /// Rewrites an instruction, or puts what it comes to at the end of `before`; tells whether it stays. Sets `ended` if
     /// nothing of its region is to follow.
     fn inst(&mut self, inst: &mut Inst, before: &mut Vec<Inst>, ended: &mut bool) -> bool {
-        inst.op.map_operands(|v| self.stands[v.0 as usize]);
+        inst.op.map_operands(|v| self.replacements[v.0 as usize]);
         if !inst.op.is_pure() {
             return self.construct(inst, before, ended);
         }
@@ -64,7 +64,7 @@ impl Folder<'_> {
         }
         match self.simplifier.simplify(&mut inst.op, ty) {
             Some(v) => {
-                self.stand(result, v);
+                self.replacement(result, v);
                 false
             }
             None => {
@@ -85,8 +85,8 @@ impl Folder<'_> {
         result
     }
 
-    fn stand(&mut self, old: Value, new: Value) {
-        self.stands[old.0 as usize] = new;
+    fn replacement(&mut self, old: Value, new: Value) {
+        self.replacements[old.0 as usize] = new;
     }
 
     fn bits(&self, value: Value) -> Option<u64> {
@@ -113,7 +113,7 @@ impl Folder<'_> {
                     && eval::integer(ty, start) >= eval::integer(ty, end)
                 {
                     for (r, init) in inst.results.iter().zip(&l.inits) {
-                        self.stands[r.0 as usize] = *init;
+                        self.replacements[r.0 as usize] = *init;
                     }
                     return false;
                 }
@@ -138,7 +138,7 @@ impl Folder<'_> {
                 if let Some(bits) = self.read(place, *element, inst.results.len() as u32) {
                     for (r, bits) in inst.results.iter().zip(bits) {
                         let Simplifier { constants, types, .. } = &mut self.simplifier;
-                        self.stands[r.0 as usize] = constants.get(types, Type::Scalar(*element), bits);
+                        self.replacements[r.0 as usize] = constants.get(types, Type::Scalar(*element), bits);
                     }
                     return false;
                 }
@@ -177,7 +177,7 @@ impl Folder<'_> {
         let mut k = 0;
         while k < inst.results.len() {
             if a[k] == b[k] {
-                self.stands[inst.results[k].0 as usize] = a[k];
+                self.replacements[inst.results[k].0 as usize] = a[k];
                 inst.results.remove(k);
                 a.remove(k);
                 b.remove(k);
@@ -188,7 +188,7 @@ impl Folder<'_> {
     }
 
     /// Takes off the `Yield` (or `Break` of `label`) that a dissolved region left at the end of `out`; what it carried
-    /// stands for `results`. Any other terminator ends the region around it too: tells whether it is so.
+    /// replacements for `results`. Any other terminator ends the region around it too: tells whether it is so.
     fn open(&mut self, label: Option<Label>, results: &Values, out: &mut Vec<Inst>) -> bool {
         let values = match out.last().map(|i| &i.op) {
             Some(Op::Yield(values)) => values.clone(),
@@ -197,7 +197,7 @@ impl Folder<'_> {
         };
         out.pop();
         for (r, v) in results.iter().zip(values) {
-            self.stand(*r, v);
+            self.replacement(*r, v);
         }
         false
     }

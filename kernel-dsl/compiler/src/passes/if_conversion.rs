@@ -1,8 +1,8 @@
 //! If-conversion: a small `If` without jumps becomes straight code, its results selects, its loads and stores guarded.
 //!
 //! A load keeps its place and runs in the lanes that ran it before. Where its value is only yielded, the other branch's
-//! value is what the remaining lanes get; at most [`MOVES`] loaded values may be used otherwise. What only computes runs in all lanes, so it has to be cheap: at most
-//! [`COST`] instructions in both branches, and at most [`ACCESSES`] accesses to memory.
+//! value is what the remaining lanes get; at most [`MAX_LOADED_MOVES`] loaded values may be used otherwise. What only computes runs in all lanes, so it has to be cheap: at most
+//! [`MAX_BRANCH_COST`] instructions in both branches, and at most [`MAX_GUARDED_ACCESSES`] accesses to memory.
 
 use super::constants::Constants;
 use super::rewrite::rewrite;
@@ -12,20 +12,20 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 
 /// Cheap instructions that lanes may run for nothing.
-pub const COST: u32 = 12;
+pub const MAX_BRANCH_COST: u32 = 12;
 /// Loads and stores that are guarded rather than branched around: beyond a few, the branch is cheaper.
-pub const ACCESSES: u32 = 4;
+pub const MAX_GUARDED_ACCESSES: u32 = 4;
 
 /// Loaded values that a branch goes on with: each costs a move for the other lanes, which ptxas keeps. With one, a run of such
 /// branches (an unrolled copy with its edge) is still shorter than jumping around each; with two, ptxas does better.
-pub const MOVES: usize = 1;
+pub const MAX_LOADED_MOVES: usize = 1;
 
 /// Converts small branches.
-pub fn branches(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn if_conversion(kernel: &mut Kernel) -> Result<(), Errors> {
     let constants = Constants::of(kernel);
     let mut simplifier = Simplifier::new(std::mem::take(&mut kernel.values));
     simplifier.constants = constants;
-    let mut converter = Converter { stands: (0..simplifier.types.len() as u32).map(Value).collect(), simplifier };
+    let mut converter = Converter { replacements: (0..simplifier.types.len() as u32).map(Value).collect(), simplifier };
     converter.region(&mut kernel.body);
     kernel.values = converter.simplifier.types;
     converter.simplifier.constants.place(&mut kernel.body);
@@ -34,12 +34,12 @@ pub fn branches(kernel: &mut Kernel) -> Result<(), Errors> {
 
 struct Converter {
     simplifier: Simplifier,
-    /// What stands for each value of the kernel as it was.
-    stands: Vec<Value>,
+    /// What replacements for each value of the kernel as it was.
+    replacements: Vec<Value>,
 }
 
 /// One branch on its way to straight code.
-struct Arm<'a> {
+struct BranchArm<'a> {
     /// Holds in the lanes that take it.
     condition: Value,
     /// What it yields, and what the other branch does.
@@ -53,8 +53,8 @@ struct Arm<'a> {
 impl Converter {
     fn region(&mut self, region: &mut Region) {
         rewrite(&mut region.insts, |inst, before| {
-            let stands = &self.stands;
-            inst.op.map_operands(|v| stands.get(v.0 as usize).copied().unwrap_or(v));
+            let replacements = &self.replacements;
+            inst.op.map_operands(|v| replacements.get(v.0 as usize).copied().unwrap_or(v));
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
             match &mut inst.op {
                 Op::If { condition, then, otherwise } if self.fits(then, otherwise) => {
@@ -83,7 +83,7 @@ impl Converter {
                 op if op.is_pure() && inst.results.iter().all(|r| self.cheap(op, *r)) => cost += 1,
                 _ => return false,
             }
-            if cost > COST || accesses > ACCESSES || moves > MOVES {
+            if cost > MAX_BRANCH_COST || accesses > MAX_GUARDED_ACCESSES || moves > MAX_LOADED_MOVES {
                 return false;
             }
         }
@@ -133,7 +133,7 @@ impl Converter {
         let later: Vec<Value> = otherwise.insts.iter().flat_map(|i| i.results.iter().copied()).collect();
         // Results that a guarded load gives for all lanes.
         let mut whole = vec![None; results.len()];
-        let arm = Arm { condition, own: &yes, other: &no, later: &later, location };
+        let arm = BranchArm { condition, own: &yes, other: &no, later: &later, location };
         self.straighten(then.insts, &arm, &mut whole, out);
         let guarded =
             otherwise.insts.iter().any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_)));
@@ -141,7 +141,7 @@ impl Converter {
             true => self.push(Op::Unary(Unary::Not, condition), Type::Scalar(Scalar::Bool), location, out),
             false => condition,
         };
-        let arm = Arm { condition: converse, own: &no, other: &yes, later: &[], location };
+        let arm = BranchArm { condition: converse, own: &no, other: &yes, later: &[], location };
         self.straighten(otherwise.insts, &arm, &mut whole, out);
         for (k, result) in results.iter().enumerate() {
             let ty = self.simplifier.ty(*result);
@@ -149,12 +149,12 @@ impl Converter {
                 Some(v) => v,
                 None => self.push(Op::Select { condition, yes: yes[k], no: no[k] }, ty, location, out),
             };
-            self.stands[result.0 as usize] = stand;
+            self.replacements[result.0 as usize] = stand;
         }
     }
 
     /// Writes a branch's instructions, its accesses under its condition.
-    fn straighten(&mut self, insts: Vec<Inst>, arm: &Arm<'_>, whole: &mut [Option<Value>], out: &mut Vec<Inst>) {
+    fn straighten(&mut self, insts: Vec<Inst>, arm: &BranchArm<'_>, whole: &mut [Option<Value>], out: &mut Vec<Inst>) {
         for mut inst in insts {
             match &mut inst.op {
                 Op::Load { guard, element, .. } => {
@@ -194,7 +194,7 @@ impl Converter {
     }
 
     /// The result of the `If` that the loaded value `r` is, and for which the other branch's value is there already.
-    fn elsewhere(&self, r: Value, arm: &Arm<'_>, whole: &[Option<Value>]) -> Option<usize> {
+    fn elsewhere(&self, r: Value, arm: &BranchArm<'_>, whole: &[Option<Value>]) -> Option<usize> {
         let mut yielded = (0..arm.own.len()).filter(|k| arm.own[*k] == r);
         let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;
         yielded.next().is_none().then_some(k)

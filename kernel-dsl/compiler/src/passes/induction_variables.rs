@@ -21,7 +21,7 @@ use smallvec::smallvec;
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 
 /// Carries along what loops compute from their indices.
-pub fn induction(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn induction_variables(kernel: &mut Kernel) -> Result<(), Errors> {
     let constants = Constants::of(kernel);
     let mut simplifier = Simplifier::new(std::mem::take(&mut kernel.values));
     simplifier.constants = constants;
@@ -72,7 +72,7 @@ impl Reducer {
         self.distances[v.0 as usize]
     }
 
-    /// Whether `v` is the same in all iterations of a loop that stands at the depth at hand.
+    /// Whether `v` is the same in all iterations of a loop that replacements at the depth at hand.
     fn invariant(&self, v: Value) -> bool {
         self.levels[v.0 as usize] <= self.depth
     }
@@ -124,7 +124,7 @@ impl Reducer {
         }
     }
 
-    /// Rewrites a loop that stands at the depth at hand; `out` is what stands before it.
+    /// Rewrites a loop that replacements at the depth at hand; `out` is what replacements before it.
     fn counted(&mut self, l: &mut For, results: &mut Values, out: &mut Vec<Inst>) {
         let Some(index) = l.body.parameters.first().copied().filter(|i| self.simplifier.ty(*i) == USIZE) else {
             return;
@@ -161,7 +161,7 @@ impl Reducer {
                 use_all(inst, &mut self.used);
             }
         }
-        let straight = super::pointers::unrolls(&l.body, l.unroll);
+        let straight = super::pointer_strength_reduction::unrolls(&l.body, l.unroll);
         let mut carried = Vec::new();
         for (at, d) in derived.iter().rev() {
             let inst = &l.body.insts[*at];

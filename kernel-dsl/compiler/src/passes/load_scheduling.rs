@@ -8,7 +8,7 @@ use crate::error::Errors;
 use crate::ir::*;
 
 /// Puts loads of memory that nobody writes behind those that they stand beside.
-pub fn order(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn load_scheduling(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut uses = vec![0; kernel.values.len()];
     count(&kernel.body, &mut uses);
     region(&mut kernel.body, &uses);

@@ -8,33 +8,33 @@ use crate::error::Errors;
 use crate::ir::*;
 
 /// Replaces carried values that do not change by their first values.
-pub fn carried(kernel: &mut Kernel) -> Result<(), Errors> {
-    let mut finder = Finder { stands: (0..kernel.values.len() as u32).map(Value).collect(), found: false };
+pub fn loop_carried(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut finder = Finder { replacements: (0..kernel.values.len() as u32).map(Value).collect(), found: false };
     finder.region(&mut kernel.body);
     if finder.found {
-        // A loop's own body was seen before it was known what stands for its parameters.
+        // A loop's own body was seen before it was known what replacements for its parameters.
         finder.replace(&mut kernel.body);
     }
     Ok(())
 }
 
 struct Finder {
-    /// What stands for each value.
-    stands: Vec<Value>,
+    /// What replacements for each value.
+    replacements: Vec<Value>,
     found: bool,
 }
 
 impl Finder {
-    fn stand(&self, mut v: Value) -> Value {
-        while self.stands[v.0 as usize] != v {
-            v = self.stands[v.0 as usize];
+    fn replacement(&self, mut v: Value) -> Value {
+        while self.replacements[v.0 as usize] != v {
+            v = self.replacements[v.0 as usize];
         }
         v
     }
 
     fn replace(&self, region: &mut Region) {
         for inst in &mut region.insts {
-            inst.op.map_operands(|v| self.stand(v));
+            inst.op.map_operands(|v| self.replacement(v));
             inst.op.regions_mut().into_iter().for_each(|r| self.replace(r));
         }
     }
@@ -42,20 +42,20 @@ impl Finder {
     /// Inner loops first: what they hand on unchanged, the outer ones may.
     fn region(&mut self, region: &mut Region) {
         for inst in &mut region.insts {
-            inst.op.map_operands(|v| self.stand(v));
+            inst.op.map_operands(|v| self.replacement(v));
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
             match &inst.op {
                 Op::For(l) => {
                     let exits = Exits::of(&l.body, l.label);
                     for (k, (parameter, init)) in l.body.parameters[1..].iter().zip(&l.inits).enumerate() {
-                        let same = |values: &&Values| [*parameter, *init].contains(&self.stand(values[k]));
+                        let same = |values: &&Values| [*parameter, *init].contains(&self.replacement(values[k]));
                         if !exits.next.iter().all(same) {
                             continue;
                         }
                         let leaves = exits.breaks.iter().all(same);
-                        self.stands[parameter.0 as usize] = *init;
+                        self.replacements[parameter.0 as usize] = *init;
                         if leaves {
-                            self.stands[inst.results[k].0 as usize] = *init;
+                            self.replacements[inst.results[k].0 as usize] = *init;
                         }
                         self.found = true;
                     }
@@ -63,8 +63,8 @@ impl Finder {
                 Op::Loop { label, inits, body } => {
                     let exits = Exits::of(body, *label);
                     for (k, (parameter, init)) in body.parameters.iter().zip(inits).enumerate() {
-                        if exits.next.iter().all(|values| [*parameter, *init].contains(&self.stand(values[k]))) {
-                            self.stands[parameter.0 as usize] = *init;
+                        if exits.next.iter().all(|values| [*parameter, *init].contains(&self.replacement(values[k]))) {
+                            self.replacements[parameter.0 as usize] = *init;
                             self.found = true;
                         }
                     }

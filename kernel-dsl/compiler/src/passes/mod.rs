@@ -14,27 +14,27 @@
 //! is unused goes, small integers that stay together become words, what only the code after a loop needs is computed there, and
 //! loads side by side are put in order.
 
-pub mod addresses;
-pub mod bases;
-pub mod branches;
-pub mod carried;
+pub mod address_lowering;
+pub mod async_group_numbering;
+pub mod base_commoning;
+pub mod correlated_value_propagation;
 pub mod cse;
 pub mod dce;
 pub mod fold;
-pub mod groups;
-pub mod implied;
-pub mod induction;
+pub mod if_conversion;
+pub mod induction_variables;
 pub mod licm;
-pub mod masked;
-pub mod order;
-pub mod pointers;
+pub mod load_scheduling;
+pub mod loop_carried;
+pub mod oracle_op_removal;
+pub mod pointer_strength_reduction;
+pub mod predicated_loads;
 pub mod promote;
 pub mod sink;
-pub mod strength;
-pub mod strip;
+pub mod strength_reduction;
+pub mod subword_packing;
 pub mod tables;
 pub mod unroll;
-pub mod words;
 
 mod constants;
 mod exits;
@@ -42,7 +42,7 @@ mod rewrite;
 mod simplify;
 
 use crate::error::Errors;
-use crate::ir::{Kernel, Landing, Op, Place, Region, Unroll};
+use crate::ir::{Kernel, Op, Place, Region, Unroll, WaitGroup};
 
 /// A pass: from IR to IR, in place. Where it fails, what it leaves is to be thrown away.
 pub type Run = fn(&mut Kernel) -> Result<(), Errors>;
@@ -58,7 +58,7 @@ pub struct Pass {
 
 /// Turns variables into values and unrolls loops.
 pub const FRONT: &[Pass] = &[
-    Pass { name: "strip", run: strip::strip },
+    Pass { name: "oracle_op_removal", run: oracle_op_removal::oracle_op_removal },
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
     Pass { name: "unroll", run: unroll::unroll },
@@ -67,40 +67,40 @@ pub const FRONT: &[Pass] = &[
 
 /// Simplifies while branches are still branches.
 pub const SIMPLIFY: &[Pass] = &[
-    Pass { name: "implied", run: implied::implied },
+    Pass { name: "correlated_value_propagation", run: correlated_value_propagation::correlated_value_propagation },
     Pass { name: "fold", run: fold::fold },
-    Pass { name: "carried", run: carried::carried },
+    Pass { name: "loop_carried", run: loop_carried::loop_carried },
     Pass { name: "dce", run: dce::dce },
     Pass { name: "cse", run: cse::cse },
 ];
 
 /// Converts small branches to predicates while accesses still name buffers, indices and extents.
 pub const PLACES: &[Pass] = &[
-    Pass { name: "branches", run: branches::branches },
-    Pass { name: "masked", run: masked::masked },
+    Pass { name: "if_conversion", run: if_conversion::if_conversion },
+    Pass { name: "predicated_loads", run: predicated_loads::predicated_loads },
     Pass { name: "licm", run: licm::licm },
     Pass { name: "tables", run: tables::tables },
 ];
 
 /// Turns places into addresses, and chooses the cheapest form of each address.
 pub const ADDRESSES: &[Pass] = &[
-    Pass { name: "addresses", run: addresses::addresses },
+    Pass { name: "address_lowering", run: address_lowering::address_lowering },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "licm", run: licm::licm },
-    Pass { name: "pointers", run: pointers::pointers },
-    Pass { name: "induction", run: induction::induction },
-    Pass { name: "bases", run: bases::bases },
-    Pass { name: "strength", run: strength::strength },
-    Pass { name: "groups", run: groups::groups },
+    Pass { name: "pointer_strength_reduction", run: pointer_strength_reduction::pointer_strength_reduction },
+    Pass { name: "induction_variables", run: induction_variables::induction_variables },
+    Pass { name: "base_commoning", run: base_commoning::base_commoning },
+    Pass { name: "strength_reduction", run: strength_reduction::strength_reduction },
+    Pass { name: "async_group_numbering", run: async_group_numbering::async_group_numbering },
 ];
 
 /// Prepares for the machine: packs small integers, places instructions.
 pub const MACHINE: &[Pass] = &[
     // Dead uses would block packing.
     Pass { name: "dce", run: dce::dce },
-    Pass { name: "words", run: words::words },
+    Pass { name: "subword_packing", run: subword_packing::subword_packing },
     Pass { name: "sink", run: sink::sink },
-    Pass { name: "order", run: order::order },
+    Pass { name: "load_scheduling", run: load_scheduling::load_scheduling },
 ];
 
 /// All phases in order. A pass may occur more than once.
@@ -119,9 +119,9 @@ pub fn run(kernel: &mut Kernel, phases: &[&[Pass]]) -> Result<(), Errors> {
 /// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make
 /// it, and only it can be emitted.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Optimised(Kernel);
+pub struct Optimized(Kernel);
 
-impl std::ops::Deref for Optimised {
+impl std::ops::Deref for Optimized {
     type Target = Kernel;
     fn deref(&self) -> &Kernel {
         &self.0
@@ -129,12 +129,12 @@ impl std::ops::Deref for Optimised {
 }
 
 /// Runs all passes.
-pub fn optimise(kernel: Kernel) -> Result<Optimised, Errors> {
-    optimise_with(kernel, |_, _| {})
+pub fn optimize(kernel: Kernel) -> Result<Optimized, Errors> {
+    optimize_with(kernel, |_, _| {})
 }
 
 /// Runs all passes, and shows the IR after each.
-pub fn optimise_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)) -> Result<Optimised, Errors> {
+pub fn optimize_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)) -> Result<Optimized, Errors> {
     for pass in pipeline() {
         (pass.run)(&mut kernel)?;
         debug_assert_eq!(crate::ir::verify::verify(&kernel), Ok(()), "after {}:\n{kernel}", pass.name);
@@ -152,13 +152,13 @@ pub fn with_places(mut kernel: Kernel) -> Result<Kernel, Errors> {
 }
 
 /// Takes IR that is in the form that emission needs already, and says what is not.
-pub fn legal(kernel: Kernel) -> Result<Optimised, Errors> {
+pub fn legal(kernel: Kernel) -> Result<Optimized, Errors> {
     let mut errors = promote::unpromoted(&kernel);
     if errors.is_empty() {
         illegal(&kernel.body, &kernel, &mut errors);
     }
     errors.dedup();
-    if errors.is_empty() { Ok(Optimised(kernel)) } else { Err(Errors(errors)) }
+    if errors.is_empty() { Ok(Optimized(kernel)) } else { Err(Errors(errors)) }
 }
 
 /// What emission does not know.
@@ -174,9 +174,11 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Erro
             Op::CopyAsync(copy) if ![&copy.to, &copy.from].into_iter().all(|p| matches!(p, Place::Address { .. })) => {
                 "a place is not an address yet"
             }
-            Op::CopyWait(Landing::Through(_)) => "a wait for copies does not say how many groups come after",
+            Op::CopyWait(WaitGroup::UpTo(_)) => "a wait for copies does not say how many groups come after",
             Op::Dynamic { .. } => "an array of dynamic size has no address yet",
-            Op::Poison { .. } | Op::Begin(_) | Op::Named { .. } => "what only the oracle runs is still there",
+            Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => {
+                "what only the oracle runs is still there"
+            }
             Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",
             op => {
                 op.regions().into_iter().for_each(|r| illegal(r, kernel, errors));

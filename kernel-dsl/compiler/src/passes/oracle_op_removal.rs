@@ -5,13 +5,13 @@ use crate::error::Errors;
 use crate::ir::{Kernel, Op, Region};
 
 /// Drops every `Poison`, `Begin` and `Named`.
-pub fn strip(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn oracle_op_removal(kernel: &mut Kernel) -> Result<(), Errors> {
     region(&mut kernel.body);
     Ok(())
 }
 
 fn region(region: &mut Region) {
-    region.insts.retain(|inst| !matches!(inst.op, Op::Poison { .. } | Op::Begin(_) | Op::Named { .. }));
+    region.insts.retain(|inst| !matches!(inst.op, Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. }));
     for inst in &mut region.insts {
         inst.op.regions_mut().into_iter().for_each(self::region);
     }

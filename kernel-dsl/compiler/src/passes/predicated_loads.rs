@@ -9,7 +9,7 @@ use crate::error::Errors;
 use crate::ir::*;
 
 /// Lets masked loads give what selects by their own conditions choose.
-pub fn masked(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn predicated_loads(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut constants = Constants::of(kernel);
     let mut uses = Uses { loaded: vec![None; kernel.values.len()], changed: false };
     uses.loads(&kernel.body);
@@ -17,8 +17,8 @@ pub fn masked(kernel: &mut Kernel) -> Result<(), Errors> {
     if !uses.changed {
         return Ok(());
     }
-    let mut stands: Vec<Value> = (0..kernel.values.len() as u32).map(Value).collect();
-    replace(&mut kernel.body, &mut kernel.values, &uses.loaded, &mut constants, &mut stands);
+    let mut replacements: Vec<Value> = (0..kernel.values.len() as u32).map(Value).collect();
+    replace(&mut kernel.body, &mut kernel.values, &uses.loaded, &mut constants, &mut replacements);
     constants.place(&mut kernel.body);
     Ok(())
 }
@@ -94,7 +94,7 @@ fn replace(
     types: &mut Vec<Type>,
     loaded: &[Option<Loaded>],
     constants: &mut Constants,
-    stands: &mut [Value],
+    replacements: &mut [Value],
 ) {
     let wish = |value: Value| match loaded.get(value.0 as usize) {
         Some(Some(Loaded { wish: Wish::Bits(bits), .. })) => Some(*bits),
@@ -105,10 +105,10 @@ fn replace(
         if let Op::Select { yes, .. } = inst.op
             && wish(yes).is_some()
         {
-            stands[inst.results[0].0 as usize] = yes;
+            replacements[inst.results[0].0 as usize] = yes;
             return false;
         }
-        inst.op.map_operands(|value| stands.get(value.0 as usize).copied().unwrap_or(value));
+        inst.op.map_operands(|value| replacements.get(value.0 as usize).copied().unwrap_or(value));
         match &mut inst.op {
             Op::Load { guard: Some(guard), .. } => {
                 for (result, otherwise) in inst.results.iter().zip(&mut guard.otherwise) {
@@ -117,7 +117,7 @@ fn replace(
                     }
                 }
             }
-            op => op.regions_mut().into_iter().for_each(|inner| replace(inner, types, loaded, constants, stands)),
+            op => op.regions_mut().into_iter().for_each(|inner| replace(inner, types, loaded, constants, replacements)),
         }
         true
     });

@@ -30,7 +30,7 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     let values = std::mem::take(&mut kernel.values);
     let mut body = std::mem::take(&mut kernel.body);
     let mut promoter = Promoter {
-        stands: (0..values.len() as u32).map(Value).collect(),
+        replacements: (0..values.len() as u32).map(Value).collect(),
         values,
         constants,
         first,
@@ -132,7 +132,7 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
 }
 
 /// A construct around the instruction at hand.
-struct Open {
+struct OpenConstruct {
     label: Label,
     /// Slots that its `Break` and `Continue` carry.
     slots: Vec<u32>,
@@ -141,8 +141,8 @@ struct Open {
 struct Promoter {
     values: Vec<Type>,
     constants: Constants,
-    /// What stands for each value.
-    stands: Vec<Value>,
+    /// What replacements for each value.
+    replacements: Vec<Value>,
     /// First slot of each promoted local.
     first: Vec<Option<u32>>,
     /// Type of each slot.
@@ -155,7 +155,7 @@ struct Promoter {
     /// The stamp that each slot was last given, so that a list holds it once.
     seen: Vec<u32>,
     stamp: u32,
-    open: Vec<Open>,
+    open: Vec<OpenConstruct>,
 }
 
 impl Promoter {
@@ -222,11 +222,11 @@ impl Promoter {
 
     /// Rewrites an instruction; tells whether it stays.
     fn inst(&mut self, inst: &mut Inst, yields: &[u32]) -> bool {
-        inst.op.map_operands(|v| self.stands[v.0 as usize]);
+        inst.op.map_operands(|v| self.replacements[v.0 as usize]);
         match &mut inst.op {
             Op::ReadLocal { local, index } => {
                 let Some(slot) = self.slot(*local, *index) else { return true };
-                self.stands[inst.results[0].0 as usize] = self.read(slot);
+                self.replacements[inst.results[0].0 as usize] = self.read(slot);
                 return false;
             }
             Op::WriteLocal { local, index, value } => {
@@ -288,7 +288,7 @@ impl Promoter {
     }
 
     fn within(&mut self, label: Label, slots: &[u32], body: &mut Region) {
-        self.open.push(Open { label, slots: slots.to_vec() });
+        self.open.push(OpenConstruct { label, slots: slots.to_vec() });
         self.region(body, slots);
         self.open.pop();
     }

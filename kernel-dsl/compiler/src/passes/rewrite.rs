@@ -3,7 +3,7 @@
 use crate::ir::{Inst, Location, Op, Values};
 
 /// Calls `f` on each instruction in order; `f` tells whether it stays, and may put instructions before it, at the end of
-/// the list that it is given (what is in there already stands further up).
+/// the list that it is given (what is in there already replacements further up).
 pub fn rewrite(insts: &mut Vec<Inst>, mut f: impl FnMut(&mut Inst, &mut Vec<Inst>) -> bool) {
     let mut inserts = Vec::new();
     // How many instructions stay, and how many are inserted, up to each place of insertion.

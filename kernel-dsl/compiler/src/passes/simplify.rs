@@ -9,7 +9,7 @@ use crate::scalar::Scalar;
 
 /// What is known of a value from its definition.
 #[derive(Clone, Copy, Debug, Default)]
-enum Fact {
+enum ValueFact {
     #[default]
     None,
     /// The value plus a constant; integers.
@@ -29,7 +29,7 @@ enum Fact {
 
 /// What an operation comes to.
 #[derive(Debug)]
-enum Simple {
+enum Simplified {
     /// A value that is there already.
     Value(Value),
     /// An operation, perhaps a simpler one.
@@ -43,7 +43,7 @@ pub struct Simplifier {
     pub types: Vec<Type>,
     /// The kernel's constants.
     pub constants: Constants,
-    facts: Vec<Fact>,
+    facts: Vec<ValueFact>,
 }
 
 impl Simplifier {
@@ -74,39 +74,39 @@ impl Simplifier {
             // What wraps on `usize` is no addend of what must not: there the sum would say more than its parts did.
             Op::Binary(op @ (Binary::Add | Binary::WrappingAdd), a, b) => {
                 match (self.ty(a).scalar(), self.constants.bits(b)) {
-                    (Some(Scalar::Usize), Some(c)) if op == Binary::WrappingAdd => Fact::Wrapping(a, c),
-                    (Some(ty), Some(c)) if ty.is_integer() => Fact::Plus(a, c),
+                    (Some(Scalar::Usize), Some(c)) if op == Binary::WrappingAdd => ValueFact::Wrapping(a, c),
+                    (Some(ty), Some(c)) if ty.is_integer() => ValueFact::Plus(a, c),
                     _ => return,
                 }
             }
             Op::Binary(Binary::Mul | Binary::WrappingMul, a, b) => match self.constants.bits(b) {
-                Some(c) if c > 1 && self.ty(a) == Type::Scalar(Scalar::Usize) => Fact::Multiple(c),
+                Some(c) if c > 1 && self.ty(a) == Type::Scalar(Scalar::Usize) => ValueFact::Multiple(c),
                 _ => return,
             },
             Op::Binary(Binary::Rem, a, b) => match (self.constants.bits(b), self.ty(a).scalar()) {
-                (Some(c), Some(ty)) if c != 0 && ty.is_integer() && !ty.is_signed() => Fact::Remainder(a, c),
+                (Some(c), Some(ty)) if c != 0 && ty.is_integer() && !ty.is_signed() => ValueFact::Remainder(a, c),
                 _ => return,
             },
             Op::Binary(Binary::And, a, b) => match self.constants.bits(b) {
-                Some(c) => Fact::Masked(a, c),
+                Some(c) => ValueFact::Masked(a, c),
                 None => return,
             },
-            Op::Unary(Unary::Not, a) => Fact::Not(a),
-            Op::Unary(Unary::Neg, a) => Fact::Neg(a),
-            Op::Compare(c, a, b) => Fact::Compare(c, a, b),
+            Op::Unary(Unary::Not, a) => ValueFact::Not(a),
+            Op::Unary(Unary::Neg, a) => ValueFact::Neg(a),
+            Op::Compare(c, a, b) => ValueFact::Compare(c, a, b),
             _ => return,
         };
         self.set_fact(result, fact);
     }
 
-    fn set_fact(&mut self, result: Value, fact: Fact) {
+    fn set_fact(&mut self, result: Value, fact: ValueFact) {
         if self.facts.len() <= result.0 as usize {
-            self.facts.resize(self.types.len().max(result.0 as usize + 1), Fact::None);
+            self.facts.resize(self.types.len().max(result.0 as usize + 1), ValueFact::None);
         }
         self.facts[result.0 as usize] = fact;
     }
 
-    fn fact(&self, value: Value) -> Fact {
+    fn fact(&self, value: Value) -> ValueFact {
         self.facts.get(value.0 as usize).copied().unwrap_or_default()
     }
 
@@ -147,12 +147,12 @@ impl Simplifier {
             Op::MulAdd(a, b, c) => self.mul_add(scalar, a, b, c),
             Op::Compare(o, a, b) => self.compare(o, a, b),
             Op::Select { condition, yes, no } => self.select(scalar, condition, yes, no),
-            Op::Cast(a) | Op::Bitcast(a) if of(a) == Some(scalar) => Simple::Value(a),
+            Op::Cast(a) | Op::Bitcast(a) if of(a) == Some(scalar) => Simplified::Value(a),
             _ => return None,
         };
         match simple {
-            Simple::Value(v) => Some(v),
-            Simple::Op(simple) => {
+            Simplified::Value(v) => Some(v),
+            Simplified::Op(simple) => {
                 *op = simple;
                 None
             }
@@ -187,24 +187,24 @@ impl Simplifier {
         }
     }
 
-    fn unary(&self, op: Unary, a: Value) -> Simple {
+    fn unary(&self, op: Unary, a: Value) -> Simplified {
         match (op, self.fact(a)) {
-            (Unary::Not, Fact::Not(x)) | (Unary::Neg, Fact::Neg(x)) => Simple::Value(x),
-            (Unary::Not, Fact::Compare(c, x, y)) => {
+            (Unary::Not, ValueFact::Not(x)) | (Unary::Neg, ValueFact::Neg(x)) => Simplified::Value(x),
+            (Unary::Not, ValueFact::Compare(c, x, y)) => {
                 let float = self.ty(x).scalar().is_some_and(Scalar::is_float);
                 match c.inverse() {
                     // An ordered comparison and its inverse are both false of a NaN.
                     inverse if !float || matches!(c, Comparison::Eq | Comparison::Ne) => {
-                        Simple::Op(Op::Compare(inverse, x, y))
+                        Simplified::Op(Op::Compare(inverse, x, y))
                     }
-                    _ => Simple::Op(Op::Unary(op, a)),
+                    _ => Simplified::Op(Op::Unary(op, a)),
                 }
             }
-            _ => Simple::Op(Op::Unary(op, a)),
+            _ => Simplified::Op(Op::Unary(op, a)),
         }
     }
 
-    fn binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
+    fn binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
         // What only the oracle tells apart.
         let op = match op {
             Binary::WrappingShl => Binary::Shl,
@@ -212,7 +212,7 @@ impl Simplifier {
             op => op,
         };
         let (a, b) = self.constant_last(op, a, b);
-        let keep = Simple::Op(Op::Binary(op, a, b));
+        let keep = Simplified::Op(Op::Binary(op, a, b));
         if ty.is_float() {
             return self.float_binary(op, ty, a, b);
         }
@@ -220,24 +220,26 @@ impl Simplifier {
         let zero = 0;
         use Binary::*;
         match (op, left, right) {
-            (Add | WrappingAdd | Sub | WrappingSub | Or | Xor | Shl | Shr | RotateLeft, _, Some(0)) => Simple::Value(a),
-            (Mul | WrappingMul | And, _, Some(0)) => Simple::Value(b),
-            (Mul | WrappingMul | Div, _, Some(1)) => Simple::Value(a),
-            (Shl | Shr | RotateLeft, Some(0), _) => Simple::Value(a),
-            (Rem, _, Some(1)) => Simple::Value(self.constant(Type::Scalar(ty), zero)),
-            (And, _, Some(c)) if c == ty.mask() => Simple::Value(a),
-            (Or, _, Some(c)) if c == ty.mask() => Simple::Value(b),
-            (Sub | WrappingSub | Xor, ..) if a == b => Simple::Value(self.constant(Type::Scalar(ty), zero)),
-            (And | Or | Min | Max, ..) if a == b => Simple::Value(a),
-            (Min, _, Some(0)) if !ty.is_signed() => Simple::Value(b),
-            (Max, _, Some(0)) if !ty.is_signed() => Simple::Value(a),
+            (Add | WrappingAdd | Sub | WrappingSub | Or | Xor | Shl | Shr | RotateLeft, _, Some(0)) => {
+                Simplified::Value(a)
+            }
+            (Mul | WrappingMul | And, _, Some(0)) => Simplified::Value(b),
+            (Mul | WrappingMul | Div, _, Some(1)) => Simplified::Value(a),
+            (Shl | Shr | RotateLeft, Some(0), _) => Simplified::Value(a),
+            (Rem, _, Some(1)) => Simplified::Value(self.constant(Type::Scalar(ty), zero)),
+            (And, _, Some(c)) if c == ty.mask() => Simplified::Value(a),
+            (Or, _, Some(c)) if c == ty.mask() => Simplified::Value(b),
+            (Sub | WrappingSub | Xor, ..) if a == b => Simplified::Value(self.constant(Type::Scalar(ty), zero)),
+            (And | Or | Min | Max, ..) if a == b => Simplified::Value(a),
+            (Min, _, Some(0)) if !ty.is_signed() => Simplified::Value(b),
+            (Max, _, Some(0)) if !ty.is_signed() => Simplified::Value(a),
             (Rem, _, Some(d)) if ty == Scalar::Usize && d.is_power_of_two() => match self.residue(a, d) {
-                Some(rest) => Simple::Value(self.constant(Type::Scalar(ty), rest)),
+                Some(rest) => Simplified::Value(self.constant(Type::Scalar(ty), rest)),
                 None => self.remainder(ty, a, b, d),
             },
             (And, _, Some(mask)) if ty == Scalar::Usize && (mask + 1).is_power_of_two() => {
                 match self.residue(a, mask + 1) {
-                    Some(rest) => Simple::Value(self.constant(Type::Scalar(ty), rest)),
+                    Some(rest) => Simplified::Value(self.constant(Type::Scalar(ty), rest)),
                     None => self.masked(ty, a, b, mask),
                 }
             }
@@ -245,14 +247,14 @@ impl Simplifier {
             (And, _, Some(mask)) => self.masked(ty, a, b, mask),
             // Addends gather into one constant; on usize, only where the sum says no more than its parts did.
             (Add | WrappingAdd, _, Some(d)) => match self.fact(a) {
-                Fact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
+                ValueFact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
                     let sum = self.constant(Type::Scalar(ty), c.wrapping_add(d) & ty.mask());
                     self.binary(op, ty, x, sum)
                 }
                 _ => keep,
             },
             (Sub | WrappingSub, _, Some(d)) => match self.fact(a) {
-                Fact::Plus(x, c) if c >= d => {
+                ValueFact::Plus(x, c) if c >= d => {
                     let rest = self.constant(Type::Scalar(ty), c - d);
                     let plus = if op == Sub { Add } else { WrappingAdd };
                     self.binary(plus, ty, x, rest)
@@ -268,7 +270,7 @@ impl Simplifier {
     pub fn quotient_of_sum(&mut self, op: &Op) -> Option<(Op, Value)> {
         let Op::Binary(Binary::Div, a, b) = *op else { return None };
         let ty = self.ty(a);
-        let (d, Fact::Plus(x, c)) = (self.constants.bits(b)?, self.fact(a)) else { return None };
+        let (d, ValueFact::Plus(x, c)) = (self.constants.bits(b)?, self.fact(a)) else { return None };
         (ty == Type::Scalar(Scalar::Usize) && d != 0 && c % d == 0).then(|| {
             let whole = self.constant(ty, c / d);
             (Op::Binary(Binary::Div, x, b), whole)
@@ -276,22 +278,22 @@ impl Simplifier {
     }
 
     /// a modulo b, which is the constant `d`: what is left of a multiple of it is not needed.
-    fn remainder(&mut self, ty: Scalar, a: Value, b: Value, d: u64) -> Simple {
+    fn remainder(&mut self, ty: Scalar, a: Value, b: Value, d: u64) -> Simplified {
         match self.fact(a) {
-            Fact::Plus(x, c) if ty == Scalar::Usize && d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),
-            Fact::Remainder(x, c) if d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),
-            _ => Simple::Op(Op::Binary(Binary::Rem, a, b)),
+            ValueFact::Plus(x, c) if ty == Scalar::Usize && d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),
+            ValueFact::Remainder(x, c) if d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),
+            _ => Simplified::Op(Op::Binary(Binary::Rem, a, b)),
         }
     }
 
     /// The bits of a that b has, which is the constant `mask`: masks gather into one.
-    fn masked(&mut self, ty: Scalar, a: Value, b: Value, mask: u64) -> Simple {
+    fn masked(&mut self, ty: Scalar, a: Value, b: Value, mask: u64) -> Simplified {
         match self.fact(a) {
-            Fact::Masked(x, c) => {
+            ValueFact::Masked(x, c) => {
                 let both = self.constant(Type::Scalar(ty), c & mask);
                 self.binary(Binary::And, ty, x, both)
             }
-            _ => Simple::Op(Op::Binary(Binary::And, a, b)),
+            _ => Simplified::Op(Op::Binary(Binary::And, a, b)),
         }
     }
 
@@ -304,35 +306,35 @@ impl Simplifier {
                 (a, b) = (b, a % b);
             }
             if a > 1 {
-                self.set_fact(index, Fact::Multiple(a));
+                self.set_fact(index, ValueFact::Multiple(a));
             }
         }
     }
 
     /// What `a` is modulo `d`, a power of two, where it is a multiple of `d` and a constant; it may have wrapped.
     fn residue(&self, a: Value, d: u64) -> Option<u64> {
-        let multiple = |v: Value| matches!(self.fact(v), Fact::Multiple(m) if m % d == 0);
+        let multiple = |v: Value| matches!(self.fact(v), ValueFact::Multiple(m) if m % d == 0);
         match self.fact(a) {
-            Fact::Plus(x, c) | Fact::Wrapping(x, c) if multiple(x) => Some(c % d),
+            ValueFact::Plus(x, c) | ValueFact::Wrapping(x, c) if multiple(x) => Some(c % d),
             _ => multiple(a).then_some(0),
         }
     }
 
-    fn float_binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
+    fn float_binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
         let right = self.constants.bits(b);
         let is = |x: f64| right == Some(float(ty, x));
         match op {
-            Binary::Mul | Binary::Div if is(1.0) => Simple::Value(a),
+            Binary::Mul | Binary::Div if is(1.0) => Simplified::Value(a),
             // x + −0 and x − +0 are x for every x; with the other zero, −0 becomes +0.
-            Binary::Add if is(-0.0) => Simple::Value(a),
-            Binary::Sub if is(0.0) => Simple::Value(a),
-            Binary::Mul if is(-1.0) => Simple::Op(Op::Unary(Unary::Neg, a)),
-            Binary::Min | Binary::Max if a == b => Simple::Value(a),
-            _ => Simple::Op(Op::Binary(op, a, b)),
+            Binary::Add if is(-0.0) => Simplified::Value(a),
+            Binary::Sub if is(0.0) => Simplified::Value(a),
+            Binary::Mul if is(-1.0) => Simplified::Op(Op::Unary(Unary::Neg, a)),
+            Binary::Min | Binary::Max if a == b => Simplified::Value(a),
+            _ => Simplified::Op(Op::Binary(op, a, b)),
         }
     }
 
-    fn mul_add(&mut self, ty: Scalar, a: Value, b: Value, c: Value) -> Simple {
+    fn mul_add(&mut self, ty: Scalar, a: Value, b: Value, c: Value) -> Simplified {
         let (a, b) = self.constant_last(Binary::Mul, a, b);
         if self.constants.bits(b) == Some(float(ty, 1.0)) {
             return self.again(Binary::Add, ty, a, c);
@@ -340,19 +342,19 @@ impl Simplifier {
         if self.constants.bits(c) == Some(float(ty, -0.0)) {
             return self.again(Binary::Mul, ty, a, b);
         }
-        Simple::Op(Op::MulAdd(a, b, c))
+        Simplified::Op(Op::MulAdd(a, b, c))
     }
 
     /// A float operation that another one came to.
-    fn again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
+    fn again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
         let mut op = Op::Binary(op, a, b);
         match self.simplify(&mut op, Type::Scalar(ty)) {
-            Some(v) => Simple::Value(v),
-            None => Simple::Op(op),
+            Some(v) => Simplified::Value(v),
+            None => Simplified::Op(op),
         }
     }
 
-    fn compare(&mut self, op: Comparison, a: Value, b: Value) -> Simple {
+    fn compare(&mut self, op: Comparison, a: Value, b: Value) -> Simplified {
         let ty = self.ty(a);
         let scalar = ty.scalar().unwrap_or(Scalar::Bool);
         if self.constants.bits(a).is_some() && self.constants.bits(b).is_none() {
@@ -369,37 +371,37 @@ impl Simplifier {
             _ => None,
         };
         match known {
-            Some(k) => Simple::Value(self.constant(Type::Scalar(Scalar::Bool), u64::from(k))),
-            None => Simple::Op(Op::Compare(op, a, b)),
+            Some(k) => Simplified::Value(self.constant(Type::Scalar(Scalar::Bool), u64::from(k))),
+            None => Simplified::Op(Op::Compare(op, a, b)),
         }
     }
 
     /// `a`, or its inverse.
-    fn truth(&self, a: Value, same: bool) -> Simple {
-        if same { Simple::Value(a) } else { self.unary(Unary::Not, a) }
+    fn truth(&self, a: Value, same: bool) -> Simplified {
+        if same { Simplified::Value(a) } else { self.unary(Unary::Not, a) }
     }
 
-    fn select(&mut self, ty: Scalar, condition: Value, yes: Value, no: Value) -> Simple {
+    fn select(&mut self, ty: Scalar, condition: Value, yes: Value, no: Value) -> Simplified {
         let bits = |v: Value| self.constants.bits(v);
         if let Some(c) = bits(condition) {
-            return Simple::Value(if c != 0 { yes } else { no });
+            return Simplified::Value(if c != 0 { yes } else { no });
         }
         if yes == no {
-            return Simple::Value(yes);
+            return Simplified::Value(yes);
         }
-        if let Fact::Not(c) = self.fact(condition) {
+        if let ValueFact::Not(c) = self.fact(condition) {
             return self.select(ty, c, no, yes);
         }
         if ty == Scalar::Bool {
             match (bits(yes), bits(no)) {
-                (Some(1), Some(0)) => return Simple::Value(condition),
+                (Some(1), Some(0)) => return Simplified::Value(condition),
                 (Some(0), Some(1)) => return self.unary(Unary::Not, condition),
-                (Some(1), None) => return Simple::Op(Op::Binary(Binary::Or, condition, no)),
-                (None, Some(0)) => return Simple::Op(Op::Binary(Binary::And, condition, yes)),
+                (Some(1), None) => return Simplified::Op(Op::Binary(Binary::Or, condition, no)),
+                (None, Some(0)) => return Simplified::Op(Op::Binary(Binary::And, condition, yes)),
                 _ => {}
             }
         }
-        Simple::Op(Op::Select { condition, yes, no })
+        Simplified::Op(Op::Select { condition, yes, no })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 
 /// Replaces costly operations by powers of two.
-pub fn strength(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn strength_reduction(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut reducer = Reducer { constants: Constants::of(kernel), types: std::mem::take(&mut kernel.values) };
     reducer.region(&mut kernel.body);
     kernel.values = reducer.types;

@@ -5,7 +5,7 @@
 //! read of it that is left is proven to be of one element for all lanes of a warp, in the order in which the kernel names
 //! them and as long as the 64 KB last; the others lie in global memory. What the kernel says itself goes first.
 
-use crate::analyses::uniformity::{Scope, Uniformity, Verdict};
+use crate::analyses::uniformity::{UniformScope, Uniformity, Verdict};
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
@@ -72,7 +72,7 @@ impl Reads {
                 Op::Load { place: Place::Global { base, within: Some(within), .. }, .. } => {
                     // Few tables, and fewer places where one is named.
                     let Some((_, table)) = self.bases.iter().find(|(b, _)| b == base) else { continue };
-                    let same = |step: &Step| uniformity.of(step.index, Scope::Warp) == Verdict::Uniform;
+                    let same = |step: &Step| uniformity.of(step.index, UniformScope::Warp) == Verdict::Uniform;
                     let same = within.indices.iter().all(same);
                     let so_far = &mut self.uniform[table.0 as usize];
                     *so_far = Some(so_far.unwrap_or(true) && same);

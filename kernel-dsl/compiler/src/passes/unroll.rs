@@ -4,17 +4,17 @@
 //! constant in its turn. `Continue` in an unrolled body leaves a block around that copy, `Break` one around all copies.
 //! What straight code keeps in locals is followed as it is copied, so that an unrolled body that updates an array of
 //! accumulators is not as many reads and writes: `promote` does the rest.
-//! Loops that the kernel leaves to the compiler are unrolled where that makes at most [`SMALL_TRIPS`] copies of
-//! together at most [`SMALL_SIZE`] instructions and no loop is inside.
+//! Loops that the kernel leaves to the compiler are unrolled where that makes at most [`MAX_AUTO_UNROLL_TRIPS`] copies of
+//! together at most [`MAX_AUTO_UNROLL_INSTRUCTIONS`] instructions and no loop is inside.
 
 use super::simplify::Simplifier;
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
 /// Iterations at most of a loop that is unrolled unasked.
-pub const SMALL_TRIPS: u64 = 4;
+pub const MAX_AUTO_UNROLL_TRIPS: u64 = 4;
 /// Instructions at most that unrolling unasked makes of a loop.
-pub const SMALL_SIZE: u64 = 96;
+pub const MAX_AUTO_UNROLL_INSTRUCTIONS: u64 = 96;
 
 /// Unrolls the loops that the kernel asks for, and small ones.
 pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
@@ -32,7 +32,7 @@ pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
     };
     let mut out = Vec::with_capacity(body.insts.len());
     let location = body.insts.last().map_or(Location(0), |i| i.location);
-    if let End::Yields(values) = unroller.insts(&body.insts, &mut out) {
+    if let RegionEnd::Yields(values) = unroller.insts(&body.insts, &mut out) {
         unroller.registers.settle(&mut out);
         out.push(Inst { op: Op::Yield(values), results: Values::new(), location });
     }
@@ -50,7 +50,7 @@ pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
 }
 
 /// How a copied region ends.
-enum End {
+enum RegionEnd {
     /// With a `Yield` of these values, which is left to the caller to write.
     Yields(Values),
     /// With another terminator, which is written.
@@ -59,7 +59,7 @@ enum End {
 
 /// Where a `Break` and a `Continue` of a label of the original go.
 #[derive(Clone, Copy)]
-enum Target {
+enum JumpTarget {
     /// To a loop or block copied as it was.
     Same(Label),
     /// Out of the block around all copies, or that around the copy at hand.
@@ -67,7 +67,7 @@ enum Target {
 }
 
 /// A range of constants.
-struct Range {
+struct ConstantRange {
     start: i128,
     step: i128,
     trips: u64,
@@ -76,9 +76,9 @@ struct Range {
 struct Unroller<'k> {
     kernel: &'k Kernel,
     simplifier: Simplifier,
-    /// What stands for each value of the original in the copy at hand.
+    /// What replacements for each value of the original in the copy at hand.
     map: Vec<Value>,
-    targets: Vec<(Label, Target)>,
+    targets: Vec<(Label, JumpTarget)>,
     /// Labels given out.
     labels: u32,
     made: usize,
@@ -91,7 +91,7 @@ impl Unroller<'_> {
         values.iter().map(|v| self.map[v.0 as usize]).collect()
     }
 
-    fn stand(&mut self, old: &[Value], new: &[Value]) {
+    fn replacement(&mut self, old: &[Value], new: &[Value]) {
         for (o, n) in old.iter().zip(new) {
             self.map[o.0 as usize] = *n;
         }
@@ -100,7 +100,7 @@ impl Unroller<'_> {
     /// New values in place of `old` ones.
     fn renew(&mut self, old: &[Value]) -> Values {
         let new: Values = old.iter().map(|v| self.simplifier.value(self.simplifier.ty(*v))).collect();
-        self.stand(old, &new);
+        self.replacement(old, &new);
         new
     }
 
@@ -109,14 +109,14 @@ impl Unroller<'_> {
         Label(self.labels - 1)
     }
 
-    fn insts(&mut self, insts: &[Inst], out: &mut Vec<Inst>) -> End {
+    fn insts(&mut self, insts: &[Inst], out: &mut Vec<Inst>) -> RegionEnd {
         for inst in insts {
             self.made += 1;
             if self.made > self.kernel.unrolled {
                 self.too_large(inst.location);
             }
             if !self.errors.is_empty() && self.made > self.kernel.unrolled {
-                return End::Leaves;
+                return RegionEnd::Leaves;
             }
             if inst.op.is_pure() {
                 let mut op = inst.op.clone();
@@ -135,11 +135,11 @@ impl Unroller<'_> {
             let end = match &inst.op {
                 Op::ReadLocal { local, index } => self.read(*local, *index, inst, out),
                 Op::WriteLocal { local, index, value } => self.write(*local, *index, *value, inst, out),
-                Op::Yield(values) => return End::Yields(self.mapped(values)),
+                Op::Yield(values) => return RegionEnd::Yields(self.mapped(values)),
                 Op::Break(..) | Op::Continue(..) | Op::Return => {
                     self.registers.settle(out);
                     out.push(Inst { op: self.jump(&inst.op), results: Values::new(), location: inst.location });
-                    End::Leaves
+                    RegionEnd::Leaves
                 }
                 Op::If { condition, then, otherwise } => {
                     let condition = self.map[condition.0 as usize];
@@ -158,13 +158,13 @@ impl Unroller<'_> {
                     self.registers.settle(out);
                     let inits = self.mapped(inits);
                     let new = self.label();
-                    let body = self.within(*label, Target::Same(new), body);
+                    let body = self.within(*label, JumpTarget::Same(new), body);
                     self.push(Op::Loop { label: new, inits, body }, inst, out)
                 }
                 Op::Block { label, body } => {
                     self.registers.settle(out);
                     let new = self.label();
-                    let body = self.within(*label, Target::Same(new), body);
+                    let body = self.within(*label, JumpTarget::Same(new), body);
                     self.push(Op::Block { label: new, body }, inst, out)
                 }
                 op => {
@@ -173,25 +173,25 @@ impl Unroller<'_> {
                     self.push(op, inst, out)
                 }
             };
-            if matches!(end, End::Leaves) {
+            if matches!(end, RegionEnd::Leaves) {
                 return end;
             }
         }
-        End::Leaves
+        RegionEnd::Leaves
     }
 
     /// Writes a copy of `inst` that is `op`.
-    fn push(&mut self, op: Op, inst: &Inst, out: &mut Vec<Inst>) -> End {
+    fn push(&mut self, op: Op, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
         let results = self.renew(&inst.results);
         out.push(Inst { op, results, location: inst.location });
-        End::Yields(Values::new())
+        RegionEnd::Yields(Values::new())
     }
 
     /// Writes a region's instructions where the construct `inst` around it stood.
-    fn dissolve(&mut self, region: &Region, inst: &Inst, out: &mut Vec<Inst>) -> End {
+    fn dissolve(&mut self, region: &Region, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
         let end = self.insts(&region.insts, out);
-        if let End::Yields(values) = &end {
-            self.stand(&inst.results, values);
+        if let RegionEnd::Yields(values) = &end {
+            self.replacement(&inst.results, values);
         }
         end
     }
@@ -204,7 +204,7 @@ impl Unroller<'_> {
     /// A copy of `region`, whose parameters are these.
     fn region_of(&mut self, parameters: Values, region: &Region) -> Region {
         let mut insts = Vec::with_capacity(region.insts.len());
-        if let End::Yields(values) = self.insts(&region.insts, &mut insts) {
+        if let RegionEnd::Yields(values) = self.insts(&region.insts, &mut insts) {
             self.registers.settle(&mut insts);
             let location = region.insts.last().map_or(Location(0), |i| i.location);
             insts.push(Inst { op: Op::Yield(values), results: Values::new(), location });
@@ -212,7 +212,7 @@ impl Unroller<'_> {
         Region { parameters, insts }
     }
 
-    fn within(&mut self, label: Label, target: Target, body: &Region) -> Region {
+    fn within(&mut self, label: Label, target: JumpTarget, body: &Region) -> Region {
         self.targets.push((label, target));
         let region = self.region(body);
         self.targets.pop();
@@ -223,36 +223,38 @@ impl Unroller<'_> {
         let target = |l: &Label| self.targets.iter().rev().find(|(of, _)| of == l).map(|(_, t)| *t);
         match op {
             Op::Break(l, values) => match target(l) {
-                Some(Target::Same(new) | Target::Unrolled { all: new, .. }) => Op::Break(new, self.mapped(values)),
+                Some(JumpTarget::Same(new) | JumpTarget::Unrolled { all: new, .. }) => {
+                    Op::Break(new, self.mapped(values))
+                }
                 None => Op::Return,
             },
             Op::Continue(l, values) => match target(l) {
-                Some(Target::Same(new)) => Op::Continue(new, self.mapped(values)),
-                Some(Target::Unrolled { one, .. }) => Op::Break(one, self.mapped(values)),
+                Some(JumpTarget::Same(new)) => Op::Continue(new, self.mapped(values)),
+                Some(JumpTarget::Unrolled { one, .. }) => Op::Break(one, self.mapped(values)),
                 None => Op::Return,
             },
             _ => Op::Return,
         }
     }
 
-    fn counted(&mut self, l: &For, inst: &Inst, out: &mut Vec<Inst>) -> End {
+    fn counted(&mut self, l: &For, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
         let [start, end, step] = [l.start, l.end, l.step].map(|v| self.map[v.0 as usize]);
         let range = self.range(start, end, step);
         let wanted = match l.unroll {
             Unroll::Never => false,
             Unroll::Full => true,
-            Unroll::Auto => {
-                range.as_ref().is_some_and(|r| r.trips <= SMALL_TRIPS && r.trips * size(&l.body) <= SMALL_SIZE)
-            }
+            Unroll::Auto => range.as_ref().is_some_and(|r| {
+                r.trips <= MAX_AUTO_UNROLL_TRIPS && r.trips * size(&l.body) <= MAX_AUTO_UNROLL_INSTRUCTIONS
+            }),
         };
         match range {
             Some(range) if wanted => self.copies(l, &range, inst, out),
             None if wanted => {
                 self.not_constant(start, end, step, inst);
                 // The rest is searched for further mistakes.
-                self.within(l.label, Target::Same(l.label), &l.body);
+                self.within(l.label, JumpTarget::Same(l.label), &l.body);
                 self.renew(&inst.results);
-                End::Yields(Values::new())
+                RegionEnd::Yields(Values::new())
             }
             _ => {
                 self.registers.settle(out);
@@ -262,7 +264,7 @@ impl Unroller<'_> {
                 if let Some(index) = parameters.first() {
                     self.simplifier.note_index(*index, start, step);
                 }
-                self.targets.push((l.label, Target::Same(label)));
+                self.targets.push((l.label, JumpTarget::Same(label)));
                 let body = self.region_of(parameters, &l.body);
                 self.targets.pop();
                 let copy = For { label, start, end, step, unroll: l.unroll, inits, body };
@@ -271,12 +273,12 @@ impl Unroller<'_> {
         }
     }
 
-    fn range(&self, start: Value, end: Value, step: Value) -> Option<Range> {
+    fn range(&self, start: Value, end: Value, step: Value) -> Option<ConstantRange> {
         let ty = self.simplifier.ty(start).scalar()?;
         let constant = |v| self.simplifier.constants.bits(v).map(|b| eval::integer(ty, b));
         let (start, end, step) = (constant(start)?, constant(end)?, constant(step)?);
         let trips = if step > 0 { ((end - start + step - 1) / step).max(0) } else { return None };
-        Some(Range { start, step, trips: u64::try_from(trips).unwrap_or(u64::MAX) })
+        Some(ConstantRange { start, step, trips: u64::try_from(trips).unwrap_or(u64::MAX) })
     }
 
     fn not_constant(&mut self, start: Value, end: Value, step: Value, inst: &Inst) {
@@ -307,8 +309,8 @@ impl Unroller<'_> {
     }
 
     /// A copy of the loop's body for each iteration.
-    fn copies(&mut self, l: &For, range: &Range, inst: &Inst, out: &mut Vec<Inst>) -> End {
-        let Some((index, parameters)) = l.body.parameters.split_first() else { return End::Leaves };
+    fn copies(&mut self, l: &For, range: &ConstantRange, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
+        let Some((index, parameters)) = l.body.parameters.split_first() else { return RegionEnd::Leaves };
         let jumps = jumps(&l.body, l.label);
         let all = self.label();
         if jumps.breaks {
@@ -328,13 +330,13 @@ impl Unroller<'_> {
             let mask = ty.scalar().map_or(0, |s| s.mask());
             let at = (range.start + range.step * i128::from(trip)) as u64 & mask;
             self.map[index.0 as usize] = self.simplifier.constant(ty, at);
-            self.stand(parameters, &carried);
+            self.replacement(parameters, &carried);
             let one = if jumps.continues { self.label() } else { all };
-            self.targets.push((l.label, Target::Unrolled { all, one }));
+            self.targets.push((l.label, JumpTarget::Unrolled { all, one }));
             let end = if jumps.continues {
                 self.registers.settle(into);
                 let mut copy = Vec::with_capacity(l.body.insts.len());
-                if let End::Yields(values) = self.insts(&l.body.insts, &mut copy) {
+                if let RegionEnd::Yields(values) = self.insts(&l.body.insts, &mut copy) {
                     self.registers.settle(&mut copy);
                     copy.push(Inst { op: Op::Yield(values), results: Values::new(), location: inst.location });
                 }
@@ -346,14 +348,14 @@ impl Unroller<'_> {
                     results: results.clone(),
                     location: inst.location,
                 });
-                End::Yields(results)
+                RegionEnd::Yields(results)
             } else {
                 self.insts(&l.body.insts, into)
             };
             self.targets.pop();
             match end {
-                End::Yields(values) => carried = values,
-                End::Leaves => {
+                RegionEnd::Yields(values) => carried = values,
+                RegionEnd::Leaves => {
                     ended = true;
                     break;
                 }
@@ -361,10 +363,10 @@ impl Unroller<'_> {
         }
         if !jumps.breaks {
             if ended {
-                return End::Leaves;
+                return RegionEnd::Leaves;
             }
-            self.stand(&inst.results, &carried);
-            return End::Yields(Values::new());
+            self.replacement(&inst.results, &carried);
+            return RegionEnd::Yields(Values::new());
         }
         if !ended {
             self.registers.settle(&mut inner);
@@ -379,7 +381,7 @@ impl Unroller<'_> {
 struct Registers {
     /// First slot of each local, and one past the last of all; a slot is an element.
     first: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<RegisterSlot>,
     /// Slots whose value is not written to the local yet.
     unwritten: Vec<u32>,
     /// The straight code at hand: what is known from another does not count.
@@ -387,7 +389,7 @@ struct Registers {
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
+struct RegisterSlot {
     stretch: u32,
     value: Value,
     /// The write that is still to come.
@@ -409,7 +411,7 @@ impl Registers {
             slots += l.len;
             slots
         }));
-        let slot = Slot { stretch: 0, value: Value(0), write: None };
+        let slot = RegisterSlot { stretch: 0, value: Value(0), write: None };
         Registers { first, slots: vec![slot; slots as usize], unwritten: Vec::new(), stretch: 1 }
     }
 
@@ -442,7 +444,7 @@ impl Unroller<'_> {
         self.registers.slot(local, index)
     }
 
-    fn read(&mut self, local: LocalId, index: Option<Value>, inst: &Inst, out: &mut Vec<Inst>) -> End {
+    fn read(&mut self, local: LocalId, index: Option<Value>, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
         let Some(slot) = self.slot(local, index) else {
             self.registers.settle(out);
             let index = index.map(|i| self.map[i.0 as usize]);
@@ -452,13 +454,20 @@ impl Unroller<'_> {
             let index = index.map(|i| self.map[i.0 as usize]);
             self.push(Op::ReadLocal { local, index }, inst, out);
             let value = self.map[inst.results[0].0 as usize];
-            self.registers.slots[slot] = Slot { stretch: self.registers.stretch, value, write: None };
+            self.registers.slots[slot] = RegisterSlot { stretch: self.registers.stretch, value, write: None };
         }
         self.map[inst.results[0].0 as usize] = self.registers.slots[slot].value;
-        End::Yields(Values::new())
+        RegionEnd::Yields(Values::new())
     }
 
-    fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, inst: &Inst, out: &mut Vec<Inst>) -> End {
+    fn write(
+        &mut self,
+        local: LocalId,
+        index: Option<Value>,
+        value: Value,
+        inst: &Inst,
+        out: &mut Vec<Inst>,
+    ) -> RegionEnd {
         let value = self.map[value.0 as usize];
         let at = index.map(|i| self.map[i.0 as usize]);
         let Some(slot) = self.slot(local, index) else {
@@ -467,10 +476,10 @@ impl Unroller<'_> {
         };
         let write = Some(Write { local, index: at, location: inst.location });
         let stretch = self.registers.stretch;
-        if std::mem::replace(&mut self.registers.slots[slot], Slot { stretch, value, write }).write.is_none() {
+        if std::mem::replace(&mut self.registers.slots[slot], RegisterSlot { stretch, value, write }).write.is_none() {
             self.registers.unwritten.push(slot as u32);
         }
-        End::Yields(Values::new())
+        RegionEnd::Yields(Values::new())
     }
 }
 
@@ -503,7 +512,7 @@ fn jumps(region: &Region, label: Label) -> Jumps {
 fn size(region: &Region) -> u64 {
     let of = |inst: &Inst| match &inst.op {
         Op::Constant(_) => 0,
-        Op::For(_) | Op::Loop { .. } => SMALL_SIZE + 1,
+        Op::For(_) | Op::Loop { .. } => MAX_AUTO_UNROLL_INSTRUCTIONS + 1,
         op => 1 + op.regions().into_iter().map(size).sum::<u64>(),
     };
     region.insts.iter().map(of).sum()

@@ -24,7 +24,7 @@ fn snapshots(text: &str) {
             let stored = serial::program(&serial::encode_program(&program)).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(lower::lower(&stored, instance, program.launch.target).as_ref(), Ok(&kernel), "{name}, stored");
             let ptx = |kernel| {
-                let kernel = passes::optimise(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let kernel = passes::optimize(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
                 let module = emit::emit(&kernel).unwrap_or_else(|e| panic!("{name}: {e}")).to_string();
                 // Comments that cite the source.
                 module.lines().filter(|line| !line.contains("//")).collect::<Vec<_>>().join("\n")

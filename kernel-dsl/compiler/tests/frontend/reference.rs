@@ -218,7 +218,7 @@ fn row(
     let program = all.program(&Function { attribute: Some(attribute), item });
     let target = program.launch.target;
     let kernel = analyses::lowered(&program, &program.launch.instances[0], target);
-    let kernel = passes::optimise(kernel.unwrap_or_else(|e| panic!("{name}: {e}")));
+    let kernel = passes::optimize(kernel.unwrap_or_else(|e| panic!("{name}: {e}")));
     let module =
         emit::emit(&kernel.unwrap_or_else(|e| panic!("{name}: {e}"))).unwrap_or_else(|e| panic!("{name}: {e}"));
     let body = module.entries().next().and_then(|entry| entry.body.as_ref()).expect("a kernel has a body");

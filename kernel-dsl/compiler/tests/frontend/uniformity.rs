@@ -1,7 +1,7 @@
 //! What is the same for which threads, and which programs that makes right.
 
 use crate::support::{Crate, KERNELS, library};
-use kernel_dsl_compiler::analyses::uniformity::{Scope, Uniformity};
+use kernel_dsl_compiler::analyses::uniformity::{UniformScope, Uniformity};
 use kernel_dsl_compiler::ir::{Inst, Kernel, Op, Region, Value};
 use kernel_dsl_compiler::{Target, analyses, lower};
 
@@ -58,14 +58,14 @@ fn last_store(region: &Region) -> Option<Value> {
     region.insts.iter().rev().find_map(stored)
 }
 
-fn scope(block: &str, body: &str) -> Scope {
+fn scope(block: &str, body: &str) -> UniformScope {
     let kernel = storing(block, body);
     Uniformity::new(&kernel).scope_of(last_store(&kernel.body).expect("a store"))
 }
 
 #[test]
 fn what_is_the_same_for_whom() {
-    use Scope::{Block, Grid, Lane, Warp};
+    use UniformScope::{Block, Grid, Lane, Warp};
     let all = [
         // What is given, and what is asked.
         ("64", "n as u32", Grid),

@@ -4,7 +4,7 @@ use crate::{evaluator, generator};
 use kernel_dsl_compiler::ir::Kernel;
 use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::lower::checked::Checked;
-use kernel_dsl_compiler::passes::{optimise_with, pipeline};
+use kernel_dsl_compiler::passes::{optimize_with, pipeline};
 
 /// Programs tried; `PASSES_SEEDS` asks for more.
 pub fn seeds() -> std::ops::Range<u64> {
@@ -48,7 +48,7 @@ fn all_passes_in_order() {
         let kernel = generator::kernel(seed);
         let expected = run(&kernel);
         let mut before = kernel.clone();
-        let done = optimise_with(kernel, |pass, after| {
+        let done = optimize_with(kernel, |pass, after| {
             verify(after).unwrap_or_else(|e| panic!("seed {seed}, {}: {e}\n{before}\n{after}", pass.name));
             let got = run(after);
             assert!(got == expected, "seed {seed}, {}\n{before}\n{after}", pass.name);
@@ -73,7 +73,7 @@ fn checked_forms() {
                 right += 1;
             }
         }
-        let done = optimise_with(checked.clone(), |pass, after| {
+        let done = optimize_with(checked.clone(), |pass, after| {
             verify(after).unwrap_or_else(|e| panic!("seed {seed}, {}: {e}\n{checked}\n{after}", pass.name));
             assert!(run(after) == expected, "seed {seed}, {}\n{checked}\n{after}", pass.name);
         });

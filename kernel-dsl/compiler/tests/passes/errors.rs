@@ -3,7 +3,7 @@
 use crate::examples::{Write, at, saxpy};
 use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::ir::*;
-use kernel_dsl_compiler::passes::{legal, optimise};
+use kernel_dsl_compiler::passes::{legal, optimize};
 use kernel_dsl_compiler::source::{Source, Span};
 use kernel_dsl_compiler::{Errors, Scalar};
 use smallvec::smallvec;
@@ -37,7 +37,7 @@ fn register_array_in_a_rolled_loop() {
         let j = w.add(i, i);
         w.write(0, Some(j), x);
     });
-    insta::assert_snapshot!(optimise(w.0.finish()).unwrap_err());
+    insta::assert_snapshot!(optimize(w.0.finish()).unwrap_err());
 }
 
 #[test]
@@ -45,14 +45,14 @@ fn range_that_is_not_constant() {
     let (mut w, p) = Write::new(with_source("    for i in unroll(0..x.len()) { }", [(5, 36), (1, 1)]));
     let range = [w.n(0), p[1], w.n(1)];
     w.each(0, range, Unroll::Full, |_, _| {});
-    insta::assert_snapshot!(optimise(w.0.finish()).unwrap_err());
+    insta::assert_snapshot!(optimize(w.0.finish()).unwrap_err());
 }
 
 #[test]
 fn too_many_copies() {
     let (mut w, p) = Write::new(with_source("    for i in unroll(0..1_000_000) { y[i] = 0.0; }", [(5, 51), (1, 1)]));
     w.upto(0, 1_000_000, Unroll::Full, |w, i| w.store(at(p[2], i, p[3]), p[9]));
-    insta::assert_snapshot!(optimise(w.0.finish()).unwrap_err());
+    insta::assert_snapshot!(optimize(w.0.finish()).unwrap_err());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn index_beyond_a_register_array() {
     let (mut w, p) = Write::new(with_source("    acc[4] = a;", [(5, 15), (1, 1)]));
     let four = w.n(4);
     w.write(0, Some(four), p[9]);
-    insta::assert_snapshot!(optimise(w.0.finish()).unwrap_err());
+    insta::assert_snapshot!(optimize(w.0.finish()).unwrap_err());
 }
 
 #[test]

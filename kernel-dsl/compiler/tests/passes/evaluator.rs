@@ -451,7 +451,7 @@ impl Machine<'_> {
                 self.dynamic += bytes.next_multiple_of(16);
                 start
             }
-            Op::Poison { .. } | Op::Begin(_) | Op::Named { .. } => return None,
+            Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => return None,
             Op::Offset { base, terms, bytes } => {
                 let index: u64 = terms.iter().map(|(i, s)| get(i) * s.map_or(1, |s| self.get(s))).sum();
                 let moved = get(base) + index * u64::from(*bytes);
@@ -533,7 +533,7 @@ impl Machine<'_> {
             }
             Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
             // As stores that are nowhere near memory.
-            Op::Report { site, values, .. } => {
+            Op::RecordViolation { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();
                 self.trace.stores.extend(values.into_iter().map(|v| (1 << 62 | u64::from(*site), v)));
                 return None;

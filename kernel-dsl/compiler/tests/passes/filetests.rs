@@ -22,7 +22,7 @@
 use kernel_dsl_compiler::emit::emit;
 use kernel_dsl_compiler::ir::Kernel;
 use kernel_dsl_compiler::ir::verify::verify;
-use kernel_dsl_compiler::passes::{Pass, legal, optimise, pipeline};
+use kernel_dsl_compiler::passes::{Pass, legal, optimize, pipeline};
 use std::fmt::Display;
 use std::path::Path;
 
@@ -51,9 +51,9 @@ fn result(run: &str, text: &str) -> Result<String, String> {
     verify(&kernel).map_err(|errors| format!("the verifier refuses the IR: {errors}"))?;
     match run {
         "legal" => Ok(ended(legal(kernel).map(|_| "accepted\n".to_string()).map_err(said))),
-        "optimize" => Ok(ended(optimise(kernel).map(|kernel| kernel.to_string()).map_err(said))),
+        "optimize" => Ok(ended(optimize(kernel).map(|kernel| kernel.to_string()).map_err(said))),
         "ptx" => {
-            let module = optimise(kernel).and_then(|kernel| emit(&kernel));
+            let module = optimize(kernel).and_then(|kernel| emit(&kernel));
             Ok(ended(module.map(|module| module.to_string()).map_err(said)))
         }
         names => {

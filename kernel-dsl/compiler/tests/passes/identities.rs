@@ -6,7 +6,7 @@ use crate::examples::{Write, at};
 use crate::generator;
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::*;
-use kernel_dsl_compiler::passes::{fold::fold, strength::strength};
+use kernel_dsl_compiler::passes::{fold::fold, strength_reduction::strength_reduction};
 
 fn special(ty: Scalar) -> Vec<u64> {
     let floats = [0.0, 1.0, 2.0, 0.25, 3.0, 1e-40, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NAN, 1e38, 1.7e38];
@@ -60,7 +60,7 @@ fn check(ty: Scalar, what: &str, allowed: impl Fn(u64) -> bool, write: impl Fn(&
     verify::verify(&before).unwrap_or_else(|e| panic!("{e}\n{before}"));
     let mut after = before.clone();
     fold(&mut after).expect("folds");
-    strength(&mut after).expect("reduces");
+    strength_reduction(&mut after).expect("reduces");
     for x in special(ty).into_iter().filter(|x| allowed(*x)) {
         let (a, b) = (run_with(&before, 0, Some(x)), run_with(&after, 0, Some(x)));
         assert!(a == b, "{what} of {ty} {x:#x}: {a:?}, {b:?}\n{before}\n{after}");

@@ -5,7 +5,7 @@ use crate::examples::Write;
 use crate::generator;
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::*;
-use kernel_dsl_compiler::passes::optimise;
+use kernel_dsl_compiler::passes::optimize;
 use smallvec::smallvec;
 
 /// Stores to `y` at what `index` makes of a run-time `usize` and the next one, and holds the store's address after passes against that before,
@@ -35,7 +35,7 @@ fn check_within(
     });
     let before = w.0.finish();
     verify::verify(&before).unwrap_or_else(|e| panic!("{e}\n{before}"));
-    let after = optimise(before.clone()).expect("optimises");
+    let after = optimize(before.clone()).expect("optimises");
     for v in given {
         let (a, b) = [&before, &*after].map(|k| run_with(k, 0, Some((*v).into()))).into();
         assert!(a == b, "{v}: {a:?}, {b:?}\n{before}\n{}", *after);

@@ -6,7 +6,7 @@ use kernel_dsl_compiler::emit::emit;
 use kernel_dsl_compiler::ir::Kernel;
 use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::lower::checked::Checked;
-use kernel_dsl_compiler::passes::{optimise, optimise_with};
+use kernel_dsl_compiler::passes::{optimize, optimize_with};
 
 /// Parses what `kernel` prints. The result prints the same.
 fn again(kernel: &Kernel) -> Kernel {
@@ -25,7 +25,7 @@ fn parsed_kernels_run_and_compile_to_the_same() {
         for input in 0..2 {
             assert!(evaluator::run(&kernel, input) == evaluator::run(&parsed, input), "seed {seed}\n{kernel}");
         }
-        let ptx = |kernel: Kernel| optimise(kernel).and_then(|k| emit(&k)).map(|module| module.to_string());
+        let ptx = |kernel: Kernel| optimize(kernel).and_then(|k| emit(&k)).map(|module| module.to_string());
         assert_eq!(ptx(parsed), ptx(kernel), "seed {seed}");
     }
 }
@@ -33,7 +33,7 @@ fn parsed_kernels_run_and_compile_to_the_same() {
 #[test]
 fn ir_after_each_pass_is_parsed() {
     for seed in 0..20 {
-        optimise_with(generator::kernel(seed), |_, kernel| _ = again(kernel)).unwrap();
+        optimize_with(generator::kernel(seed), |_, kernel| _ = again(kernel)).unwrap();
         again(&Checked::of(generator::of_threads(seed)).kernel);
     }
 }

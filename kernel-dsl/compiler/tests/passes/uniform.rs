@@ -2,11 +2,11 @@
 
 use crate::{evaluator, generator};
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::analyses::uniformity::{Scope, Uniformity, Verdict};
+use kernel_dsl_compiler::analyses::uniformity::{UniformScope, Uniformity, Verdict};
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::ir::{Binary, Comparison, Inst, Kernel, Label, Op, Region, Special, Type, Value, Values};
-use kernel_dsl_compiler::passes::optimise;
+use kernel_dsl_compiler::passes::optimize;
 use std::collections::HashMap;
 
 fn seeds() -> std::ops::Range<u64> {
@@ -35,7 +35,7 @@ fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
     let threads: Vec<_> = (0..x * y).map(|t| evaluator::observe(kernel, seed % 5, [t % x, t / x, 0])).collect();
     let mut all = Vec::new();
     insts(&kernel.body, &mut all);
-    for (scope, width) in [(Scope::Block, threads.len()), (Scope::Warp, 32)] {
+    for (scope, width) in [(UniformScope::Block, threads.len()), (UniformScope::Warp, 32)] {
         for group in threads.chunks(width) {
             let mut known: HashMap<(Value, &[u32]), u64> = HashMap::new();
             for ((value, iterations), bits) in group.iter().flat_map(|seen| &seen.values) {
@@ -45,7 +45,7 @@ fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
                 }
             }
             proven.values += known.len();
-            let alone = |v: &&(Value, &[u32])| uniformity.of(v.0, Scope::Block) != Verdict::Uniform;
+            let alone = |v: &&(Value, &[u32])| uniformity.of(v.0, UniformScope::Block) != Verdict::Uniform;
             proven.of_warps_alone += known.keys().filter(alone).count();
         }
         for group in threads.chunks(width) {
@@ -84,7 +84,7 @@ fn what_is_proven_uniform_is() {
 fn what_is_proven_uniform_after_passes_is() {
     let mut proven = Proven::default();
     for seed in seeds() {
-        let optimised = optimise(generator::of_threads(seed)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let optimised = optimize(generator::of_threads(seed)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         check(seed, &optimised, &mut proven);
     }
     assert!(proven.values > 1000, "{proven:?}");
@@ -117,6 +117,6 @@ fn what_blocks_carry_settles() {
     let kernel = b.finish();
     verify(&kernel).unwrap();
     let uniformity = Uniformity::new(&kernel);
-    assert_eq!(uniformity.of(carried, Scope::Block), Verdict::Uniform);
-    assert_eq!(uniformity.of(carried, Scope::Grid), Verdict::Varies);
+    assert_eq!(uniformity.of(carried, UniformScope::Block), Verdict::Uniform);
+    assert_eq!(uniformity.of(carried, UniformScope::Grid), Verdict::Varies);
 }

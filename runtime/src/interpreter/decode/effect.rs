@@ -17,19 +17,19 @@ impl Decoder<'_> {
         match &inst.op {
             Op::Load { place, element, guard, .. } => return self.load(place, *element, guard.as_ref(), results),
             Op::Store { place, element, values, guard } => self.store(place, *element, values, *guard)?,
-            Op::Poison { place, element, count, guard } => self.poison(place, *element, *count, *guard)?,
+            Op::MarkUndef { place, element, count, guard } => self.poison(place, *element, *count, *guard)?,
             Op::CopyAsync(copy) => self.copy_async(copy)?,
             Op::CopyCommit => return self.copy_commit(results),
             Op::CopyWait(landing) => self.copy_wait(landing)?,
             Op::Atomic { operation, place, element, values } => {
                 return self.atomic(*operation, place, *element, values, results);
             }
-            Op::Named { name, value } => {
+            Op::DbgValue { name, value } => {
                 let named = (name.to_string(), self.used(*value)?, self.scalar(*value)?);
                 self.code.names.push(named);
                 self.emit(Inst::Named(self.code.names.len() as u32 - 1));
             }
-            Op::Begin(array) => {
+            Op::LifetimeStart(array) => {
                 if array.0 as usize >= self.kernel.shared.len() {
                     return self.refuse(format!("there is no shared array {}", array.0));
                 }
@@ -121,8 +121,8 @@ impl Decoder<'_> {
                 self.code.exchanges.insert(site, (to, expected));
                 return Ok(());
             }
-            Op::Report { record, site, values } => {
-                if self.ty(*record)? != Type::Global || values.len() > ir::record::MOST_VALUES {
+            Op::RecordViolation { record, site, values } => {
+                if self.ty(*record)? != Type::Global || values.len() > ir::record::MAX_VALUES {
                     return self.refuse("a report has the address of a record, and as many values as that holds");
                 }
                 let record = self.used(*record)?.row;

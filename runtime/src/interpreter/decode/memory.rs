@@ -1,7 +1,7 @@
 //! Operations on memory: loads, stores, copies, atomic operations.
 
 use super::{Decoder, Result};
-use crate::interpreter::code::{Atomic, Copy, Inst, Landing};
+use crate::interpreter::code::{Atomic, Copy, Inst, WaitGroup};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{self, Guard, Type, Value};
 
@@ -88,10 +88,10 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    pub(super) fn copy_wait(&mut self, landing: &ir::Landing) -> Result<()> {
+    pub(super) fn copy_wait(&mut self, landing: &ir::WaitGroup) -> Result<()> {
         let landing = match landing {
-            ir::Landing::Through(group) => Landing::Through(self.typed(*group, Scalar::Usize)?),
-            ir::Landing::But(n) => Landing::But(*n),
+            ir::WaitGroup::UpTo(group) => WaitGroup::UpTo(self.typed(*group, Scalar::Usize)?),
+            ir::WaitGroup::AllBut(n) => WaitGroup::AllBut(*n),
         };
         self.emit(Inst::CopyWait(landing));
         Ok(())

@@ -15,12 +15,12 @@
 use super::linear::{Polynomial, Variable, impossible};
 use super::promised::{Extent, Promised, Reader, extent_of};
 use super::range::{Formula, Meaning, Variables};
-use crate::scalar::Scalar;
-use crate::analyses::memory::Kind;
+use crate::analyses::memory::AccessKind;
 use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
 use crate::ir::{
     AsyncCopy, Binary, Comparison, Guard, Inst, Kernel, Location, Op, Place, Region, Special, Type, Unary, Value,
 };
+use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeSet, HashMap};
 
@@ -330,7 +330,7 @@ impl Bounds {
 #[derive(Clone)]
 pub(super) struct Seen {
     pub location: Location,
-    pub kind: Kind,
+    pub kind: AccessKind,
     pub place: Place,
     pub bytes: u32,
     /// The branches and loops by which its indices are below their extents; `None` where that is not proved.
@@ -397,7 +397,7 @@ struct Decider<'a> {
 }
 
 /// How often a question is split by which of two a value is.
-const SPLITS: usize = 3;
+const MAX_SPLITS: usize = 3;
 
 impl Decider<'_> {
     fn region(&mut self, region: &mut Region) {
@@ -713,20 +713,20 @@ impl Decider<'_> {
             Op::Load { place, element, guard, .. } => {
                 let n = inst.results.len() as u32;
                 let asked = guard.iter().map(|Guard { condition, .. }| *condition).collect();
-                note(self, Kind::Load, place, *element, n, n * element.bytes(), asked);
+                note(self, AccessKind::Load, place, *element, n, n * element.bytes(), asked);
             }
             Op::Store { place, element, values, guard } => {
                 let n = values.len() as u32;
-                note(self, Kind::Store, place, *element, n, n * element.bytes(), guarded(guard));
+                note(self, AccessKind::Store, place, *element, n, n * element.bytes(), guarded(guard));
             }
             Op::Atomic { place, element, .. } => {
-                note(self, Kind::Atomic, place, *element, 1, element.bytes(), smallvec![]);
+                note(self, AccessKind::Atomic, place, *element, 1, element.bytes(), smallvec![]);
             }
             Op::CopyAsync(copy) => {
                 let AsyncCopy { from, to, element, count, guard, inside, .. } = &**copy;
                 let both = guard.iter().chain(inside).copied().collect();
-                note(self, Kind::Load, from, *element, 1, copy.size(), both);
-                note(self, Kind::Store, to, *element, *count, copy.size(), guarded(guard));
+                note(self, AccessKind::Load, from, *element, 1, copy.size(), both);
+                note(self, AccessKind::Store, to, *element, *count, copy.size(), guarded(guard));
             }
             Op::Parameter(_) | Op::Table(_) | Op::Dynamic { .. } => {
                 let result = inst.results[0];
@@ -800,7 +800,7 @@ impl Decider<'_> {
                 }
                 let beyond = index.plus(extent, -1).plus(&Polynomial::constant((*n).into()), 1);
                 let asked = [beyond.plus(&Polynomial::constant(1), -1), index.clone(), extent.clone()];
-                self.never(&asked, SPLITS)
+                self.never(&asked, MAX_SPLITS)
             })
         };
         let mut chosen: Vec<usize> = (0..groups.len()).collect();
@@ -906,7 +906,7 @@ impl Decider<'_> {
     /// Nothing, if a comparison never holds of two numbers that somebody asks for: neither has wrapped.
     fn possibly(&mut self, comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Option<()> {
         let asked = [facts(comparison, a, b), vec![a.clone(), b.clone()]].concat();
-        (!self.never(&asked, SPLITS)).then_some(())
+        (!self.never(&asked, MAX_SPLITS)).then_some(())
     }
 
     fn decided(&mut self, comparison: Comparison, a: Value, b: Value) -> Option<bool> {
@@ -931,7 +931,7 @@ impl Decider<'_> {
         [Comparison::Lt, Comparison::Gt].into_iter().all(|comparison| {
             let mut asked = facts(comparison, &a, &b);
             self.meaning(condition, holds, &mut asked);
-            self.never(&asked, SPLITS)
+            self.never(&asked, MAX_SPLITS)
         })
     }
 

@@ -17,13 +17,13 @@ pub type Monomial = Vec<Variable>;
 pub struct Polynomial(BTreeMap<Monomial, i128>);
 
 /// More terms than that are no sum that anything is found of.
-const TERMS: usize = 24;
+const MAX_TERMS: usize = 24;
 /// Factors beyond that are given up.
-const LARGEST: i128 = 1 << 80;
+const MAX_COEFFICIENT: i128 = 1 << 80;
 /// Inequalities at most, while variables go.
-const MOST: usize = 400;
+const MAX_INEQUALITIES: usize = 400;
 /// Those that one question may take.
-const ASKED: usize = 60;
+const MAX_QUERY_INEQUALITIES: usize = 60;
 
 impl Polynomial {
     /// A number.
@@ -80,7 +80,7 @@ impl Polynomial {
                 product.add(monomial, m.saturating_mul(*n));
             }
         }
-        (product.0.len() <= TERMS && product.0.keys().all(|monomial| monomial.len() <= 4)).then_some(product)
+        (product.0.len() <= MAX_TERMS && product.0.keys().all(|monomial| monomial.len() <= 4)).then_some(product)
     }
 
     /// Of n · product ≥ m, both one or more: that each variable of the product is.
@@ -155,7 +155,7 @@ pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
     loop {
         let (next, far): (Vec<&Polynomial>, Vec<&Polynomial>) =
             left.into_iter().partition(|p| p.variables().iter().any(|variable| near.contains(variable)));
-        let room = ASKED.saturating_sub(all.len());
+        let room = MAX_QUERY_INEQUALITIES.saturating_sub(all.len());
         if next.is_empty() || room == 0 {
             break;
         }
@@ -205,12 +205,12 @@ fn eliminated(all: Vec<Polynomial>) -> bool {
                 let (a, b) = (up.factor(&next), -down.factor(&next));
                 let sum = Polynomial::default().plus(up, b).plus(down, a).reduced();
                 // What saturates is no sum.
-                if sum.0.values().all(|factor| factor.unsigned_abs() < LARGEST.unsigned_abs()) {
+                if sum.0.values().all(|factor| factor.unsigned_abs() < MAX_COEFFICIENT.unsigned_abs()) {
                     rest.insert(sum);
                 }
             }
         }
-        if rest.len() > MOST {
+        if rest.len() > MAX_INEQUALITIES {
             return false;
         }
         all = rest;

@@ -17,7 +17,7 @@ pub use decide::Bounds;
 pub use promised::Promised;
 pub use range::Launched;
 
-use super::memory::{self, Kind};
+use super::memory::{self, AccessKind};
 use crate::hir::Monomorphic;
 use crate::ir::{Kernel, Location};
 use decide::Seen;
@@ -36,7 +36,7 @@ pub struct Site {
     /// Where.
     pub location: Location,
     /// What it does.
-    pub kind: Kind,
+    pub kind: AccessKind,
     /// Name of the shared array, of the table, or of the kernel's parameter, where that is known.
     pub array: Option<String>,
     /// Bytes that a lane accesses.

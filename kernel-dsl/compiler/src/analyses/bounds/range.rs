@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Threads and turns that are gone through at most.
-const MOST: u32 = 1 << 18;
+const MAX_ENUMERATED_STEPS: u32 = 1 << 18;
 
 /// What a launch is given.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -58,7 +58,7 @@ impl Variables {
             formula,
             free: Vec::new(),
             values: vec![None; self.0.len()],
-            left: MOST,
+            left: MAX_ENUMERATED_STEPS,
             found: None,
         };
         let mut seen = BTreeSet::new();

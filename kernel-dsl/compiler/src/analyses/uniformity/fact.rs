@@ -1,7 +1,7 @@
 //! What is known of a value: m·U + tₙ in thread n, and verdicts.
 
 use super::threads::{Threads, gcd};
-use super::verdict::{Entry, Hop, Scope, Verdict, Verdicts};
+use super::verdict::{Entry, Hop, UniformScope, Verdict, Verdicts};
 use crate::ir::Location;
 
 /// All bits of a lane's index.
@@ -64,7 +64,7 @@ impl Fact {
     /// Bits that it does not depend on.
     pub fn merged(&self) -> u8 {
         let uniform = |scope| self.verdicts().at(scope).verdict == Verdict::Uniform;
-        match (uniform(Scope::Block), uniform(Scope::Warp)) {
+        match (uniform(UniformScope::Block), uniform(UniformScope::Warp)) {
             (true, _) => ALL_LANES | WARPS,
             (false, true) => ALL_LANES | self.merged,
             (false, false) => self.merged,
@@ -75,9 +75,9 @@ impl Fact {
     pub fn merging(merged: u8, verdicts: Verdicts) -> Fact {
         let mut fact = Fact { merged, ..Fact::opaque(verdicts) };
         if merged & ALL_LANES == ALL_LANES {
-            fact.base.set(Scope::Warp, Verdicts::UNIFORM.at(Scope::Warp));
+            fact.base.set(UniformScope::Warp, Verdicts::UNIFORM.at(UniformScope::Warp));
             if merged & WARPS != 0 {
-                fact.base.set(Scope::Block, Verdicts::UNIFORM.at(Scope::Block));
+                fact.base.set(UniformScope::Block, Verdicts::UNIFORM.at(UniformScope::Block));
             }
         }
         fact
@@ -148,8 +148,8 @@ impl Fact {
 
 /// In a block of one warp, what is the same for the warp is for the block.
 pub(super) fn settle_only_warp(verdicts: &mut Verdicts) {
-    let warp: Entry = verdicts.at(Scope::Warp);
+    let warp: Entry = verdicts.at(UniformScope::Warp);
     if warp.verdict == Verdict::Uniform {
-        verdicts.set(Scope::Block, warp);
+        verdicts.set(UniformScope::Block, warp);
     }
 }

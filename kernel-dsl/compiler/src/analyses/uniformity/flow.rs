@@ -15,9 +15,9 @@ use super::Races;
 use super::fact::{Fact, settle_only_warp};
 use super::locals::{Locals, State};
 use super::operation::Facts;
-use super::verdict::{Cause, Entry, Hop, Scope, Verdicts};
-use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
+use super::verdict::{Cause, Entry, Hop, UniformScope, Verdicts};
 use crate::hash::FastMap;
+use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
 
 /// Who has left each open construct, innermost last, and the kernel.
 #[derive(Clone)]
@@ -200,7 +200,7 @@ impl<'k> Flow<'k> {
 
     /// `left`, and now also those who leave at `inst`.
     fn left(&mut self, mut left: Verdicts, who: Verdicts, inst: &Inst) -> Verdicts {
-        for scope in [Scope::Grid, Scope::Block, Scope::Warp] {
+        for scope in [UniformScope::Grid, UniformScope::Block, UniformScope::Warp] {
             let new = who.at(scope);
             if let Some(why) = new.cause().filter(|_| new.verdict > left.at(scope).verdict) {
                 let cause = Cause { hop: Hop::Left(self.leaving.len() as u32), location: inst.location };

@@ -6,7 +6,7 @@ use super::verdict::{Hop, Verdict, Verdicts};
 use crate::ir::{Kernel, LocalId, Location, Value};
 
 /// Arrays of at most so many elements are known element by element.
-const ELEMENTS: u32 = 16;
+const MAX_TRACKED_ELEMENTS: u32 = 16;
 
 /// What is known of each local's elements at a point: numbers of facts. Two of the same number come from the same
 /// write, or the same meeting of ways.
@@ -29,7 +29,7 @@ impl<'k> Locals<'k> {
     pub fn new(kernel: &'k Kernel) -> Locals<'k> {
         let (mut slots, mut small) = (Vec::new(), Vec::new());
         for local in &kernel.locals {
-            let each = local.len <= ELEMENTS;
+            let each = local.len <= MAX_TRACKED_ELEMENTS;
             slots.push((small.len() as u32, each));
             small.extend((0..if each { local.len } else { 1 }).map(|_| is_small(local.element)));
         }

@@ -19,7 +19,7 @@ mod verdict;
 mod ways;
 
 pub use fact::WARPS;
-pub use verdict::{Scope, Verdict};
+pub use verdict::{UniformScope, Verdict};
 pub use ways::{Branch, branches};
 
 use crate::ir::{Inst, Kernel, Location, Value};
@@ -27,7 +27,7 @@ use flow::Flow;
 use verdict::{Cause, Hop};
 
 /// Hops of a trace at most; each is there for a line to read.
-const LONGEST: usize = 64;
+const MAX_EXPLANATION_STEPS: usize = 64;
 
 /// Whether threads may store what others load, with nothing between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,14 +86,14 @@ impl<'k> Uniformity<'k> {
     }
 
     /// Whether all threads of the scope that define `value` at the same point, in the same iteration, have the same.
-    pub fn of(&self, value: Value, scope: Scope) -> Verdict {
+    pub fn of(&self, value: Value, scope: UniformScope) -> Verdict {
         self.flow.facts.of(value).verdicts().at(scope).verdict
     }
 
     /// The widest scope in which `value` is proven to be the same.
-    pub fn scope_of(&self, value: Value) -> Scope {
-        let all = [Scope::Grid, Scope::Block, Scope::Warp];
-        all.into_iter().find(|s| self.of(value, *s) == Verdict::Uniform).unwrap_or(Scope::Lane)
+    pub fn scope_of(&self, value: Value) -> UniformScope {
+        let all = [UniformScope::Grid, UniformScope::Block, UniformScope::Warp];
+        all.into_iter().find(|s| self.of(value, *s) == Verdict::Uniform).unwrap_or(UniformScope::Lane)
     }
 
     /// What `value` is in each thread of a block, by linear index, where it follows from that and constants alone: in the largest block
@@ -110,16 +110,16 @@ impl<'k> Uniformity<'k> {
 
     /// Whether all threads of the scope come to `inst` together: an instruction of this very kernel that has an effect
     /// or holds regions. `None` for others, and where control does not come at all.
-    pub fn control_at(&self, inst: &Inst, scope: Scope) -> Option<Verdict> {
+    pub fn control_at(&self, inst: &Inst, scope: UniformScope) -> Option<Verdict> {
         self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope).verdict)
     }
 
     /// Why control at `inst` is not uniform: from what parts threads there back to the root. Empty where nothing does.
-    pub fn why(&self, inst: &Inst, scope: Scope) -> Vec<Step> {
+    pub fn why(&self, inst: &Inst, scope: UniformScope) -> Vec<Step> {
         let entry = self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope));
         let mut steps: Vec<Step> = Vec::new();
         let mut next = entry.and_then(|e| e.cause());
-        while let Some(cause) = next.filter(|_| steps.len() < LONGEST) {
+        while let Some(cause) = next.filter(|_| steps.len() < MAX_EXPLANATION_STEPS) {
             steps.push(Step { what: happening(cause), location: cause.location });
             next = match cause.hop {
                 Hop::Index(_) | Hop::Memory => None,

@@ -3,10 +3,10 @@
 use super::Races;
 use super::fact::{ALL_LANES, Fact, WARPS};
 use super::threads::{Threads, gcd};
-use super::verdict::{Cause, Entry, Hop, Scope, Verdict, Verdicts};
-use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
-use crate::ir::eval;
+use super::verdict::{Cause, Entry, Hop, UniformScope, Verdict, Verdicts};
 use crate::hash::FastMap;
+use crate::ir::eval;
+use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
 use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
@@ -139,7 +139,7 @@ impl<'k> Facts<'k> {
             },
             Special::Block(_) => {
                 let mut base = Verdicts::UNIFORM;
-                base.set(Scope::Grid, varies);
+                base.set(UniformScope::Grid, varies);
                 Fact::opaque(base)
             }
             Special::Thread(axis) => {
@@ -327,7 +327,7 @@ impl<'k> Facts<'k> {
         if exchanged || self.races == Races::None {
             // In a block, an element is the same for all who ask.
             let mut fact = Fact::merging(self.merged(&values), verdicts);
-            fact.base.set(Scope::Grid, memory(at).at(Scope::Grid));
+            fact.base.set(UniformScope::Grid, memory(at).at(UniformScope::Grid));
             return fact;
         }
         if let Place::Shared { .. } | Place::Dynamic { .. } = place {

@@ -7,7 +7,7 @@
 //! a remainder of 32 has no U in it.
 
 use super::fact::{ALL_LANES, WARPS};
-use super::verdict::Scope;
+use super::verdict::UniformScope;
 use crate::ir::Kernel;
 use std::rc::Rc;
 
@@ -59,10 +59,10 @@ impl Threads {
     }
 
     /// Whether all threads of the scope have the same.
-    pub fn agree(&self, scope: Scope) -> bool {
+    pub fn agree(&self, scope: UniformScope) -> bool {
         match self {
             Threads::Same(_) => true,
-            Threads::Each(_) if scope != Scope::Warp => scope == Scope::Lane,
+            Threads::Each(_) if scope != UniformScope::Warp => scope == UniformScope::Lane,
             Threads::Each(each) => each.chunks(LANES).all(|warp| warp.iter().all(|n| *n == warp[0])),
         }
     }

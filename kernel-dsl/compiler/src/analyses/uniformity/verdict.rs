@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Threads that are asked to agree. What is the same for a scope is the same for all that it holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum UniformScope {
     /// All threads of the launch.
     Grid,
     /// The threads of a block.
@@ -17,14 +17,14 @@ pub enum Scope {
     Lane,
 }
 
-impl Scope {
+impl UniformScope {
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
-            Scope::Grid => "grid",
-            Scope::Block => "block",
-            Scope::Warp => "warp",
-            Scope::Lane => "lane",
+            UniformScope::Grid => "grid",
+            UniformScope::Block => "block",
+            UniformScope::Warp => "warp",
+            UniformScope::Lane => "lane",
         }
     }
 }
@@ -104,19 +104,19 @@ impl Verdicts {
     }
 
     /// Entries by scope, wide to narrow.
-    pub fn by_scope(mut entry: impl FnMut(Scope) -> Entry) -> Verdicts {
-        Verdicts([Scope::Grid, Scope::Block, Scope::Warp].map(&mut entry))
+    pub fn by_scope(mut entry: impl FnMut(UniformScope) -> Entry) -> Verdicts {
+        Verdicts([UniformScope::Grid, UniformScope::Block, UniformScope::Warp].map(&mut entry))
     }
 
-    pub fn at(&self, scope: Scope) -> Entry {
+    pub fn at(&self, scope: UniformScope) -> Entry {
         match scope {
-            Scope::Lane => Entry::UNIFORM,
+            UniformScope::Lane => Entry::UNIFORM,
             _ => self.0[scope as usize],
         }
     }
 
-    pub fn set(&mut self, scope: Scope, entry: Entry) {
-        if scope != Scope::Lane {
+    pub fn set(&mut self, scope: UniformScope, entry: Entry) {
+        if scope != UniformScope::Lane {
             self.0[scope as usize] = entry;
         }
     }

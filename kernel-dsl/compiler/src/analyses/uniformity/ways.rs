@@ -1,6 +1,6 @@
 //! Where control may go two ways, and the threads that go the same: for reports.
 
-use super::{Scope, Uniformity, Verdict};
+use super::{UniformScope, Uniformity, Verdict};
 use crate::ir::{Inst, Kernel, Location, Op, Place, Region, Value};
 
 /// A branch or a loop; or several that one place in the source became.
@@ -14,7 +14,7 @@ pub struct Branch {
     pub count: u32,
     /// The threads that come to it together and are proven to go the same way; of a loop, to go round as often, but for those that leave
     /// within a loop that counts, or return.
-    pub scope: Scope,
+    pub scope: UniformScope,
 }
 
 /// The branches and loops of `kernel`, in the order in which their places first appear. What leaves a loop within is a
@@ -41,7 +41,7 @@ fn walk(uniformity: &Uniformity<'_>, region: &Region, found: &mut Vec<Branch>) {
 }
 
 /// Whether it is a loop, and which threads go the same way.
-fn decided(uniformity: &Uniformity<'_>, inst: &Inst) -> Option<(bool, Scope)> {
+fn decided(uniformity: &Uniformity<'_>, inst: &Inst) -> Option<(bool, UniformScope)> {
     match &inst.op {
         Op::If { condition, .. } => Some((false, uniformity.scope_of(*condition))),
         Op::For(l) => Some((true, uniformity.scope_of_all([l.start, l.end, l.step]))),
@@ -52,20 +52,20 @@ fn decided(uniformity: &Uniformity<'_>, inst: &Inst) -> Option<(bool, Scope)> {
 
 impl Uniformity<'_> {
     /// The widest scope in which all of these are proven to be the same.
-    pub fn scope_of_all(&self, values: impl IntoIterator<Item = Value>) -> Scope {
-        values.into_iter().map(|value| self.scope_of(value)).max().unwrap_or(Scope::Grid)
+    pub fn scope_of_all(&self, values: impl IntoIterator<Item = Value>) -> UniformScope {
+        values.into_iter().map(|value| self.scope_of(value)).max().unwrap_or(UniformScope::Grid)
     }
 
     /// The widest scope whose threads are proven to leave `inst`, a loop of this very kernel, in the same turn if they do so by its breaks; `None`
     /// where control does not come.
-    fn scope_of_breaks(&self, inst: &Inst) -> Option<Scope> {
+    fn scope_of_breaks(&self, inst: &Inst) -> Option<UniformScope> {
         let breaks = self.flow.breaks.get(&std::ptr::from_ref(inst).addr())?;
-        let all = [Scope::Grid, Scope::Block, Scope::Warp];
-        Some(all.into_iter().find(|s| breaks.at(*s).verdict == Verdict::Uniform).unwrap_or(Scope::Lane))
+        let all = [UniformScope::Grid, UniformScope::Block, UniformScope::Warp];
+        Some(all.into_iter().find(|s| breaks.at(*s).verdict == Verdict::Uniform).unwrap_or(UniformScope::Lane))
     }
 
     /// The widest scope whose threads are proven to access the same place, where they come there together.
-    pub fn scope_of_place(&self, place: &Place) -> Scope {
+    pub fn scope_of_place(&self, place: &Place) -> UniformScope {
         let mut values: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         match place {
             Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {

@@ -7,7 +7,7 @@
 //! * sums, differences and products of `usize`, and the stepping of a loop, wrap where they overflow: no pass may assume that they do not, so that
 //!   an address is computed from the very index that was compared. A loop whose index would wrap ends, and one whose step is not
 //!   above zero does not begin;
-//! * what is found so is reported ([`Op::Report`]) to a record, whose address is one more parameter, the last. It
+//! * what is found so is reported ([`Op::RecordViolation`]) to a record, whose address is one more parameter, the last. It
 //!   counts as an argument of its own.
 //!
 //! Accesses of several elements are taken apart, as one that is not aligned would end the context.
@@ -28,7 +28,7 @@ use super::lower;
 use crate::Scalar;
 use crate::error::Errors;
 use crate::hir::{Instance, Program};
-use crate::ir::record::MOST_VALUES;
+use crate::ir::record::MAX_VALUES;
 use crate::ir::{
     self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values,
 };
@@ -46,7 +46,7 @@ pub fn checked(program: &Program, instance: &Instance, target: crate::Target) ->
 pub struct Checked {
     /// As lowered. Its last argument is the record: [`ir::record::WORDS`] words, all zero.
     pub kernel: ir::Kernel,
-    /// By the number of [`Op::Report`].
+    /// By the number of [`Op::RecordViolation`].
     pub sites: Vec<Site>,
 }
 
@@ -120,7 +120,7 @@ impl Checked {
 
     /// The PTX module: the checked form after all passes.
     pub fn ptx(&self) -> Result<String, Errors> {
-        Ok(emit::emit(&passes::optimise(self.kernel.clone())?)?.to_string())
+        Ok(emit::emit(&passes::optimize(self.kernel.clone())?)?.to_string())
     }
 }
 
@@ -214,7 +214,7 @@ impl Guarder {
 
     fn report(&mut self, check: Check, values: Values, location: Location) -> Inst {
         self.sites.push(Site { location, check });
-        let op = Op::Report { record: self.record, site: self.sites.len() as u32 - 1, values };
+        let op = Op::RecordViolation { record: self.record, site: self.sites.len() as u32 - 1, values };
         Inst { op, results: Values::new(), location }
     }
 
@@ -356,9 +356,9 @@ impl Guarder {
             | Op::Offset { .. }
             | Op::Dynamic { .. }
             // What the oracle is told, and the machine is not.
-            | Op::Poison { .. }
-            | Op::Begin(_)
-            | Op::Named { .. }
+            | Op::MarkUndef { .. }
+            | Op::LifetimeStart(_)
+            | Op::DbgValue { .. }
             // It touches registers alone.
             | Op::Inline { .. }
             | Op::CopyCommit
@@ -372,7 +372,7 @@ impl Guarder {
             | Op::Reduce(..)
             | Op::Shuffle { .. }
             | Op::Vote { .. }
-            | Op::Report { .. }
+            | Op::RecordViolation { .. }
             | Op::Break(..)
             | Op::Return => {}
         }
@@ -520,7 +520,7 @@ impl Guarder {
         let inside = inside?;
         let mut values = Values::new();
         // The record has no room for more: of an element of many arrays, the innermost are not told.
-        for (index, extent) in dims.into_iter().take(MOST_VALUES / 2) {
+        for (index, extent) in dims.into_iter().take(MAX_VALUES / 2) {
             let extent = match extent {
                 Extent::Value(v) => v,
                 Extent::Constant(n) => self.constant(USIZE, n.into(), at),

@@ -16,7 +16,7 @@ use super::piece::Piece;
 use super::value::{Handle, Known, Place, Storage, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, Pattern, TypeId};
-use crate::ir::{self, Binary, Comparison, Inst, Landing, Op, Region, SharedId, Type, Values};
+use crate::ir::{self, Binary, Comparison, Inst, Op, Region, SharedId, Type, Values, WaitGroup};
 use crate::source::Span;
 use smallvec::SmallVec;
 
@@ -205,7 +205,7 @@ impl<'h> Lowerer<'h> {
     fn land(&mut self, span: Span, flight: &Flight) {
         let Kind { array, cell, held, prefix, conversion, at_once: n, grouped, .. } = &flight.kind;
         if *grouped {
-            self.builder.effect(Op::CopyWait(Landing::Through(flight.data[0])));
+            self.builder.effect(Op::CopyWait(WaitGroup::UpTo(flight.data[0])));
             return;
         }
         let mut shape: SmallVec<[u32; 3]> =
@@ -354,7 +354,7 @@ impl<'h> Lowerer<'h> {
         let leaves = self.leaves_of(&cell, 1);
         let Some(element) = leaves.iter().map(|(_, s)| *s).min_by_key(|s| s.bytes()) else { return };
         let count = n * cell.bytes() / element.bytes();
-        self.builder.effect(Op::Poison { place, element, count, guard: exists.map(|k| k.value) });
+        self.builder.effect(Op::MarkUndef { place, element, count, guard: exists.map(|k| k.value) });
     }
 
     /// The scalars of a value of numbers, arrays and tuples, whatever frame its type is of.

@@ -4,8 +4,8 @@
 //! `usize`, which has 32 bits.
 
 use crate::Scalar;
-use crate::ir::{Binary, For, Inst, Kernel, Label, LocalId, Location, Op, Region, Value};
 use crate::ir::eval;
+use crate::ir::{Binary, For, Inst, Kernel, Label, LocalId, Location, Op, Region, Value};
 use std::collections::HashMap;
 
 /// Instructions after which a computation is given up: some seconds' worth in a macro that is not optimised.

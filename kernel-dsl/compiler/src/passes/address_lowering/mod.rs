@@ -17,13 +17,13 @@ use smallvec::{SmallVec, smallvec};
 
 /// The largest constant, in elements, that is taken out of an index. Beyond, an access could not add it anyway, and the
 /// base cannot be moved back by it.
-const LARGEST: u64 = 1 << 28;
+const MAX_ACCESS_CONSTANT: u64 = 1 << 28;
 
 /// Bytes of the largest access.
-const WIDEST_ACCESS: i32 = 256;
+const MAX_ACCESS_BYTES: i32 = 256;
 
 /// Makes every place an address.
-pub fn addresses(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn address_lowering(kernel: &mut Kernel) -> Result<(), Errors> {
     let constants = Constants::of(kernel);
     let types = std::mem::take(&mut kernel.values);
     let mut body = std::mem::take(&mut kernel.body);
@@ -66,7 +66,7 @@ enum Definition {
 
 /// A term of an address: value times a constant, or times another value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Term {
+struct AddressTerm {
     level: u32,
     value: Value,
     stride: Option<Value>,
@@ -75,18 +75,18 @@ struct Term {
 
 /// Σ terms + constant, in elements.
 #[derive(Clone, Default)]
-struct Sum {
-    terms: SmallVec<[Term; 4]>,
+struct AddressSum {
+    terms: SmallVec<[AddressTerm; 4]>,
     constant: i64,
 }
 
 /// Where an `Offset` leads: its own base, and how far from there in elements.
 #[derive(Clone)]
-struct Moved {
+struct MovedBase {
     base: Value,
     /// Bytes of an element.
     bytes: u32,
-    sum: Sum,
+    sum: AddressSum,
 }
 
 struct Lowerer<'k> {
@@ -98,7 +98,7 @@ struct Lowerer<'k> {
     levels: Vec<u32>,
     /// Whether a value is a sum that is worth taking apart: it has a constant addend, or addends of several levels.
     mixed: Vec<bool>,
-    offsets: Vec<Moved>,
+    offsets: Vec<MovedBase>,
     /// Bytes of each array of dynamic size so far.
     dynamic: Vec<Value>,
     errors: Vec<Error>,
@@ -119,7 +119,7 @@ impl Lowerer<'_> {
             match &mut inst.op {
                 Op::Load { place, element, .. }
                 | Op::Store { place, element, .. }
-                | Op::Poison { place, element, .. }
+                | Op::MarkUndef { place, element, .. }
                 | Op::Atomic { place, element, .. } => *place = self.place(place, *element, inst.location, before),
                 Op::Offset { base, terms, bytes } => {
                     if let Some(op) = self.regrouped(*base, terms, *bytes, inst.location, before) {
@@ -186,29 +186,29 @@ impl Lowerer<'_> {
 
     /// `value` as a sum. `outermost` is false within another sum or product, where a negative constant could make the sum
     /// of the other terms wrap although the whole does not.
-    fn split(&self, value: Value, outermost: bool) -> Sum {
+    fn split(&self, value: Value, outermost: bool) -> AddressSum {
         let sum = self.parts(value, outermost);
-        if sum.constant.unsigned_abs() <= LARGEST {
+        if sum.constant.unsigned_abs() <= MAX_ACCESS_CONSTANT {
             return sum;
         }
         match self.constants.bits(value) {
             // A constant alone is no more than `usize` holds.
             Some(_) => sum,
-            None => Sum { terms: smallvec![self.term(value, None, 1)], constant: 0 },
+            None => AddressSum { terms: smallvec![self.term(value, None, 1)], constant: 0 },
         }
     }
 
-    fn parts(&self, value: Value, outermost: bool) -> Sum {
-        let whole = Sum { terms: smallvec![self.term(value, None, 1)], constant: 0 };
+    fn parts(&self, value: Value, outermost: bool) -> AddressSum {
+        let whole = AddressSum { terms: smallvec![self.term(value, None, 1)], constant: 0 };
         if let Some(c) = self.constants.bits(value) {
-            return Sum { terms: smallvec![], constant: c as i64 };
+            return AddressSum { terms: smallvec![], constant: c as i64 };
         }
         if !self.mixed[value.0 as usize] {
             return whole;
         }
         match self.definitions[value.0 as usize] {
             Definition::Add(a, b) => {
-                // With one part constant, the other stands alone still.
+                // With one part constant, the other replacements alone still.
                 let alone = self.constants.bits(a).is_some() || self.constants.bits(b).is_some();
                 let mut sum = self.split(a, outermost && alone);
                 let other = self.split(b, outermost && alone);
@@ -236,35 +236,35 @@ impl Lowerer<'_> {
         }
     }
 
-    fn term(&self, value: Value, stride: Option<Value>, scale: u32) -> Term {
+    fn term(&self, value: Value, stride: Option<Value>, scale: u32) -> AddressTerm {
         let level = |v: Value| self.levels[v.0 as usize];
-        Term { level: level(value).max(stride.map_or(0, level)), value, stride, scale }
+        AddressTerm { level: level(value).max(stride.map_or(0, level)), value, stride, scale }
     }
 
     /// Index times stride. With a stride that is not constant the index stays whole: its constant would become one more
     /// product.
-    fn scaled(&self, index: Value, stride: Option<Value>) -> Sum {
+    fn scaled(&self, index: Value, stride: Option<Value>) -> AddressSum {
         let Some(stride) = stride else { return self.split(index, true) };
         let Some(c) = self.constants.bits(stride) else {
             return match self.constants.bits(index) {
                 Some(i) if i <= 1 << 16 => {
                     let terms = if i == 0 { smallvec![] } else { smallvec![self.term(stride, None, i as u32)] };
-                    Sum { terms, constant: 0 }
+                    AddressSum { terms, constant: 0 }
                 }
-                _ => Sum { terms: smallvec![self.term(index, Some(stride), 1)], constant: 0 },
+                _ => AddressSum { terms: smallvec![self.term(index, Some(stride), 1)], constant: 0 },
             };
         };
         let mut sum = self.split(index, c <= 1);
         let fits = sum.terms.iter().all(|t| u64::from(t.scale) * c <= u64::from(u32::MAX));
         if !fits {
-            return Sum { terms: smallvec![self.term(index, Some(stride), 1)], constant: 0 };
+            return AddressSum { terms: smallvec![self.term(index, Some(stride), 1)], constant: 0 };
         }
         sum.terms.iter_mut().for_each(|t| t.scale *= c as u32);
         sum.constant = sum.constant.saturating_mul(c as i64);
         sum
     }
 
-    fn moved(&self, base: Value, terms: &[(Value, Option<Value>)], bytes: u32) -> Moved {
+    fn moved(&self, base: Value, terms: &[(Value, Option<Value>)], bytes: u32) -> MovedBase {
         let mut moved = self.from(base, bytes);
         let alone = terms.len() == 1 && moved.sum.terms.is_empty();
         for (index, stride) in terms {
@@ -277,7 +277,7 @@ impl Lowerer<'_> {
 
     /// Adds `sum`, which is index times stride, or that product whole where a negative constant is not alone, or is more than an
     /// access can add: no term could take it away again.
-    fn add(&self, to: &mut Sum, sum: Sum, index: Value, stride: Option<Value>, alone: bool) {
+    fn add(&self, to: &mut AddressSum, sum: AddressSum, index: Value, stride: Option<Value>, alone: bool) {
         if sum.constant < 0 && !alone {
             let whole = match stride.map(|s| self.constants.bits(s)) {
                 None => self.term(index, None, 1),
@@ -292,14 +292,14 @@ impl Lowerer<'_> {
     }
 
     /// Where `base` leads from, if it is an offset in elements of the same size.
-    fn from(&self, base: Value, bytes: u32) -> Moved {
+    fn from(&self, base: Value, bytes: u32) -> MovedBase {
         if let Definition::Offset(i) = self.definitions[base.0 as usize] {
             let moved = &self.offsets[i as usize];
             if moved.bytes == bytes {
                 return moved.clone();
             }
         }
-        Moved { base, bytes, sum: Sum::default() }
+        MovedBase { base, bytes, sum: AddressSum::default() }
     }
 
     fn place(&mut self, place: &Place, scalar: Scalar, location: Location, out: &mut Vec<Inst>) -> Place {
@@ -316,21 +316,21 @@ impl Lowerer<'_> {
         }
     }
 
-    fn global(&mut self, moved: Moved, within: Option<&Within>, location: Location, out: &mut Vec<Inst>) -> Place {
-        let Moved { base, bytes: unit, mut sum } = moved;
+    fn global(&mut self, moved: MovedBase, within: Option<&Within>, location: Location, out: &mut Vec<Inst>) -> Place {
+        let MovedBase { base, bytes: unit, mut sum } = moved;
         let ty = self.types[base.0 as usize];
-        let mut steps: SmallVec<[(Sum, u32); 1]> = SmallVec::new();
+        let mut steps: SmallVec<[(AddressSum, u32); 1]> = SmallVec::new();
         let mut inside = within.map_or(0, |w| i64::from(w.offset));
         for step in within.into_iter().flat_map(|w| &w.indices) {
             // With a constant that is negative already, another might be more than an access can add.
             let part = self.split(step.index, sum.constant >= 0);
             inside += part.constant * i64::from(step.bytes);
-            steps.push((Sum { constant: 0, ..part }, step.bytes));
+            steps.push((AddressSum { constant: 0, ..part }, step.bytes));
         }
         let bytes = sum.constant.saturating_mul(i64::from(unit)).saturating_add(inside);
         let mut address = base;
         // The parts of an access lie behind its first.
-        let fits = i32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX - WIDEST_ACCESS);
+        let fits = i32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX - MAX_ACCESS_BYTES);
         let offset = fits.unwrap_or_else(|| {
             // Beyond what an access can add: the constant moves the base like a term.
             let elements =
@@ -363,7 +363,7 @@ impl Lowerer<'_> {
         if let [(_, None)] = terms {
             return None;
         }
-        let mut moved = Moved { base, bytes, sum: Sum::default() };
+        let mut moved = MovedBase { base, bytes, sum: AddressSum::default() };
         for (index, stride) in terms {
             let sum = self.scaled(*index, *stride);
             self.add(&mut moved.sum, sum, *index, *stride, false);
@@ -387,7 +387,7 @@ impl Lowerer<'_> {
     }
 
     /// Σ terms + constant as a value.
-    fn total(&mut self, terms: &[Term], constant: u32, location: Location, out: &mut Vec<Inst>) -> Value {
+    fn total(&mut self, terms: &[AddressTerm], constant: u32, location: Location, out: &mut Vec<Inst>) -> Value {
         let sum = self.sum(terms, location, out);
         if constant == 0 {
             return sum;
@@ -400,7 +400,7 @@ impl Lowerer<'_> {
     }
 
     /// Σ terms as a value.
-    fn sum(&mut self, terms: &[Term], location: Location, out: &mut Vec<Inst>) -> Value {
+    fn sum(&mut self, terms: &[AddressTerm], location: Location, out: &mut Vec<Inst>) -> Value {
         let mut sum = None;
         for t in terms {
             let product = match t.stride {
@@ -458,7 +458,7 @@ impl Lowerer<'_> {
 }
 
 /// The terms by level, outermost first; those that a loop does not change come first.
-fn groups(terms: &mut [Term]) -> impl Iterator<Item = &[Term]> {
+fn groups(terms: &mut [AddressTerm]) -> impl Iterator<Item = &[AddressTerm]> {
     terms.sort_unstable();
     terms.chunk_by(|a, b| a.level == b.level)
 }

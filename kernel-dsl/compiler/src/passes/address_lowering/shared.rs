@@ -1,6 +1,6 @@
 //! Addresses in shared memory: bytes, of which there are few, so that sums may be grouped freely.
 
-use super::{Lowerer, Sum, Term, gcd, groups};
+use super::{AddressSum, AddressTerm, Lowerer, gcd, groups};
 use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
@@ -16,7 +16,7 @@ impl Lowerer<'_> {
         out: &mut Vec<Inst>,
     ) -> Place {
         let array = &self.kernel.shared[array.0 as usize];
-        let mut sum = Sum::default();
+        let mut sum = AddressSum::default();
         let parts = indices.iter().zip(&array.strides).map(|(i, s)| (*i, s.wrapping_mul(array.element.bytes())));
         let mut parts: SmallVec<[(Value, u32); 4]> = parts.collect();
         let steps = within.iter().flat_map(|w| w.indices.iter().map(|s| (s.index, s.bytes)));
@@ -41,11 +41,11 @@ impl Lowerer<'_> {
     }
 
     /// Σ index · bytes in shared memory. Bytes there are few: sums cannot come near 2³², and so may be grouped freely.
-    fn bytes(&self, parts: impl Iterator<Item = (Value, u32)>) -> Sum {
-        let mut sum = Sum::default();
+    fn bytes(&self, parts: impl Iterator<Item = (Value, u32)>) -> AddressSum {
+        let mut sum = AddressSum::default();
         for (index, bytes) in parts {
             let part = self.split(index, true);
-            sum.terms.extend(part.terms.into_iter().map(|t| Term { scale: t.scale.wrapping_mul(bytes), ..t }));
+            sum.terms.extend(part.terms.into_iter().map(|t| AddressTerm { scale: t.scale.wrapping_mul(bytes), ..t }));
             sum.constant += part.constant * i64::from(bytes);
         }
         sum
@@ -53,14 +53,22 @@ impl Lowerer<'_> {
 
     /// Where `column`, in bytes, lies in a swizzled row. Only the low bits of both count: what moves a column by whole turns, and
     /// a row by whole periods, stays outside of the exclusive or, and so in what accesses share.
-    fn swizzled(&mut self, swizzle: Swizzle, row: Sum, column: Sum, at: Location, out: &mut Vec<Inst>) -> Sum {
+    fn swizzled(
+        &mut self,
+        swizzle: Swizzle,
+        row: AddressSum,
+        column: AddressSum,
+        at: Location,
+        out: &mut Vec<Inst>,
+    ) -> AddressSum {
         let turn = (swizzle.mask + 1) * Swizzle::PIECE;
-        let whole = |t: &Term| t.stride.is_none() && t.scale.is_multiple_of(turn);
-        let (high, low): (SmallVec<[Term; 4]>, SmallVec<[Term; 4]>) = column.terms.into_iter().partition(whole);
+        let whole = |t: &AddressTerm| t.stride.is_none() && t.scale.is_multiple_of(turn);
+        let (high, low): (SmallVec<[AddressTerm; 4]>, SmallVec<[AddressTerm; 4]>) =
+            column.terms.into_iter().partition(whole);
         let low_constant = column.constant.rem_euclid(turn.into());
-        let mut sum = Sum { terms: high, constant: column.constant - low_constant };
+        let mut sum = AddressSum { terms: high, constant: column.constant - low_constant };
         let period = swizzle.period();
-        let moving: SmallVec<[Term; 4]> =
+        let moving: SmallVec<[AddressTerm; 4]> =
             row.terms.into_iter().filter(|t| t.stride.is_some() || !t.scale.is_multiple_of(period)).collect();
         let row_constant = row.constant.rem_euclid(period.into()) as u32;
         let usize = Type::Scalar(Scalar::Usize);
@@ -135,11 +143,11 @@ impl Lowerer<'_> {
         op
     }
 
-    fn shared(&mut self, mut sum: Sum, location: Location, out: &mut Vec<Inst>) -> Place {
+    fn shared(&mut self, mut sum: AddressSum, location: Location, out: &mut Vec<Inst>) -> Place {
         let mut address = self.constants.get(&mut self.types, Type::Shared, 0);
         self.grow();
         for group in groups(&mut sum.terms) {
-            let mut group: SmallVec<[Term; 4]> = group.into();
+            let mut group: SmallVec<[AddressTerm; 4]> = group.into();
             // Several terms share the factor that all of them have: one shift for all.
             let mut shared = group.iter().map(|t| t.scale).fold(0, gcd).max(1);
             if let [_] = group[..] {

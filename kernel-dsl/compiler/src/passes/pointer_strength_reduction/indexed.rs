@@ -1,9 +1,9 @@
 //! A carried address as an index from a parameter.
 
-use crate::hash::FastMap;
 use super::super::rewrite::rewrite;
 use super::Mover;
 use super::family::Distance;
+use crate::hash::FastMap;
 use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
@@ -42,7 +42,7 @@ struct Indices<'f> {
     label: Label,
     /// Which of the carried values it is.
     carried: usize,
-    /// What stands for it in the body, if what the loop hands out is of what it carries: of a `For`.
+    /// What replacements for it in the body, if what the loop hands out is of what it carries: of a `For`.
     handed_out: Option<Value>,
     members: &'f HashSet<Value>,
     root: &'f Root,
@@ -133,8 +133,8 @@ impl Mover {
     ) {
         let mut addresses = addresses.clone();
         rewrite(&mut region.insts, |inst, before| {
-            let stands = &self.stands;
-            inst.op.map_operands(|v| stands[v.0 as usize]);
+            let replacements = &self.replacements;
+            inst.op.map_operands(|v| replacements[v.0 as usize]);
             let location = inst.location;
             if let [result] = inst.results[..]
                 && family.members.contains(&result)

@@ -26,14 +26,14 @@ use indexed::Root;
 use smallvec::smallvec;
 
 /// Rewrites the addresses that loops carry.
-pub fn pointers(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn pointer_strength_reduction(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut used = vec![false; kernel.values.len()];
     mark(&kernel.body, &mut used);
     let constants = Constants::of(kernel);
     let types = std::mem::take(&mut kernel.values);
     let roots = vec![None; types.len()];
-    let stands = (0..types.len() as u32).map(Value).collect();
-    let mut mover = Mover { types, constants, used, roots, stands };
+    let replacements = (0..types.len() as u32).map(Value).collect();
+    let mut mover = Mover { types, constants, used, roots, replacements };
     mover.region(&mut kernel.body);
     kernel.values = mover.types;
     mover.constants.place(&mut kernel.body);
@@ -55,8 +55,8 @@ struct Mover {
     used: Vec<bool>,
     /// Where each address starts from, if it is from a parameter.
     roots: Vec<Option<Root>>,
-    /// What stands for each value.
-    stands: Vec<Value>,
+    /// What replacements for each value.
+    replacements: Vec<Value>,
 }
 
 /// A loop that is being rewritten.
@@ -77,22 +77,22 @@ impl Mover {
         let value = Value(self.types.len() as u32);
         self.types.push(ty);
         self.roots.push(None);
-        self.stands.push(value);
+        self.replacements.push(value);
         value
     }
 
     /// Keeps the tables as long as that of values.
     fn grow(&mut self) {
-        for n in self.stands.len()..self.types.len() {
+        for n in self.replacements.len()..self.types.len() {
             self.roots.push(None);
-            self.stands.push(Value(n as u32));
+            self.replacements.push(Value(n as u32));
         }
     }
 
     fn region(&mut self, region: &mut Region) {
         rewrite(&mut region.insts, |inst, before| {
-            let stands = &self.stands;
-            inst.op.map_operands(|v| stands[v.0 as usize]);
+            let replacements = &self.replacements;
+            inst.op.map_operands(|v| replacements[v.0 as usize]);
             let location = inst.location;
             match &mut inst.op {
                 Op::For(l) => {
@@ -156,13 +156,13 @@ impl Mover {
     /// Drops the moves of the family that were made before accesses: the family is there already.
     fn spare(&mut self, region: &mut Region, family: &Family) {
         region.insts.retain_mut(|inst| {
-            let stands = &self.stands;
-            inst.op.map_operands(|v| stands[v.0 as usize]);
+            let replacements = &self.replacements;
+            inst.op.map_operands(|v| replacements[v.0 as usize]);
             if let (Op::Offset { base, .. }, [result]) = (&inst.op, &inst.results[..])
                 && family.members.contains(base)
                 && !family.members.contains(result)
             {
-                self.stands[result.0 as usize] = *base;
+                self.replacements[result.0 as usize] = *base;
                 return false;
             }
             inst.op.regions_mut().into_iter().for_each(|r| self.spare(r, family));

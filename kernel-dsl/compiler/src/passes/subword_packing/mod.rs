@@ -2,7 +2,7 @@
 //! together again is not taken apart on the way.
 //!
 //! Four integers of 8 bits, or two of 16, are a *pack* where somebody wants them as a word: a [`Bits::Join`], a store, or what
-//! stands in for a guarded load. A pack becomes a word where all of its uses want just that, and where it comes from has it:
+//! replacements in for a guarded load. A pack becomes a word where all of its uses want just that, and where it comes from has it:
 //! constants, consecutive results of a load (which loads words then), or of an `If` (which gives a word then). Where a join or
 //! a store wants parts of several words, and all that those are for is packs, it is mixed of them. In all other cases it is left as it is.
 
@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 type Pack = SmallVec<[Value; 4]>;
 
 /// Makes words of packs.
-pub fn words(kernel: &mut Kernel) -> Result<(), Errors> {
+pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut uses = Uses::new(kernel);
     uses.region(&kernel.body, None);
     let (packs, mixed) = uses.packs();
@@ -47,7 +47,7 @@ pub fn words(kernel: &mut Kernel) -> Result<(), Errors> {
         .values()
         .flat_map(|(pack, word): &(Pack, Value)| pack.iter().enumerate().map(|(at, v)| (*v, (*word, at))));
     let mixer = Mixer::new(parts.collect(), mixed);
-    let mut rewriter = Rewriter { types, constants, words, mixer, choices, stands: HashMap::new() };
+    let mut rewriter = Rewriter { types, constants, words, mixer, choices, replacements: HashMap::new() };
     rewriter.region(&mut kernel.body, &[]);
     kernel.values = rewriter.types;
     rewriter.constants.place(&mut kernel.body);
@@ -75,7 +75,7 @@ fn packs_of(kernel: &Kernel, values: &[Value]) -> Option<Vec<Pack>> {
 
 /// Where a value comes from: an instruction, by its first result, and as which of its results.
 #[derive(Clone, Copy)]
-enum Origin {
+enum PartOrigin {
     Load(Value, usize),
     If(Value, usize),
     /// A choice by this condition, of two values.
@@ -84,7 +84,7 @@ enum Origin {
 
 /// Where a value goes.
 #[derive(Clone, Copy)]
-enum Use {
+enum PartUse {
     /// Into a pack that is wanted, by its number.
     Pack(usize),
     /// Out of an `If`, by its first result, as that result.
@@ -95,20 +95,20 @@ enum Use {
 }
 
 /// A pack that somebody wants as a word.
-struct Wanted {
+struct WantedPack {
     pack: Pack,
     /// Those with one number are all words, or none is.
     together: usize,
-    /// Whether it may be mixed: not what stands in for a load, which has no place for more instructions.
+    /// Whether it may be mixed: not what replacements in for a load, which has no place for more instructions.
     mixes: bool,
 }
 
 struct Uses<'k> {
     kernel: &'k Kernel,
     constants: Constants,
-    origins: HashMap<Value, Origin>,
-    uses: HashMap<Value, Vec<Use>>,
-    wanted: Vec<Wanted>,
+    origins: HashMap<Value, PartOrigin>,
+    uses: HashMap<Value, Vec<PartUse>>,
+    wanted: Vec<WantedPack>,
     together: usize,
     /// The results of each load of small integers, and the packs that stand in for them in other lanes.
     loads: HashMap<Value, (Vec<Pack>, Vec<Pack>)>,
@@ -149,7 +149,7 @@ impl<'k> Uses<'k> {
                 Op::Load { place: Place::Address { .. }, guard, .. } => {
                     if let (Some(first), Some(results)) = (first, packs_of(self.kernel, &inst.results)) {
                         for (i, r) in inst.results.iter().enumerate() {
-                            self.origins.insert(*r, Origin::Load(first, i));
+                            self.origins.insert(*r, PartOrigin::Load(first, i));
                         }
                         let others =
                             guard.as_ref().and_then(|g| packs_of(self.kernel, &g.otherwise)).unwrap_or_default();
@@ -162,7 +162,7 @@ impl<'k> Uses<'k> {
                     if let Some(first) = first {
                         let yields = [then, otherwise].map(|r| r.yielded().map_or_else(Vec::new, |v| v.to_vec()));
                         for (i, r) in inst.results.iter().enumerate() {
-                            self.origins.insert(*r, Origin::If(first, i));
+                            self.origins.insert(*r, PartOrigin::If(first, i));
                         }
                         self.ifs.insert(first, (yields, inst.results.to_vec()));
                     }
@@ -172,16 +172,16 @@ impl<'k> Uses<'k> {
                 }
                 Op::Select { condition, yes, no } if parts(self.kernel.ty(*yes)).is_some() => {
                     if let Some(result) = first {
-                        self.origins.insert(result, Origin::Select(*condition, [*yes, *no]));
+                        self.origins.insert(result, PartOrigin::Select(*condition, [*yes, *no]));
                         for v in [yes, no] {
-                            self.uses.entry(*v).or_default().push(Use::Select(result));
+                            self.uses.entry(*v).or_default().push(PartUse::Select(result));
                         }
                     }
                     continue;
                 }
                 Op::Yield(values) if within.is_some() => {
                     for (i, v) in values.iter().enumerate().filter(|(_, v)| parts(self.kernel.ty(**v)).is_some()) {
-                        self.uses.entry(*v).or_default().extend(within.map(|first| Use::Yield(first, i)));
+                        self.uses.entry(*v).or_default().extend(within.map(|first| PartUse::Yield(first, i)));
                     }
                     continue;
                 }
@@ -189,7 +189,7 @@ impl<'k> Uses<'k> {
             }
             inst.op.for_each_operand(|v| {
                 if parts(self.kernel.ty(v)).is_some() {
-                    self.uses.entry(v).or_default().push(Use::Other);
+                    self.uses.entry(v).or_default().push(PartUse::Other);
                 }
             });
             inst.op.regions().into_iter().for_each(|r| self.region(r, None));
@@ -200,9 +200,9 @@ impl<'k> Uses<'k> {
     fn want(&mut self, packs: Vec<Pack>, mixes: bool) {
         for pack in packs {
             for v in &pack {
-                self.uses.entry(*v).or_default().push(Use::Pack(self.wanted.len()));
+                self.uses.entry(*v).or_default().push(PartUse::Pack(self.wanted.len()));
             }
-            self.wanted.push(Wanted { pack, together: self.together, mixes });
+            self.wanted.push(WantedPack { pack, together: self.together, mixes });
         }
         self.together += 1;
     }
@@ -221,7 +221,7 @@ impl<'k> Uses<'k> {
     fn chosen(&self, pack: &Pack) -> Option<[Pack; 2]> {
         let side = |k: usize| {
             let of = |v: &Value| match self.origins.get(v) {
-                Some(Origin::Select(_, sides)) => Some(sides[k]),
+                Some(PartOrigin::Select(_, sides)) => Some(sides[k]),
                 _ => None,
             };
             pack.iter().map(of).collect::<Option<Pack>>()
@@ -230,22 +230,22 @@ impl<'k> Uses<'k> {
     }
 
     /// Where all of a pack comes from, if that is one place.
-    fn origin(&self, pack: &Pack) -> Option<Origin> {
+    fn origin(&self, pack: &Pack) -> Option<PartOrigin> {
         let origin = *self.origins.get(&pack[0])?;
         let follows = |(k, v): (usize, &Value)| match (origin, self.origins.get(v)) {
-            (Origin::Load(of, i), Some(Origin::Load(other, j))) => of == *other && i + k == *j,
-            (Origin::If(of, i), Some(Origin::If(other, j))) => of == *other && i + k == *j,
-            (Origin::Select(by, _), Some(Origin::Select(other, _))) => by == *other,
+            (PartOrigin::Load(of, i), Some(PartOrigin::Load(other, j))) => of == *other && i + k == *j,
+            (PartOrigin::If(of, i), Some(PartOrigin::If(other, j))) => of == *other && i + k == *j,
+            (PartOrigin::Select(by, _), Some(PartOrigin::Select(other, _))) => by == *other,
             _ => false,
         };
-        let aligned = !matches!(origin, Origin::Load(_, i) if !i.is_multiple_of(pack.len()));
+        let aligned = !matches!(origin, PartOrigin::Load(_, i) if !i.is_multiple_of(pack.len()));
         (aligned && pack.iter().enumerate().all(follows)).then_some(origin)
     }
 
     /// The packs of loads that the parts of a pack lie in, if all are loaded.
     fn loaded(&self, pack: &Pack) -> Option<Vec<&Pack>> {
         let of = |v: &Value| match self.origins.get(v) {
-            Some(Origin::Load(first, i)) => self.loads.get(first)?.0.get(i / pack.len()),
+            Some(PartOrigin::Load(first, i)) => self.loads.get(first)?.0.get(i / pack.len()),
             _ => None,
         };
         pack.iter().map(of).collect()
@@ -256,7 +256,7 @@ impl<'k> Uses<'k> {
         // All that may: what is wanted, and what it is made of.
         let mut open: Vec<Pack> = self.wanted.iter().map(|w| w.pack.clone()).collect();
         let mut mixed: HashSet<usize> = HashSet::new();
-        for (number, Wanted { pack, .. }) in self.wanted.iter().enumerate().filter(|(_, w)| w.mixes) {
+        for (number, WantedPack { pack, .. }) in self.wanted.iter().enumerate().filter(|(_, w)| w.mixes) {
             if let (None, Some(of)) = (self.origin(pack), self.loaded(pack)) {
                 mixed.insert(number);
                 open.extend(of.into_iter().cloned());
@@ -268,9 +268,11 @@ impl<'k> Uses<'k> {
                 continue;
             }
             match self.origin(&pack) {
-                Some(Origin::If(first, at)) => open.extend(self.yielded(first, at, pack.len()).into_iter().flatten()),
-                Some(Origin::Select(..)) => open.extend(self.chosen(&pack).into_iter().flatten()),
-                Some(Origin::Load(..)) => {}
+                Some(PartOrigin::If(first, at)) => {
+                    open.extend(self.yielded(first, at, pack.len()).into_iter().flatten())
+                }
+                Some(PartOrigin::Select(..)) => open.extend(self.chosen(&pack).into_iter().flatten()),
+                Some(PartOrigin::Load(..)) => {}
                 None => continue,
             }
             good.insert(pack);
@@ -318,28 +320,28 @@ impl<'k> Uses<'k> {
     ) -> bool {
         let is_word = |pack: &Pack| self.constant(pack) || good.contains(pack);
         let comes = match self.origin(pack) {
-            Some(Origin::Load(first, _)) => {
+            Some(PartOrigin::Load(first, _)) => {
                 self.loads.get(&first).is_some_and(|(results, others)| results.iter().chain(others).all(is_word))
             }
-            Some(Origin::If(first, at)) => {
+            Some(PartOrigin::If(first, at)) => {
                 self.yielded(first, at, pack.len()).is_some_and(|yields| yields.iter().all(is_word))
             }
-            Some(Origin::Select(..)) => self.chosen(pack).is_some_and(|sides| sides.iter().all(is_word)),
+            Some(PartOrigin::Select(..)) => self.chosen(pack).is_some_and(|sides| sides.iter().all(is_word)),
             None => false,
         };
         comes
             && pack.iter().enumerate().all(|(k, v)| {
                 self.uses.get(v).into_iter().flatten().all(|of| match *of {
-                    Use::Pack(number) => as_word(number, pack),
-                    Use::Yield(first, at) => self.ifs.get(&first).is_some_and(|(_, results)| {
+                    PartUse::Pack(number) => as_word(number, pack),
+                    PartUse::Yield(first, at) => self.ifs.get(&first).is_some_and(|(_, results)| {
                         let given = at.checked_sub(k).and_then(|start| results.get(start..start + pack.len()));
                         given.is_some_and(|given| good.contains(given))
                     }),
-                    Use::Select(result) => pack_of.get(&result).is_some_and(|chosen| {
+                    PartUse::Select(result) => pack_of.get(&result).is_some_and(|chosen| {
                         chosen.get(k) == Some(&result)
                             && self.chosen(chosen).is_some_and(|sides| sides.iter().any(|side| side == pack))
                     }),
-                    Use::Other => false,
+                    PartUse::Other => false,
                 })
             })
     }
@@ -353,8 +355,8 @@ struct Rewriter {
     mixer: Mixer,
     /// The packs of choices.
     choices: Vec<Choice>,
-    /// What stands for the results of joins.
-    stands: HashMap<Value, Value>,
+    /// What replacements for the results of joins.
+    replacements: HashMap<Value, Value>,
 }
 
 /// A pack of choices by one condition, which becomes one choice.
@@ -423,12 +425,12 @@ impl Rewriter {
 
     /// Rewrites an instruction; tells whether it stays.
     fn inst(&mut self, inst: &mut Inst, inserts: &mut Vec<Inst>, within: &[Value]) -> bool {
-        inst.op.map_operands(|v| self.stands.get(&v).copied().unwrap_or(v));
+        inst.op.map_operands(|v| self.replacements.get(&v).copied().unwrap_or(v));
         let location = inst.location;
         match &mut inst.op {
             Op::Bits(Bits::Join, operands) if self.known(operands) => {
                 if let Some(word) = self.word_or_mixed(operands, location, inserts) {
-                    self.stands.insert(inst.results[0], word);
+                    self.replacements.insert(inst.results[0], word);
                     return false;
                 }
             }
