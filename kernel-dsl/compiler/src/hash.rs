@@ -1,4 +1,5 @@
-//! A hash map for keys of a few machine words, with a hash that is fast rather than resistant to chosen keys.
+//! A hash map for keys of a few machine words, with a hash that is fast rather than resistant to
+//! chosen keys.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

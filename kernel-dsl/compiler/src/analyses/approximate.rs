@@ -1,16 +1,19 @@
-//! What comes of approximations ([`Op::Approximate`]): which arguments they reach, and what they decide.
+//! Propagation of approximate results ([`Op::Approximate`]): which arguments they reach, and what
+//! they decide.
 //!
-//! A GPU's approximation differs from the interpreter's within a bound, and so does what arithmetic makes of it: that is what a
-//! kernel's tolerance is for. But where such a value decides which way a thread goes, which element it touches, or what an
-//! integer is, the outcome differs by more than any bound, and that is told ([`Decision`]).
+//! A GPU's approximation differs from the interpreter's within a bound, and so do results computed
+//! from it. A kernel's tolerance covers that difference. But where an approximate value decides a
+//! branch, an index or an integer, the outcome may differ by more than any bound. Each such
+//! [`Decision`] is reported.
 //!
-//! Marks go from operands to results, through variables, shared memory and buffers, and to what is chosen by a
-//! marked condition; not to what is computed behind a marked branch, which is told itself. So nothing is missed that
-//! flows, and now and then something is marked that is not approximate.
+//! Marks propagate from operands to results, through variables, shared memory and buffers, and to
+//! values that a marked condition selects. They do not propagate into a marked branch, which is
+//! reported itself. The analysis misses no flow of data, and may mark a value that is exact.
 //!
-//! It is looked for where loops of constant bounds are unrolled and variables are values, as far as they can be: what an array in
-//! registers holds next has nothing of what it held. Memory is marked column by column where an access says which, by a last
-//! index that is a constant: of pairs (largest, sum) that go through a buffer the second alone is marked. Else it is marked as a whole.
+//! The analysis runs on IR with constant loops unrolled and variables as values where possible. So
+//! a new value of a register array does not inherit the mark of the old one. Memory is marked by
+//! column where an access has a constant last index: of pairs (maximum, sum) in a buffer, only the
+//! second is marked. Otherwise memory is marked as a whole.
 
 use crate::error::{Error, Errors};
 use crate::ir::{DynamicId, Guard, Kernel, Label, Location, Op, Place, Region, Role, SharedId, Type, Value};
@@ -42,7 +45,7 @@ pub enum Decided {
 }
 
 impl Decided {
-    /// Its name in reports.
+    /// Returns the name of the decision in reports.
     pub fn name(self) -> &'static str {
         match self {
             Decided::Branch => "branch",
@@ -72,7 +75,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// In words, with the lines.
+    /// Describes the decision with its source lines.
     pub fn error(self, kernel: &Kernel) -> Error {
         let from = &kernel.locations[self.from.0 as usize];
         let source = &kernel.sources[from.source as usize];
@@ -93,7 +96,7 @@ pub struct Approximations {
 }
 
 impl Approximations {
-    /// Of `kernel`, as lowered.
+    /// Analyzes `kernel` as lowered.
     pub fn of(kernel: &Kernel) -> Approximations {
         if !approximates(&kernel.body) {
             return Approximations::default();
@@ -132,7 +135,7 @@ impl Approximations {
     }
 }
 
-/// With loops of constant bounds unrolled and variables as values, and each branch still one.
+/// Unrolls constant loops and turns variables into values. Branches stay branches.
 fn unrolled(mut kernel: Kernel) -> Result<Kernel, Errors> {
     passes::run(&mut kernel, &[passes::FRONT, passes::SIMPLIFY])?;
     Ok(kernel)
@@ -182,7 +185,7 @@ impl MarkFlow<'_> {
         }
     }
 
-    /// What lies in the memory is marked by, in the `i`th column from the accessed one on.
+    /// Returns the mark of the memory, in the `i`th column after the accessed one.
     fn held(&self, memories: &[MarkedMemory], column: Option<u32>, i: usize) -> Option<Location> {
         let column = column.map(|first| first.saturating_add(i as u32));
         memories.iter().find_map(|memory| match column {
@@ -191,7 +194,7 @@ impl MarkFlow<'_> {
         })
     }
 
-    /// The column that a place is in, if that is known: the same for all who access it.
+    /// Returns the column of a place, if it is known and equal for all accesses.
     fn column(&self, place: &Place) -> Option<u32> {
         let last = match place {
             _ if place.within().is_some() => return None,
@@ -210,7 +213,7 @@ impl MarkFlow<'_> {
         self.constants.get(&last?).and_then(|n| u32::try_from(*n).ok())
     }
 
-    /// What `to` is, is `value`, too.
+    /// Marks `value` as `to` is marked.
     fn flows(&mut self, value: Value, to: Value) {
         self.mark(to, self.values.get(&value).copied());
         if self.moved.contains(&value) {
@@ -243,7 +246,7 @@ impl MarkFlow<'_> {
         }
     }
 
-    /// The memory that a place may lie in; tells of indices that approximations decide.
+    /// Returns the memory that a place may lie in. Records indices that approximations decide.
     fn memories(&mut self, place: &Place, location: Location) -> Vec<MarkedMemory> {
         let mut indices: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         let memories = match place {
@@ -261,7 +264,7 @@ impl MarkFlow<'_> {
         memories
     }
 
-    /// The array whose bytes an array has.
+    /// Returns the array whose bytes an array has.
     fn bytes_of(&self, mut array: SharedId) -> SharedId {
         while let Some(under) = self.kernel.shared[array.0 as usize].over {
             array = under;
@@ -269,7 +272,7 @@ impl MarkFlow<'_> {
         array
     }
 
-    /// Values that are stored in `memories`, from a column on.
+    /// Marks the columns of `memories` by the stored values, from a column on.
     fn stored(&mut self, memories: &[MarkedMemory], column: Option<u32>, values: &[Value], location: Location) {
         for (i, value) in values.iter().enumerate() {
             let from = self.values.get(value).copied();
@@ -408,7 +411,7 @@ impl MarkFlow<'_> {
         }
     }
 
-    /// What an operation makes of one of its operands.
+    /// Returns the decision that an operation makes by one of its operands.
     fn computed(&mut self, operand: Value, result: Value) {
         self.mark(result, self.values.get(&operand).copied());
         // A choice of addresses.

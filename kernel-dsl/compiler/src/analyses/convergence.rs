@@ -1,8 +1,8 @@
-//! Operations that threads do together, and those of them that not all threads come to.
+//! Rejects common operations of a warp or block that not all threads reach.
 //!
-//! Told is what is proven: that which threads come depends on the thread. One error for each place in the Rust, though what
-//! stands there may be many operations; with the trace, each line once, from the operation back to where threads begin to
-//! differ.
+//! Only proven mistakes are errors: the set of threads that arrive depends on the thread. Each
+//! source location gives one error, even if it became many operations. The trace lists each line
+//! once, from the operation back to the point where threads begin to diverge.
 
 use super::uniformity::{Happening, Step, UniformScope, Uniformity, Verdict};
 use crate::error::Error;
@@ -15,7 +15,7 @@ struct Apart<'k> {
     scope: UniformScope,
 }
 
-/// The operations of `kernel` to which threads come that are not all of those it needs.
+/// Returns an error for each operation of `kernel` that only some of the required threads reach.
 pub(super) fn apart(kernel: &Kernel) -> Vec<Error> {
     if !together(&kernel.body) {
         return Vec::new();
@@ -29,12 +29,12 @@ pub(super) fn apart(kernel: &Kernel) -> Vec<Error> {
     errors.into_iter().map(|(_, error)| error).collect()
 }
 
-/// Whether there is anything that threads do together.
+/// Returns whether the region has a common operation of a warp or block.
 fn together(region: &Region) -> bool {
     region.insts.iter().any(|inst| needs(&inst.op).is_some() || inst.op.regions().into_iter().any(together))
 }
 
-/// Whose threads must come together.
+/// Returns the scope whose threads must be converged.
 fn needs(op: &Op) -> Option<UniformScope> {
     match op {
         Op::BlockSync => Some(UniformScope::Block),
@@ -43,7 +43,7 @@ fn needs(op: &Op) -> Option<UniformScope> {
     }
 }
 
-/// The first at each place, of those that need the most.
+/// Keeps the first operation at each location, of those that need the widest scope.
 fn collect<'k>(region: &'k Region, uniformity: &Uniformity<'k>, found: &mut BTreeMap<Location, Apart<'k>>) {
     for inst in &region.insts {
         if let Some(scope) = needs(&inst.op)
@@ -91,7 +91,7 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
     })
 }
 
-/// The function that is called at a place, as the kernel writes it.
+/// Returns the function that is called at a place, as the kernel writes it.
 fn operation(kernel: &Kernel, at: &SourceLocation) -> Option<String> {
     let line = kernel.sources[at.source as usize].line_text(u32::from(at.span.line))?;
     let from: String = line.chars().skip(usize::from(at.span.column).checked_sub(1)?).collect();
@@ -100,7 +100,7 @@ fn operation(kernel: &Kernel, at: &SourceLocation) -> Option<String> {
     (!name.is_empty() && name.chars().all(plain)).then(|| name.trim().to_string())
 }
 
-/// Each line of the trace, once.
+/// Returns each line of the trace, once.
 fn trace(kernel: &Kernel, steps: &[Step]) -> Vec<String> {
     let line = |step: &Step| {
         let at = &kernel.locations[step.location.0 as usize];

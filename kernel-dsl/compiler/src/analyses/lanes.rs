@@ -1,9 +1,10 @@
-//! What is known of a value across the lanes of a warp.
+//! What is known about a value across the lanes of a warp.
 //!
-//! The indices of an access matter to memory by how they differ between lanes. So a value is followed as its 32 lanes'
-//! numbers, exactly or relative to a number that all lanes share: `grid::index()` is lane by lane 0 to 31 above a multiple of the
-//! block's threads, whatever block it is. A warp runs in lockstep, so all lanes that are in a loop are in the same
-//! iteration, and what steps alike in all stays relative to one number.
+//! The cost of an access depends on how its index differs between lanes. So a value is tracked as
+//! 32 numbers, exactly or relative to a number that all lanes share. `grid::index()` is 0 to 31
+//! across the lanes, plus a multiple of the block size, in every block. A warp runs in lockstep:
+//! all lanes in a loop are in the same iteration, so values that advance equally in all lanes stay
+//! relative to one number.
 
 use crate::ir::*;
 use crate::ptx::inline::Effect;
@@ -12,14 +13,14 @@ use crate::scalar::Scalar;
 /// Lanes of a warp.
 pub const LANES: usize = 32;
 
-/// What an argument's address is taken to be a multiple of: the driver aligns its allocations so, though a view may begin
-/// anywhere in one.
+/// What an argument's address is taken to be a multiple of: the driver aligns its allocations so,
+/// though a view may begin anywhere in one.
 const ALIGNED: u64 = 256;
 
 /// A number a lane.
 pub type Numbers = [i64; LANES];
 
-/// What is known of a value across the lanes of a warp.
+/// Returns what is known about `value`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Across {
     /// Lane by lane.
@@ -35,7 +36,7 @@ impl Across {
     /// The same unknown number in all lanes.
     pub const UNIFORM: Across = Across::Relative { lanes: [0; LANES], multiple: 1 };
 
-    /// The lanes' offsets from a number that all share.
+    /// Returns the lanes' offsets from a number that all share.
     pub fn relative(self) -> Option<Numbers> {
         match self {
             Across::Exact(lanes) | Across::Relative { lanes, .. } => Some(lanes),
@@ -43,12 +44,12 @@ impl Across {
         }
     }
 
-    /// Whether all lanes have the same number.
+    /// Returns whether all lanes have the same number.
     pub fn is_uniform(self) -> bool {
         self.relative().is_some_and(|lanes| same(&lanes))
     }
 
-    /// The number that all lanes have, if it is known.
+    /// Returns the number that all lanes have, if it is known.
     pub fn constant(self) -> Option<i64> {
         match self {
             Across::Exact(lanes) if same(&lanes) => Some(lanes[0]),
@@ -56,7 +57,8 @@ impl Across {
         }
     }
 
-    /// The largest number that what the lanes share is known to be a multiple of; of an exact value, 0 is shared.
+    /// Returns the largest number that what the lanes share is known to be a multiple of; of an
+    /// exact value, 0 is shared.
     pub fn multiple(self) -> u64 {
         match self {
             Across::Exact(_) => 0,
@@ -65,7 +67,7 @@ impl Across {
         }
     }
 
-    /// The same numbers, of which is forgotten what the shared part is.
+    /// Returns the same numbers without what is known about the shared part.
     fn loosened(self) -> Across {
         match self.relative() {
             Some(lanes) => Across::Relative { lanes, multiple: 1 },
@@ -87,7 +89,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// In warp `warp` of a block. Lanes beyond the block's end count as if they were there.
+    /// Analyzes warp `warp` of a block. Lanes beyond the end of the block count as present.
     pub fn of(kernel: &Kernel, warp: u32) -> Lanes {
         let mut lanes = Lanes { values: vec![Across::Unknown; kernel.values.len()], warp };
         lanes.region(kernel, &kernel.body);
@@ -99,7 +101,7 @@ impl Lanes {
         self.values[value.0 as usize]
     }
 
-    /// Bytes from an element's first to what an access names within it.
+    /// Returns the bytes from an element's first to what an access names within it.
     pub fn within(&self, within: Option<&Within>) -> Across {
         let Some(within) = within else { return Across::Exact([0; LANES]) };
         let steps = within.indices.iter().map(|step| (step.index, step.bytes));
@@ -170,8 +172,8 @@ impl Lanes {
         }
     }
 
-    /// A loop's body. A carried value is taken to be in all iterations what it is in the first, but for what all lanes
-    /// share, until the body shows otherwise.
+    /// A loop's body. A carried value is taken to be in all iterations what it is in the first, but
+    /// for what all lanes share, until the body shows otherwise.
     fn looping(&mut self, kernel: &Kernel, body: &Region, label: Label, inits: &[Value], carried: &[Value]) {
         for (parameter, init) in carried.iter().zip(inits) {
             self.set(*parameter, self.get(*init).loosened());
@@ -187,7 +189,8 @@ impl Lanes {
                     Some(lanes) => same(&std::array::from_fn(|l| lanes[l].wrapping_sub(first[l]))),
                     None => false,
                 };
-                // Where lanes come to the next iteration by several ways, each with a value of its own, they part.
+                // Where lanes come to the next iteration by several ways, each with a value of its
+                // own, they part.
                 let one_way = next.iter().all(|v| v[i] == next[0][i]);
                 if !one_way || !next.iter().all(stays) {
                     self.set(*parameter, Across::Unknown);
@@ -270,7 +273,8 @@ impl Lanes {
             }),
             Op::Inline { code, .. } if code.effect() != Effect::None => Across::Unknown,
             op => {
-                // What all lanes compute from the same is the same; so is what they load from one place.
+                // What all lanes compute from the same is the same; so is what they load from one
+                // place.
                 let mut uniform = op.is_pure() || matches!(op, Op::Load { .. } | Op::Inline { .. });
                 op.for_each_operand(|v| uniform &= self.get(v).is_uniform());
                 if uniform { Across::UNIFORM } else { Across::Unknown }
@@ -290,7 +294,7 @@ fn wrapped(ty: Scalar, x: i64) -> i64 {
     if ty.is_signed() { x << unused >> unused } else { (x as u64 & ty.mask()) as i64 }
 }
 
-/// Whether control leaves the loop of that label and body before its count is through.
+/// Returns whether control leaves the loop of that label and body before its count is through.
 fn leaves(body: &Region, label: Label) -> bool {
     fn labels(region: &Region, found: &mut Vec<Label>) {
         for inst in &region.insts {
@@ -341,7 +345,7 @@ fn compare(comparison: Comparison, a: Across, b: Across) -> Across {
     }
 }
 
-/// The sum of addresses or parts of them.
+/// Returns the sum of addresses or parts of them.
 pub(super) fn add(a: Across, b: Across) -> Across {
     binary(Binary::Add, Scalar::U64, a, b)
 }
@@ -414,7 +418,7 @@ fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
     }
 }
 
-/// The greatest common divisor; of 0 and a number, the number.
+/// Returns the greatest common divisor; of 0 and a number, the number.
 pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

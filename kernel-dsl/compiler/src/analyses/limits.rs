@@ -1,5 +1,5 @@
-//! What no launch could be. How many threads a block has is the launch's contract to check (it is known before the
-//! kernel is lowered), and how much shared memory is the layout's.
+//! Rejects kernels that cannot be launched. The launch's contract checks the block size, which is
+//! known before lowering, and the layout of shared memory checks its size.
 
 use crate::error::Error;
 use crate::ir::{Kernel, Parameter, Role};
@@ -9,7 +9,7 @@ const MAX_PARAMETER_BYTES: u32 = 4096;
 /// What the checked form needs of them: the address of its record.
 const RECORD_BYTES: u32 = 8;
 
-/// What of the kernel exceeds a limit.
+/// Returns an error for each limit that the kernel exceeds.
 pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
     let bytes =
         kernel.parameters.iter().map(bytes).fold(0u32, |sum, bytes| sum.next_multiple_of(bytes).saturating_add(bytes));
@@ -24,7 +24,7 @@ pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
     vec![error.help("put numbers into a slice, which takes 12 bytes whatever its length")]
 }
 
-/// What a parameter takes, and is aligned to.
+/// Returns the size and alignment of a parameter.
 fn bytes(parameter: &Parameter) -> u32 {
     match parameter.role {
         Role::Value(scalar) => scalar.bytes(),

@@ -1,8 +1,9 @@
-//! What accesses to memory cost by where their lanes go: conflicts of banks, and sectors.
+//! The cost of memory accesses: bank conflicts and sectors.
 //!
-//! Shared memory has 32 banks of 4 bytes; a bank gives one word at a time, so lanes that ask one bank for different words wait
-//! for one another. Global memory moves in sectors of 32 bytes; a warp's access costs as many as it touches. Constant memory
-//! gives a warp one place at a time.
+//! Shared memory has 32 banks of 4 bytes. A bank serves one word at a time, so lanes that access
+//! different words of a bank are serialized. Global memory moves sectors of 32 bytes: the access of
+//! a warp costs as many sectors as it touches. Constant memory serves one location of a warp at a
+//! time.
 
 use super::lanes::{self, Across, LANES, Lanes, Numbers};
 use super::uniformity::{UniformScope, Uniformity};
@@ -61,7 +62,8 @@ pub enum Cost {
     },
     /// Of global memory.
     Global {
-        /// Sectors that are touched, if buffers begin with one. Where it is not known how the first byte lies, it is taken to.
+        /// Sectors that are touched, if buffers begin with one. Where it is not known how the first
+        /// byte lies, it is taken to.
         sectors: u32,
         /// Sectors that the bytes would fill.
         least: u32,
@@ -72,13 +74,14 @@ pub enum Cost {
     },
     /// Of constant memory.
     Constant {
-        /// Places that lanes read, one after the other; of what is not understood, the most that there can be.
+        /// Places that lanes read, one after the other; of what is not understood, the most that
+        /// there can be.
         words: u32,
     },
 }
 
 impl Cost {
-    /// How many times as much as need be.
+    /// Returns the cost as a multiple of the minimum.
     fn excess(self) -> f64 {
         match self {
             Cost::Shared { ways } => f64::from(ways),
@@ -88,8 +91,8 @@ impl Cost {
     }
 }
 
-/// The accesses of `kernel`, in the order in which their places first appear. Its places must be such still: IR as lowered, or
-/// [`with_places`](crate::passes::with_places).
+/// Returns the accesses of `kernel`, in the order in which their places first appear. Its places
+/// must be such still: IR as lowered, or [`with_places`](crate::passes::with_places).
 pub fn accesses(kernel: &Kernel) -> Vec<Site> {
     let origins = origins(kernel);
     let uniformity = Uniformity::new(kernel);
@@ -122,7 +125,7 @@ pub fn accesses(kernel: &Kernel) -> Vec<Site> {
     merged
 }
 
-/// The worse of two; what is not understood is worst.
+/// Returns the worse of two costs. An unknown cost is worst.
 fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
     let (a, b) = (a?, b?);
     Some(if b.excess() > a.excess() { b } else { a })
@@ -139,7 +142,7 @@ pub(super) enum AddressOrigin {
     Table(TableId),
 }
 
-/// What each address leads from.
+/// Returns the origin of each address.
 pub(super) fn origins(kernel: &Kernel) -> Vec<Option<AddressOrigin>> {
     fn walk(region: &Region, origins: &mut Vec<Option<AddressOrigin>>) {
         for inst in &region.insts {
@@ -163,7 +166,7 @@ pub(super) fn origins(kernel: &Kernel) -> Vec<Option<AddressOrigin>> {
     origins
 }
 
-/// The name of what is accessed.
+/// Returns the name of what is accessed.
 pub(super) fn name(kernel: &Kernel, origins: &[Option<AddressOrigin>], place: &Place) -> Option<String> {
     match place {
         Place::Shared { array, .. } => Some(kernel.shared[array.0 as usize].name.clone()),
@@ -259,13 +262,14 @@ impl AccessWalk<'_> {
         if let Some(addresses) = address.relative() {
             return Some(Cost::Constant { words: words(&addresses, asked.active, asked.bytes) });
         }
-        // The compiler puts there what is the same for all lanes, though this analysis does not see it.
+        // The compiler puts there what is the same for all lanes, though this analysis does not see
+        // it.
         let Some(AddressOrigin::Table(id)) = self.origins[base.0 as usize] else { return None };
         let table = self.kernel.table(id).filter(|t| t.placement == Placement::Constant)?;
         Some(Cost::Constant { words: (table.bytes / asked.bytes.max(1)).min(LANES as u32) })
     }
 
-    /// The lanes in which a condition holds, if it is known of each.
+    /// Returns the lanes in which a condition holds, if it is known of each.
     fn holding(&self, condition: Value) -> Option<u32> {
         match self.lanes.get(condition) {
             Across::Exact(lanes) => Some((0..LANES).filter(|l| lanes[*l] != 0).fold(0, |m, l| m | 1 << l)),
@@ -282,8 +286,8 @@ impl AccessWalk<'_> {
         let (Some(swizzle), [.., row, _]) = (array.swizzle(), indices) else {
             return Some(Cost::Shared { ways: asked.ways(&addresses.map(|a| offset + a)) });
         };
-        // What all lanes share moves them alike from bank to bank, but where it decides which pieces are exchanged. So the worst
-        // is looked for among all that it may be.
+        // What all lanes share moves them alike from bank to bank, but where it decides which
+        // pieces are exchanged. So the worst is looked for among all that it may be.
         let row = self.lanes.get(*row);
         let rows = row.relative()?;
         let (period, span) = (i64::from(swizzle.period()), i64::from(swizzle.mask + 1) * i64::from(Swizzle::PIECE));
@@ -300,7 +304,8 @@ impl AccessWalk<'_> {
         Some(Cost::Shared { ways: worst })
     }
 
-    /// The address of an element of `unit` bytes, but for the dimensions whose stride is not known: of those, the indices.
+    /// Returns the address of an element of `unit` bytes, except the dimensions whose stride is not
+    /// known: of those, the indices.
     fn address(&self, base: Value, dims: &[Dim], unit: u32, within: Across) -> Option<(Across, [Numbers; 5])> {
         let mut address = lanes::add(self.lanes.get(base), within);
         let mut rows = [[0i64; LANES]; 5];
@@ -315,7 +320,8 @@ impl AccessWalk<'_> {
                     let index = self.lanes.get(dim.index);
                     *row = index.relative()?;
                     if index.constant() != Some(0) {
-                        // All lanes in one row, and that a multiple of elements away; or who knows where.
+                        // All lanes in one row, and that a multiple of elements away; or who knows
+                        // where.
                         let zero = row.iter().all(|x| *x == 0);
                         let multiple = if zero { index.multiple().saturating_mul(unit.into()) } else { 1 };
                         address = lanes::add(address, Across::Relative { lanes: [0; LANES], multiple });
@@ -344,14 +350,15 @@ impl Asked {
     }
 }
 
-/// The steps in which multiples of `multiple` go through what repeats after `period`.
+/// Returns the steps in which multiples of `multiple` go through what repeats after `period`.
 fn common(multiple: u64, period: i64) -> usize {
     lanes::gcd(period as u64, multiple).max(1) as usize
 }
 
-/// How often the busiest bank is asked for another word, where lane l accesses `bytes` bytes at `addresses[l]`. Accesses of 8
-/// and 16 bytes go by half and quarter warps. `merged`: lanes that ask for one word are served together, as loads and stores
-/// are; atomic operations take turns.
+/// Returns how often the busiest bank is asked for another word, where lane l accesses `bytes`
+/// bytes at `addresses[l]`. Accesses of 8 and 16 bytes go by half and quarter warps. `merged`:
+/// lanes that ask for one word are served together, as loads and stores are; atomic operations take
+/// turns.
 pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
     let wide = bytes.clamp(4, WIDEST);
     let lanes_at_once = (MAX_TRANSACTION_BYTES / wide) as usize;
@@ -374,7 +381,8 @@ pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
     worst
 }
 
-/// Different places of constant memory at which lanes read: its cache serves one after the other.
+/// Returns the different places of constant memory at which lanes read: its cache serves one after
+/// the other.
 fn words(addresses: &Numbers, active: u32, bytes: u32) -> u32 {
     let mut all: Vec<i64> =
         (0..LANES).filter(|l| active >> l & 1 == 1).map(|l| addresses[l].div_euclid(bytes.max(4).into())).collect();
@@ -383,7 +391,8 @@ fn words(addresses: &Numbers, active: u32, bytes: u32) -> u32 {
     all.len() as u32
 }
 
-/// The sectors of an access of `bytes` bytes a lane. Lanes with different `rows` are far apart.
+/// Returns the sectors of an access of `bytes` bytes a lane. Lanes with different `rows` are far
+/// apart.
 fn sectors(addresses: &Numbers, rows: &[Numbers; 5], active: u32, bytes: u32, aligned: bool) -> Cost {
     let mut lanes: Vec<usize> = (0..LANES).filter(|l| active >> l & 1 == 1).collect();
     let row = |l: usize| rows.map(|r| r[l]);

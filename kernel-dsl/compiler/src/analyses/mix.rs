@@ -1,6 +1,5 @@
-//! What kinds of instructions a PTX module is made of.
-//!
-//! Each instruction counts once, however often a loop runs it.
+//! Counts the instructions of a PTX module by class. Each instruction counts once, however often a
+//! loop runs it.
 
 use crate::ptx::{Instruction, Modifier, Module, Opcode, Statement, Type};
 use serde::Serialize;
@@ -76,7 +75,7 @@ impl Class {
         Class::Control,
     ];
 
-    /// In words.
+    /// Returns the name of the class.
     pub fn name(self) -> &'static str {
         match self {
             Class::Float => "f32",
@@ -102,7 +101,7 @@ impl Class {
         }
     }
 
-    /// That of an instruction.
+    /// Returns the class of an instruction.
     pub fn of(instruction: &Instruction) -> Class {
         use Opcode::*;
         let has = |m: Modifier| instruction.modifiers.contains(&m);
@@ -143,7 +142,8 @@ impl Class {
     }
 }
 
-/// How many instructions of each kind `module` has; those of which it has none are left out.
+/// Returns how many instructions of each kind `module` has; those of which it has none are left
+/// out.
 pub fn mix(module: &Module) -> Vec<(Class, u32)> {
     let mut counts = [0u32; Class::ALL.len()];
     for statement in module.entries().filter_map(|entry| entry.body.as_ref()).flatten() {

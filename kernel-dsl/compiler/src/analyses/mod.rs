@@ -1,31 +1,41 @@
-//! What is known of a kernel before it runs: what is wrong with it, and what it costs.
+//! What is known about a kernel before it runs: which mistakes are proven, and what the kernel
+//! costs.
 //!
-//! An analysis looks at one instance for one target, and changes nothing. Some ask what the kernel *means*, and what no run
-//! of it may do. They see IR as lowered: what the Rust says, with calls inlined and generic constants put in, where each
-//! instruction knows the line that it came from.
+//! An analysis reads one instance for one target and changes nothing.
 //!
-//! * [`uniformity`] tells what is the same for all threads of a warp, a block or the grid, and where they are together.
-//! * [`approximate`] tells which arguments the hardware's approximations reach, and what they decide.
-//! * `convergence` refuses operations that threads do together where it is proven that they may not all come.
-//! * `limits` refuses what no launch could be: more parameters than an entry has room for.
+//! # Meaning
 //!
-//! Others ask what the kernel *costs*. They see what becomes of it: IR whose loops are unrolled and whose places are places
-//! still ([`with_places`](crate::passes::with_places)), IR after all passes, or the PTX.
+//! These analyses read IR as lowered, where each instruction knows its source line.
 //!
-//! * [`lanes`] follows the 32 numbers that a value is in a warp, up to a part that all share. Lowering asks it, too, when it
-//!   chooses a pitch.
-//! * [`memory`] counts by them the conflicts of banks and the sectors of each access.
-//! * [`bounds`] proves, of integers that are polynomials, which accesses lie within their buffers and arrays, and by what.
-//! * [`occupancy`] tells how many blocks a multiprocessor holds, and what limits that.
-//! * [`mix`] counts the instructions of the PTX by kind.
-//! * [`rate`] tells how fast sm_61 executes one.
-//! * [`slow`] names what is legal on the target and slow there.
+//! * [`uniformity`] computes which values all threads of a warp, block or grid share, and where
+//!   threads are converged. The pass that places tables uses it too.
+//! * [`approximate`] computes which arguments and decisions approximate results reach. It runs the
+//!   first phases of the pipeline on a copy of the kernel, so that loops are unrolled and variables
+//!   are values.
+//! * `convergence` rejects common operations that not all threads reach.
+//! * `limits` rejects kernels that cannot be launched: more parameters than an entry has space for.
 //!
-//! A refusal is for what is proven. Where memory decides, or arithmetic that is not followed, the kernel compiles, and
-//! the oracle checks each run.
+//! # Cost
 //!
-//! [`lowered`] is the door for whatever is to run or to be compiled; [`lower`](crate::lower::lower) alone refuses none of
-//! it. That is for those who want to see what a wrong kernel does, such as tests of the oracle.
+//! These analyses read later forms: IR with unrolled loops and places
+//! ([`with_places`](crate::passes::with_places)), IR after all passes, or PTX.
+//!
+//! * [`lanes`] computes the 32 values that a variable has across a warp, up to a common part.
+//!   Lowering uses it to choose the pitch of a shared array.
+//! * [`memory`] counts bank conflicts and sectors of each access.
+//! * [`bounds`] proves which accesses are in bounds, where indices are polynomials.
+//! * [`occupancy`] computes how many blocks fit on a multiprocessor, and what limits their number.
+//! * [`mix`] counts PTX instructions by class.
+//! * [`rate`] gives the throughput of an instruction on sm_61.
+//! * [`slow`] reports operations that are legal on the target and slow there.
+//!
+//! # Acceptance
+//!
+//! An analysis rejects a kernel only for a proven mistake. Where the outcome depends on memory, or
+//! on arithmetic that is not tracked, the kernel compiles, and the oracle checks each run.
+//! [`lowered`] lowers a kernel and runs the analyses that can reject it.
+//! [`lower`](crate::lower::lower) alone rejects none of these mistakes: tests of the oracle use it
+//! to run a wrong kernel.
 
 pub mod approximate;
 pub mod bounds;
@@ -45,19 +55,19 @@ use crate::ir::Kernel;
 use crate::lower::lower_monomorphic;
 use crate::target::Target;
 
-/// The instance of `program` for `target`, lowered; or all that is wrong with it, what the analyses find too.
+/// Lowers the instance of `program` for `target` and runs the analyses that can reject it.
 pub fn lowered(program: &Program, instance: &Instance, target: Target) -> Result<Kernel, Errors> {
     lowered_monomorphic(&monomorphic(program, instance)?, target)
 }
 
-/// The same of a program that has been made for its instance.
+/// Lowers a monomorphic program for `target` and runs the analyses that can reject it.
 pub fn lowered_monomorphic(program: &Monomorphic, target: Target) -> Result<Kernel, Errors> {
     let kernel = lower_monomorphic(program, target)?;
     accept(&kernel)?;
     Ok(kernel)
 }
 
-/// Refuses a kernel as lowered in which an analysis finds a mistake.
+/// Rejects a kernel as lowered in which an analysis proves a mistake.
 pub fn accept(kernel: &Kernel) -> Result<(), Errors> {
     let mut errors = limits::exceeded(kernel);
     errors.extend(convergence::apart(kernel));

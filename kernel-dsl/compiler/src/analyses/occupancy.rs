@@ -1,4 +1,4 @@
-//! How many blocks and warps a multiprocessor holds at once, and what keeps it from more.
+//! The number of blocks and warps that a multiprocessor holds at once, and what limits it.
 
 use crate::target::Target;
 use serde::Serialize;
@@ -6,9 +6,10 @@ use serde::Serialize;
 /// Threads of a warp.
 const WARP_THREADS: u32 = 32;
 
-/// What a multiprocessor of a target has. From the table of technical specifications in the appendix on compute capabilities
-/// of NVIDIA's CUDA C++ Programming Guide, and alike in the traits of NVIDIA's CCCL; the units of allocation from the
-/// occupancy calculator that came with CUDA until 11.
+/// What a multiprocessor of a target has. From the table of technical specifications in the
+/// appendix on compute capabilities of NVIDIA's CUDA C++ Programming Guide, and alike in the traits
+/// of NVIDIA's CCCL; the units of allocation from the occupancy calculator that came with CUDA
+/// until 11.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Limits {
     /// Warps that it holds.
@@ -19,7 +20,7 @@ pub struct Limits {
     pub registers: u32,
     /// Registers are given to warps in multiples of this.
     pub register_unit: u32,
-    /// Parts that the registers are divided into, each with warps of its own.
+    /// Parts that the registers are divided into, each with warps by itself.
     pub parts: u32,
     /// Registers that a thread may have.
     pub registers_of_thread: u32,
@@ -34,7 +35,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of `target`.
+    /// Returns the limits of `target`.
     pub const fn of(target: Target) -> Limits {
         let (warps, blocks, shared_kib) = match target.sm() {
             0..70 => (64, 32, 96),
@@ -97,7 +98,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// In words.
+    /// Returns the name of the limit.
     pub fn name(self) -> &'static str {
         match self {
             Limit::Blocks => "blocks",
@@ -109,7 +110,7 @@ impl Limit {
 }
 
 impl Occupancy {
-    /// On a multiprocessor of `target`.
+    /// Computes the occupancy of a multiprocessor of `target`.
     pub fn of(target: Target, needs: Needs) -> Occupancy {
         let limits = Limits::of(target);
         let warps = needs.threads.div_ceil(WARP_THREADS).max(1);
@@ -136,7 +137,7 @@ impl Occupancy {
         Occupancy { blocks, warps: blocks * warps, of: limits.warps, limited_by }
     }
 
-    /// Warps in percent of those that there could be, rounded.
+    /// Returns the resident warps in percent of the maximum, rounded.
     pub fn percent(&self) -> u32 {
         (100 * self.warps + self.of / 2) / self.of
     }

@@ -1,7 +1,8 @@
-//! How fast sm_61 executes an instruction.
+//! The throughput of instructions on sm_61.
 //!
-//! A multiprocessor of sm_61 has 128 lanes, and does 128 additions or products of `f32` in a clock. Of other instructions it does
-//! fewer: numbers are from the table of throughputs in NVIDIA's CUDA C++ Programming Guide, for compute capability 6.1.
+//! A multiprocessor of sm_61 has 128 lanes and executes 128 `f32` additions or products per clock.
+//! Other instructions are slower. The numbers are from the throughput table for compute capability
+//! 6.1 in NVIDIA's CUDA C++ Programming Guide.
 
 use super::mix::Class;
 use crate::ptx::{Instruction, Modifier, Opcode, Operand, Type};
@@ -35,7 +36,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// That of an instruction.
+    /// Returns the throughput of an instruction.
     pub fn of(instruction: &Instruction) -> Rate {
         use Opcode::*;
         let types = || instruction.modifiers.iter().filter_map(|m| m.ty());

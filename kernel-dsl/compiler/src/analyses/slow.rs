@@ -1,7 +1,8 @@
-//! What is legal on a target and slow there.
+//! Reports operations that are legal on a target and slow there.
 //!
-//! Costs are machine instructions as ptxas 12.9 makes them of the PTX instruction alone, beyond one addition; where there is a
-//! path for rare operands (subnormals in a division), it is among them.
+//! A cost is the number of machine instructions that ptxas 12.9 makes from the PTX instruction
+//! alone, beyond one addition. A slow path for rare operands, such as subnormals in a division, is
+//! included.
 
 use super::memory::{Cost, Site};
 use crate::ir::{Atomic, Binary, Kernel, Location, Op, Place, Region, Type, Unary};
@@ -53,7 +54,7 @@ pub enum Slow {
 }
 
 impl Slow {
-    /// Its name in reports.
+    /// Returns the name of the lint in reports.
     pub fn name(self) -> &'static str {
         match self {
             Slow::Double => "f64-arithmetic",
@@ -70,7 +71,7 @@ impl Slow {
         }
     }
 
-    /// What it costs on `target`.
+    /// Returns the cost on `target`.
     pub fn message(self, target: Target) -> String {
         match self {
             Slow::Double => {
@@ -115,7 +116,7 @@ impl Slow {
         }
     }
 
-    /// What to do about it.
+    /// Returns the advice.
     pub fn help(self) -> &'static str {
         match self {
             Slow::Double => "compute in `f32` if its 24 bits suffice; is a literal without a suffix meant as `f32`?",
@@ -141,7 +142,8 @@ impl Slow {
     }
 }
 
-/// How many times slower `f64` arithmetic is than `f32`, from the table of throughputs in NVIDIA's CUDA C++ Programming Guide.
+/// Returns how many times slower `f64` arithmetic is than `f32`, from the table of throughputs in
+/// NVIDIA's CUDA C++ Programming Guide.
 fn f64_ratio(target: Target) -> u32 {
     match target.sm() {
         61 | 75 => 32,
@@ -150,7 +152,7 @@ fn f64_ratio(target: Target) -> u32 {
     }
 }
 
-/// Machine instructions of a division of integers.
+/// Returns the machine instructions of a division of integers.
 fn division(ty: Scalar, target: Target) -> u32 {
     match (ty.bits(), target < Target::SM_70) {
         (64, true) => 170,
@@ -160,7 +162,7 @@ fn division(ty: Scalar, target: Target) -> u32 {
     }
 }
 
-/// Whether ptxas makes a loop of an atomic operation on shared memory, on every target.
+/// Returns whether ptxas makes a loop of an atomic operation on shared memory, on every target.
 fn loops(operation: Atomic, element: Scalar) -> bool {
     match operation {
         Atomic::Exchange | Atomic::CompareExchange => false,
@@ -168,7 +170,7 @@ fn loops(operation: Atomic, element: Scalar) -> bool {
     }
 }
 
-/// What is slow in `kernel`, by where it is; `sites` are its accesses to memory.
+/// Returns the slow operations of `kernel` by location. `sites` are its accesses to memory.
 pub fn lints(kernel: &Optimized, sites: &[Site]) -> Vec<Lint> {
     let mut search = Search { kernel, constants: HashMap::new(), found: Vec::new() };
     search.region(&kernel.body, false);

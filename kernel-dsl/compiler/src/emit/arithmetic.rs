@@ -1,4 +1,5 @@
-//! Arithmetic, comparisons, selection. Float operations carry their rounding, so that ptxas may not contract them.
+//! Arithmetic, comparisons, selection. Float operations state their rounding, which stops ptxas
+//! from contracting them.
 
 use super::{Emitter, scalar_type};
 use crate::approximation::Approximation;
@@ -7,12 +8,12 @@ use crate::ir::{Binary, Comparison, Special, Type, Unary, Value};
 use crate::ptx::{Modifier, Opcode, Operand, Register, SpecialRegister};
 use crate::scalar::Scalar;
 
-/// Whether a value of `s` is narrower than the register that holds it.
+/// Returns whether a value of `s` is narrower than the register that holds it.
 pub(super) fn narrow(s: Scalar) -> bool {
     s.is_integer() && s.bits() < 32
 }
 
-/// The type of `s`'s bits alone: `.b32`, `.b64`, or `.pred`.
+/// Returns the type of `s`'s bits alone: `.b32`, `.b64`, or `.pred`.
 pub(super) fn bits_type(s: Scalar) -> Modifier {
     match s.bits() {
         1 => Modifier::Pred,
@@ -21,7 +22,7 @@ pub(super) fn bits_type(s: Scalar) -> Modifier {
     }
 }
 
-/// The special register, if there is one for that axis.
+/// Returns the special register, if there is one for that axis.
 pub(super) fn special_register(special: Special) -> Option<SpecialRegister> {
     use SpecialRegister::*;
     let registers = match special {
@@ -117,7 +118,7 @@ impl Emitter<'_> {
         self.narrowed(result, s, widens, |e, d| e.guarded(None, opcode, &modifiers, [d.into(), a, b]));
     }
 
-    /// PTX clamps a shift's distance to the width, Rust masks it.
+    /// Masks the distance of a shift: PTX clamps it, Rust masks it.
     fn shift(&mut self, result: Value, op: Binary, s: Scalar, a: Value, distance: Value) {
         if !s.is_integer() || op == Binary::RotateLeft && s.bits() != 32 {
             return self.error(Error::whole(format!("PTX has no {op:?} of {s}")));
@@ -308,8 +309,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Defines `result` by what `compute` writes into a register; where that `widens` an integer of 8 or 16 bits beyond its
-    /// type, extended again.
+    /// Defines `result` by what `compute` writes into a register; where that `widens` an integer of
+    /// 8 or 16 bits beyond its type, extended again.
     fn narrowed(&mut self, result: Value, s: Scalar, widens: bool, compute: impl FnOnce(&mut Self, Register)) {
         if !(widens && narrow(s)) {
             let d = self.define(result);

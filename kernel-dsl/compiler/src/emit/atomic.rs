@@ -1,14 +1,15 @@
-//! Atomic operations: `atom` where what was there before is used, `red` where it is not.
+//! Atomic operations: `atom` where the previous value is used, `red` where it is not.
 //!
-//! Relaxed and of the whole device, which is what the forms without scope and order mean, and all that sm_61 has.
+//! The operations are relaxed and device-wide. PTX forms without scope and order mean that, and
+//! sm_61 has no others.
 
 use super::{Emitter, memory_type};
 use crate::ir::{Atomic, Place, Type, Value};
 use crate::ptx::{Modifier, Opcode, Operand};
 use crate::scalar::Scalar;
 
-/// The type by which an instruction of PTX names the element. Sums of signed and unsigned integers are the same bits,
-/// and `.s64` has none of its own.
+/// Returns the type by which an instruction of PTX names the element. Sums of signed and unsigned
+/// integers are the same bits, and `.s64` has none by itself.
 fn named(operation: Atomic, element: Scalar) -> Modifier {
     match (operation, element.bits()) {
         (Atomic::Add, _) if element == Scalar::I64 => Modifier::U64,

@@ -1,4 +1,4 @@
-//! Instructions on integers beyond the operators.
+//! Integer instructions beyond Rust's operators.
 
 use super::arithmetic::{bits_type, hexadecimal};
 use super::{Emitter, scalar_type};
@@ -40,7 +40,7 @@ impl Emitter<'_> {
         self.guarded(None, opcode, &modifiers, std::iter::once(d.into()).chain(operands));
     }
 
-    /// Bytes of registers that hold one each, by selections from two registers at a time.
+    /// Emits byte selections that join bytes from several registers, two registers at a time.
     fn join(&mut self, result: Value, element: Scalar, parts: &[Operand]) {
         /// The lowest byte of each of two.
         const BYTES: u64 = 0x0040;

@@ -1,4 +1,4 @@
-//! Rust's `as`, and bits taken for another type.
+//! Rust's `as`, and bitcasts.
 
 use super::arithmetic::narrow;
 use super::{Emitter, constant, register_type, scalar_type};
@@ -6,7 +6,8 @@ use crate::ir::{Type, Value};
 use crate::ptx::{self, Modifier, Opcode, Operand, Register};
 use crate::scalar::Scalar;
 
-/// Whether every value of `from` is one of `to`, so that its register, extended as `from` says, holds the same for `to`.
+/// Returns whether every value of `from` is one of `to`, so that its register, extended as `from`
+/// says, holds the same for `to`.
 fn holds_all(from: Scalar, to: Scalar) -> bool {
     match (from.is_signed(), to.is_signed()) {
         (true, false) => false,
@@ -15,7 +16,8 @@ fn holds_all(from: Scalar, to: Scalar) -> bool {
     }
 }
 
-/// Whether a cast between these leaves the register as it is, so that both values can share it.
+/// Returns whether a cast between these leaves the register as it is, so that both values can share
+/// it.
 pub(super) fn changes_nothing(from: Type, to: Type) -> bool {
     let (Type::Scalar(from_scalar), Type::Scalar(to_scalar)) = (from, to) else { return from == to };
     register_type(from) == register_type(to)
@@ -99,8 +101,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// `cvt` saturates at the destination's range, as Rust does, and gives 0 for a NaN of 32 bits in 32 bits. To or from 64
-    /// bits it gives something else: there the NaN is asked for. Narrow types are clamped.
+    /// `cvt` saturates at the destination's range, as Rust does, and gives 0 for a NaN of 32 bits
+    /// in 32 bits. To or from 64 bits it gives something else: there the NaN is asked for. Narrow
+    /// types are clamped.
     fn float_to_integer(&mut self, result: Value, from: Scalar, to: Scalar, a: Value) {
         let (float, integer) = (scalar_type(from), scalar_type(to));
         let a = self.operand(a);

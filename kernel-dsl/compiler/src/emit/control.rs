@@ -1,16 +1,17 @@
 //! Structured control flow as labels and branches.
 //!
-//! A loop's carried value has one register. What the loop starts from, continues with and ends in is copied there, all
-//! values of an edge at once ([`moves`]). Copies are spared where it is plain that one register serves:
+//! A carried value of a loop has one register. Initial, next and final values are copied there, all
+//! values of an edge in parallel ([`moves`]). A copy is omitted where one register suffices:
 //!
-//! * a carried value takes over the register of its initial value, if nothing else uses that value and it is
-//!   defined in the region that holds the loop (so that it is defined again before the loop starts again);
-//! * the value that a region yields is computed in the register that it is to end in, if no value that has had this
-//!   register is used after it in the region;
-//! * a guarded load writes to the register of the value that the other lanes keep, if nothing reads that value any more and
-//!   it is defined in the region that holds the load.
+//! * a carried value takes over the register of its initial value, if the initial value has no
+//!   other use and is defined in the region that holds the loop. It is then defined again before
+//!   the loop starts again;
+//! * the value that a region yields is computed in the target register, if no value that has
+//!   occupied this register is used later in the region;
+//! * a predicated load writes to the register of the masked-lane value, if that value has no later
+//!   use and is defined in the region that holds the load.
 //!
-//! The second rule needs to know which values have had a carried register: its occupants.
+//! The second rule tracks which values have occupied a carried register: its occupants.
 
 use super::survey::Survey;
 use super::{Binding, Emitter, moves, scalar_type};
@@ -26,7 +27,8 @@ pub(super) struct Flow {
     pub survey: Survey,
     /// The values that each carried register, or register of a construct's result, has held.
     occupants: HashMap<Register, SmallVec<[Value; 4]>>,
-    /// Where each value that ends its region should be, and where the one that is being defined shall be.
+    /// Where each value that ends its region should be, and where the one that is being defined
+    /// shall be.
     wishes: HashMap<Value, Register>,
     granted: HashMap<Value, Register>,
     /// The region that each value was defined in, by number, and the current one.
@@ -65,7 +67,7 @@ impl Flow {
         }
     }
 
-    /// The register that `value`, which is being defined, shall have.
+    /// Returns the register that `value`, which is being defined, shall have.
     pub fn wanted(&self, value: Value) -> Option<Register> {
         self.granted.get(&value).copied()
     }
@@ -78,7 +80,7 @@ impl Flow {
         self.homes.insert(value, self.home);
     }
 
-    /// Whether any value that has had `register` is used by `insts` or within them.
+    /// Returns whether any value that has had `register` is used by `insts` or within them.
     fn lives_in(&self, register: Register, insts: &[Inst]) -> bool {
         let Some(occupants) = self.occupants.get(&register) else { return false };
         insts.iter().any(|inst| {
@@ -170,7 +172,8 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Decides whether the results of `inst`, which `rest` of its region follows, get the registers that they wish for.
+    /// Decides whether the results of `inst`, which `rest` of its region follows, get the registers
+    /// that they wish for.
     fn grant(&mut self, inst: &Inst, rest: &[Inst]) {
         // These write a result before they have read all operands, or do not write one at all.
         let early = match &inst.op {
@@ -199,8 +202,8 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// The register of `kept`, one of the values `all` that lanes keep that do not load, if `result` may have it. `first` is
-    /// the first result of the load.
+    /// Returns the register of `kept`, one of the values `all` that lanes keep that do not load, if
+    /// `result` may have it. `first` is the first result of the load.
     fn taken_over(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<Register> {
         let root = self.flow.survey.root(kept);
         let Some(Binding::Register(register)) = self.bindings[root.0 as usize] else { return None };
@@ -211,7 +214,7 @@ impl<'k> Emitter<'k> {
         (once && here && fits && self.flow.survey.ends(kept, first)).then_some(register)
     }
 
-    /// Where a `Break` or `Continue` goes and the registers that it sets, with its values.
+    /// Returns where a `Break` or `Continue` goes and the registers that it sets, with its values.
     fn target<'o>(&mut self, op: &'o Op) -> Option<((ptx::Label, Registers), &'o [Value])> {
         let (label, values, leaves) = match op {
             Op::Break(label, values) => (label, values, true),
@@ -233,7 +236,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Registers for a construct's results, those that were wished for among them.
+    /// Returns the registers for a construct's results, those that were wished for among them.
     fn results(&mut self, inst: &Inst) -> Registers {
         inst.results.iter().map(|r| self.result(*r)).collect()
     }
@@ -303,7 +306,8 @@ impl<'k> Emitter<'k> {
         self.place(end);
     }
 
-    /// The terminator of a region that has nothing before it but constants, which are bound.
+    /// Returns the terminator of a region that has nothing before it but constants, which are
+    /// bound.
     fn lone_terminator(&mut self, region: &'k Region) -> Option<&'k Inst> {
         let (terminator, insts) = region.insts.split_last()?;
         if !insts.iter().all(|i| matches!(i.op, Op::Constant(_))) {
@@ -337,7 +341,8 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Registers for a loop's parameters. `wished` holds for each the register that its result has been granted.
+    /// Returns the registers for a loop's parameters. `wished` holds for each the register that its
+    /// result has been granted.
     fn carried(&mut self, parameters: &[Value], inits: &[Value], wished: &[Option<Register>]) -> Registers {
         let mut taken: Registers = wished.iter().flatten().copied().collect();
         let mut registers = Registers::new();
@@ -354,7 +359,8 @@ impl<'k> Emitter<'k> {
         registers
     }
 
-    /// Whether a loop in the current region can have `init`'s register for its parameter: nobody else reads it.
+    /// Returns whether a loop in the current region can have `init`'s register for its parameter:
+    /// nobody else reads it.
     fn gives_up(&self, init: Value, parameter: Value) -> bool {
         let survey = &self.flow.survey;
         survey.uses(init) == 1

@@ -1,4 +1,4 @@
-//! What stands at the top of a module: a comment that says what it is, and directives.
+//! The start of a module: a comment that identifies the kernel, and directives.
 
 use super::Emitter;
 use crate::ir::DynamicArray;

@@ -1,4 +1,4 @@
-//! Inline PTX: its instructions as the kernel has them, on registers of ours.
+//! Inline PTX: the kernel's instructions on registers of the module.
 
 use super::Emitter;
 use crate::ir::{Value, Values};
@@ -28,7 +28,8 @@ impl Emitter<'_> {
                     let Some(result) = results.next() else {
                         return self.malformed("inline PTX with fewer results than it gives");
                     };
-                    // A register that is wanted may be one of an input's, which is still to be read.
+                    // A register that is wanted may be one of an input's, which is still to be
+                    // read.
                     let apart = is_short(operand.ty) || self.flow.wanted(*result).is_some();
                     let register = if apart { self.register(ty) } else { self.define(*result) };
                     if apart {
@@ -81,7 +82,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether values of the type live in registers of 32 bits elsewhere, and in those of 16 in a block.
+/// Returns whether values of the type live in registers of 32 bits elsewhere, and in those of 16 in
+/// a block.
 fn is_short(ty: Scalar) -> bool {
     matches!(ty, Scalar::I16 | Scalar::U16 | Scalar::Bf16 | Scalar::Custom(_))
 }

@@ -1,13 +1,16 @@
-//! The Rust line of each group of instructions: for who reads the PTX, and for tools that read what ptxas makes of it.
+//! The Rust line of each group of instructions, for readers of the PTX and for tools that read
+//! ptxas output.
 
 use super::Emitter;
 use crate::ptx::ast::Position;
 use crate::source::Source;
 
-/// Whether a module tells ptxas which line of Rust an instruction comes from, by `.file` and `.loc`.
+/// Whether a module tells ptxas which line of Rust an instruction comes from, by `.file` and
+/// `.loc`.
 ///
-/// A line is that of the function whose text it is, so what a device function became has lines of the device function.
-/// ptxas passes them on to debuggers, profilers and disassemblers if it is asked to (`-lineinfo`), and makes the same code.
+/// A line is that of the function whose text it is, so what a device function became has lines of
+/// the device function. ptxas passes them on to debuggers, profilers and disassemblers if it is
+/// asked to (`-lineinfo`), and makes the same code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lines {
     /// It does.
@@ -16,8 +19,8 @@ pub enum Lines {
     Left,
 }
 
-/// What `.file` calls the file of a function: as [`Source::file`] does, but for what a string of PTX cannot hold. Where the
-/// file is not known, it is the function's name in angle brackets.
+/// What `.file` calls the file of a function: as [`Source::file`] does, except what a string of
+/// PTX cannot hold. Where the file is not known, it is the function's name in angle brackets.
 pub fn file_name(source: &Source) -> String {
     if source.file.is_empty() {
         return format!("<{}>", source.name);
@@ -32,8 +35,9 @@ pub fn file_name(source: &Source) -> String {
 }
 
 impl Emitter<'_> {
-    /// Writes the Rust line of the current instruction, if it is not the one that was written last. The comment has its
-    /// offset in lines from the function's first, so that a kernel that moves within its file keeps its PTX.
+    /// Writes the Rust line of the current instruction, if it is not the one that was written last.
+    /// The comment has its offset in lines from the function's first, so that a kernel that moves
+    /// within its file keeps its PTX.
     pub(super) fn line(&mut self) {
         let Some(at) = self.location.and_then(|l| self.kernel.locations.get(l.0 as usize)) else { return };
         let line = (at.source, at.span.line);

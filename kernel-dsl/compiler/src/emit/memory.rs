@@ -1,5 +1,5 @@
-//! Loads, stores and addresses. Memory is reached through addresses only: base register, or shared memory, plus
-//! constant bytes.
+//! Loads, stores and addresses. An address is a base register, or shared memory, plus constant
+//! bytes.
 
 use super::packed::{Lanes, as_words};
 use super::{Emitter, constant, memory_type, register_type};
@@ -14,14 +14,15 @@ pub(super) struct Access {
     address: Address,
 }
 
-/// How many of `n` consecutive elements go in one access: the largest power of two that divides `n`, as far as the
-/// hardware goes, so that no access asks for more alignment than the whole has.
+/// Returns how many of `n` consecutive elements go in one access: the largest power of two that
+/// divides `n`, as far as the hardware goes, so that no access asks for more alignment than the
+/// whole has.
 fn at_once(n: usize, element: Scalar) -> usize {
     let most = (WIDEST / element.bytes()).min(4) as usize;
     (1 << n.trailing_zeros()).min(most)
 }
 
-/// The modifier of an access to `n` elements.
+/// Returns the modifier of an access to `n` elements.
 pub(super) fn vector(n: usize) -> Option<Modifier> {
     match n {
         2 => Some(Modifier::V2),
@@ -30,7 +31,7 @@ pub(super) fn vector(n: usize) -> Option<Modifier> {
     }
 }
 
-/// The operand of an access to these elements.
+/// Returns the operand of an access to these elements.
 pub(super) fn operand(mut elements: Vec<Operand>) -> Operand {
     if elements.len() == 1 { elements.remove(0) } else { Operand::Vector(elements) }
 }
@@ -56,7 +57,7 @@ impl Emitter<'_> {
         d
     }
 
-    /// Whether a byte from memory is true.
+    /// Emits a comparison of a byte from memory with zero, for a `bool`.
     fn truth(&mut self, to: Register, byte: Register) {
         self.op(Opcode::Setp, [Modifier::Ne, Modifier::U32], [to.into(), byte.into(), Operand::Integer(0)]);
     }
@@ -97,7 +98,7 @@ impl Emitter<'_> {
         Some(Access { space, address })
     }
 
-    /// The guard of an access; `None` where no lane is to make it.
+    /// Returns the guard of an access; `None` where no lane is to make it.
     fn lanes(&mut self, condition: Option<Value>) -> Option<Option<ptx::Guard>> {
         let Some(condition) = condition else { return Some(None) };
         match self.constant(condition) {
@@ -124,7 +125,8 @@ impl Emitter<'_> {
         }
         let lanes = self.lanes(guard.map(|g| g.condition));
         let words = as_words(results.len(), element);
-        // Where other lanes get constants, words get them before they are taken apart: what is taken apart under a condition would have a register each.
+        // Where other lanes get constants, words get them before they are taken apart: what is
+        // taken apart under a condition would have a register each.
         let constants = match (guard, &lanes) {
             (Some(guard), Some(Some(_))) if words => guard.otherwise.iter().map(|v| self.constant(*v)).collect(),
             _ => None,
@@ -221,7 +223,8 @@ impl Emitter<'_> {
         self.guarded(lanes, Opcode::Cp, &words, operands);
     }
 
-    /// base + Σ indexᵢ · strideᵢ · size. Indices are 32 bits, and so are their products, which the kernel may not overflow.
+    /// base + Σ indexᵢ · strideᵢ · size. Indices are 32 bits, and so are their products, which the
+    /// kernel may not overflow.
     pub(super) fn offset(&mut self, result: Value, base: Value, terms: &[(Value, Option<Value>)], bytes: u32) {
         let ty = self.ty(base);
         if self.ty(result) != ty || ty.scalar().is_some() {
@@ -280,7 +283,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A number taken for an address: bytes from the start of shared memory, or the bits of a global address.
+    /// A number taken for an address: bytes from the start of shared memory, or the bits of a
+    /// global address.
     pub(super) fn address_of(&mut self, result: Value, number: Value) {
         let bits = self.constant(number);
         match (self.ty(result), self.ty(number).scalar().map(Scalar::bits), bits) {
@@ -304,7 +308,7 @@ impl Emitter<'_> {
 }
 
 impl Access {
-    /// The address of element `index` of the access.
+    /// Returns the address of element `index` of the access.
     pub(super) fn part(&self, index: usize, element: Scalar) -> Operand {
         let bytes = index as i32 * element.bytes() as i32;
         Operand::Address(Address { offset: self.address.offset.wrapping_add(bytes), ..self.address })

@@ -1,20 +1,22 @@
 //! Optimized IR to a PTX AST.
 //!
-//! Each value of the IR has a register of its own, but for constants, which become operands, and for casts that change
-//! no bits, which share their operand's; `control` says when a carried value keeps one register throughout a loop.
-//! Integers of 8 and 16 bits live in 32-bit registers, sign- or zero-extended as their type says, and every
-//! instruction that could leave something else is followed by one that extends again. A `bf16` is kept as a `u16` is,
-//! an `f16` in a register of 16 bits, as `cvt` wants it. Truth values are predicates in
-//! registers and bytes in memory.
+//! Each value of the IR has its own register, with two exceptions. Constants become operands, and
+//! casts that change no bits share the register of their operand. `control` defines when a
+//! loop-carried value keeps one register throughout the loop.
 //!
-//! Shared memory is one array of bytes, `$smem`, laid out by the IR; where the launch tells the size of part of it, it gives all
-//! of it. A value of [`Type::Shared`] that is constant
-//! becomes part of an access's address (`[$smem+64]`). Any other lives in a register that holds the address itself:
-//! where such a value is made from an offset, the array's base is added. `$smem` is read into a register once; ptxas
-//! knows where the array lies and folds the addition away.
+//! Integers of 8 and 16 bits live in 32-bit registers, sign- or zero-extended according to their
+//! type. An instruction that could leave other upper bits is followed by an extension. A `bf16` is
+//! stored like a `u16`. An `f16` has a 16-bit register, as `cvt` requires. A `bool` is a predicate
+//! in registers and a byte in memory.
 //!
-//! Each group of instructions stands under a comment with its line of Rust. [`Lines::Kept`] says the same to tools too, with
-//! `.file` and `.loc`.
+//! Shared memory is one array of bytes, `$smem`, laid out by the IR. Where the launch sets part of
+//! its size, the launch sets all of it. A constant of [`Type::Shared`] becomes part of an access's
+//! address: `[$smem+64]`. Other values of that type live in a register that holds the full address:
+//! the base of the array is added where such a value is made from an offset. `$smem` is read into a
+//! register once. ptxas knows the location of the array and folds the addition.
+//!
+//! Each group of instructions stands under a comment with its line of Rust. [`Lines::Kept`] gives
+//! tools the same information as `.file` and `.loc` directives.
 
 mod arithmetic;
 mod atomic;
@@ -42,12 +44,12 @@ use survey::Survey;
 
 pub use lines::{Lines, file_name};
 
-/// The PTX module of one instance, without lines.
+/// Returns the PTX module of one instance, without lines.
 pub fn emit(kernel: &Optimized) -> Result<ptx::Module, Errors> {
     emit_with(kernel, Lines::Left)
 }
 
-/// The PTX module of one instance.
+/// Returns the PTX module of one instance.
 pub fn emit_with(kernel: &Optimized, lines: Lines) -> Result<ptx::Module, Errors> {
     let mut emitter = Emitter::new(kernel, lines)?;
     emitter.header();
@@ -88,7 +90,7 @@ enum Binding {
     Constant(u64),
 }
 
-/// The type of the registers that hold values of `ty`.
+/// Returns the type of the registers that hold values of `ty`.
 fn register_type(ty: Type) -> ptx::Type {
     match ty {
         Type::Scalar(s) => scalar_type(s),
@@ -112,7 +114,7 @@ fn scalar_type(s: Scalar) -> ptx::Type {
     }
 }
 
-/// The type of an element in memory or of a parameter.
+/// Returns the type of an element in memory or of a parameter.
 fn memory_type(s: Scalar) -> ptx::Type {
     match s {
         Scalar::Bool | Scalar::U8 => ptx::Type::U8,
@@ -123,7 +125,7 @@ fn memory_type(s: Scalar) -> ptx::Type {
     }
 }
 
-/// Bits of type `ty`, zero-extended, as an operand.
+/// Returns the bits of type `ty`, zero-extended, as an operand.
 fn constant(ty: Type, bits: u64) -> Operand {
     match ty {
         Type::Scalar(Scalar::F32) => Operand::F32(bits as u32),
@@ -175,7 +177,7 @@ impl<'k> Emitter<'k> {
         self.kernel.ty(value)
     }
 
-    /// The scalar type of a value that must have one.
+    /// Returns the scalar type of a value that must have one.
     fn scalar(&mut self, value: Value) -> Option<Scalar> {
         let scalar = self.ty(value).scalar();
         if scalar.is_none() {
@@ -193,8 +195,9 @@ impl<'k> Emitter<'k> {
         self.flow.occupy(register, value);
     }
 
-    /// The register that is to hold `value`, which is being defined. Its last writer must come after every reader of the
-    /// defining operation's operands: it may be the register of one of them.
+    /// Returns the register that is to hold `value`, which is being defined. Its last writer must
+    /// come after every reader of the defining operation's operands: it may be the register of one
+    /// of them.
     fn define(&mut self, value: Value) -> Register {
         let register = match self.flow.wanted(value) {
             Some(register) => register,
@@ -215,7 +218,7 @@ impl<'k> Emitter<'k> {
         })
     }
 
-    /// The bits of `value`, if it is constant.
+    /// Returns the bits of `value`, if it is constant.
     fn constant(&mut self, value: Value) -> Option<u64> {
         match self.binding(value) {
             Binding::Constant(bits) => Some(bits),

@@ -1,10 +1,10 @@
-//! Copies that are meant to happen all at once, put in an order that has the same effect.
+//! Parallel copies, put in a sequential order with the same effect.
 
 use crate::ptx::{Operand, Register};
 
-/// Orders `moves` (to, from), whose destinations are distinct, such that no source is overwritten before it is read.
-/// Copies of a register to itself are dropped; a cycle is broken with a register from `temporary`, which is asked for
-/// one like the given.
+/// Orders `moves` (to, from), whose destinations are distinct, such that no source is overwritten
+/// before it is read. Copies of a register to itself are dropped; a cycle is broken with a register
+/// from `temporary`, which is asked for one like the given.
 pub(super) fn sequence(
     moves: impl IntoIterator<Item = (Register, Operand)>,
     mut temporary: impl FnMut(Register) -> Register,
@@ -17,7 +17,8 @@ pub(super) fn sequence(
         match pending.iter().position(|(to, _)| !reads(*to, &pending)) {
             Some(i) => ordered.push(pending.remove(i)),
             None => {
-                // Each destination is still to be read: cycles. Save the first, and have it read from there.
+                // Each destination is still to be read: cycles. Save the first, and have it read
+                // from there.
                 let first = pending[0].0;
                 let saved = temporary(first);
                 ordered.push((saved, first.into()));

@@ -1,6 +1,6 @@
-//! Elements of 8 and 16 bits in whole words: more than a word of them moves as words, taken apart after a load and put
-//! together before a store. An access of the machine then moves up to 16 bytes of them too, where vectors of `.u8`
-//! move 4.
+//! Elements of 8 and 16 bits in whole words. More than one word of them is accessed as words,
+//! unpacked after a load and packed before a store. An access then moves up to 16 bytes, where
+//! vectors of `.u8` move 4.
 
 use super::Emitter;
 use super::memory::{Access, operand, vector};
@@ -13,13 +13,13 @@ use smallvec::SmallVec;
 /// Bytes of a word.
 const WORD_BYTES: u32 = 4;
 
-/// Whether `n` elements move as words.
+/// Returns whether `n` elements move as words.
 pub(super) fn as_words(n: usize, element: Scalar) -> bool {
     let bytes = n * element.bytes() as usize;
     element.bytes() < WORD_BYTES && bytes > WORD_BYTES as usize && bytes.is_power_of_two()
 }
 
-/// Words of an access of the machine, of an access to `n` elements.
+/// Returns the words of an access of the machine, of an access to `n` elements.
 fn words_at_once(n: usize, element: Scalar) -> usize {
     (n as u32 * element.bytes()).min(WIDEST) as usize / WORD_BYTES as usize
 }
@@ -28,7 +28,8 @@ fn words_at_once(n: usize, element: Scalar) -> usize {
 pub(super) struct Lanes {
     /// Those; all, if there is none.
     pub guard: Option<Guard>,
-    /// What the elements of others are, where all of it is constant; where it is not, they have it already.
+    /// What the elements of others are, where all of it is constant; where it is not, they have it
+    /// already.
     pub constants: Option<Vec<u64>>,
 }
 
@@ -105,7 +106,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Two registers of 16 bits as one of 32.
+    /// Returns the two registers of 16 bits as one of 32.
     fn pair(&mut self, halves: &[Operand]) -> Register {
         let halves = halves.iter().map(|half| match half {
             Operand::Register(_) => half.clone(),

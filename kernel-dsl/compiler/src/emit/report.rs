@@ -1,4 +1,5 @@
-//! What the checked form does where a check fails: the first thread to come takes the launch's record and fills it.
+//! Reports of the checked form: the first thread that fails a check claims the launch's record and
+//! fills it.
 
 use super::Emitter;
 use super::arithmetic::special_register;

@@ -1,11 +1,11 @@
-//! What emission needs to know of a kernel before it starts.
+//! What emission collects from a kernel before it starts.
 
 use super::cast::changes_nothing;
 use crate::ir::{Kernel, Op, Region, Type, Value};
 
 /// Facts from one walk over a kernel.
 pub(super) struct Survey {
-    /// The value whose register a value shares: itself, but for casts that change no bits.
+    /// The value whose register a value shares: itself, except casts that change no bits.
     roots: Vec<Value>,
     /// How often each root is used.
     uses: Vec<u32>,
@@ -40,7 +40,8 @@ impl Survey {
         survey
     }
 
-    /// Adds what `region` has; `read` collects the parameters that are read and the values that they give.
+    /// Adds what `region` has; `read` collects the parameters that are read and the values that
+    /// they give.
     fn walk(&mut self, kernel: &Kernel, region: &Region, read: &mut Vec<(u32, Value)>) {
         for inst in &region.insts {
             match (&inst.op, inst.results.first()) {
@@ -78,17 +79,18 @@ impl Survey {
         }
     }
 
-    /// The value whose register `value` has.
+    /// Returns the value whose register `value` has.
     pub fn root(&self, value: Value) -> Value {
         self.roots[value.0 as usize]
     }
 
-    /// Whether nothing after the instruction whose first result is `by` reads the register of `value`.
+    /// Returns whether nothing after the instruction whose first result is `by` reads the register
+    /// of `value`.
     pub fn ends(&self, value: Value, by: Value) -> bool {
         self.last[self.root(value).0 as usize] == Some(by)
     }
 
-    /// How often the register of `value` is read, by whatever name.
+    /// Returns how often the register of `value` is read, by whatever name.
     pub fn uses(&self, value: Value) -> u32 {
         self.uses[self.root(value).0 as usize]
     }

@@ -1,4 +1,4 @@
-//! Tables: variables of the module, with what they hold.
+//! Tables: initialized variables of the module.
 
 use super::{Emitter, memory_type};
 use crate::ir::{self, TableId, Type, Value};
@@ -6,7 +6,7 @@ use crate::ptx::{Initialiser, Linkage, Operand, Space, Symbol, Variable};
 use crate::scalar::Scalar;
 
 impl Emitter<'_> {
-    /// The address of a table; the first time that it is asked for, the table is declared.
+    /// Emits the address of a table, and declares the table at its first use.
     pub(super) fn table(&mut self, result: Value, id: TableId) {
         if self.flow.survey.uses(result) == 0 {
             return;

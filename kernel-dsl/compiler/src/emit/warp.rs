@@ -1,4 +1,5 @@
-//! Lanes of a warp among themselves, and fences. All 32 lanes take part in the former, so the member mask is full.
+//! Warp operations and fences. All 32 lanes take part in a warp operation, so the member mask is
+//! full.
 
 use super::{Emitter, scalar_type};
 use crate::ir::{Binary, Scope, Shuffle, Value, Vote};
@@ -19,11 +20,12 @@ impl Emitter<'_> {
             Shuffle::Up => Modifier::Up,
             Shuffle::Down => Modifier::Down,
         };
-        // Which bits of a lane's number name its segment, and the last lane of the segment to read from.
+        // Which bits of a lane's number name its segment, and the last lane of the segment to read
+        // from.
         let segment = u64::from(32 - width) << 8 | if mode == Shuffle::Up { 0 } else { 31 };
         let selector = match (mode, self.operand(selector)) {
-            // The hardware looks at five bits of a distance: 32 means 0, the lane itself, which is what any distance beyond
-            // the segment means.
+            // The hardware looks at five bits of a distance: 32 means 0, the lane itself, which is
+            // what any distance beyond the segment means.
             (Shuffle::Up | Shuffle::Down, Operand::Integer(n)) => Operand::Integer(n.min(32)),
             (Shuffle::Up | Shuffle::Down, distance) => {
                 let capped = self.register(ptx::Type::U32);

@@ -1,14 +1,14 @@
-//! What one instruction of the machine does with integers, beyond Rust's operators.
+//! Integer operations of a single machine instruction beyond Rust's operators.
 
 use crate::integer;
 use crate::scalar::Scalar;
 use serde::{Deserialize, Serialize};
 
-/// An operation on integers. What each gives is in [`integer`].
+/// An operation on integers. The module [`integer`] defines the result of each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Bits {
-    /// c + Σ aₖ·bₖ over four bytes: a and b are words, whose bytes are signed where the word is; c and the result are signed if
-    /// one of them is.
+    /// c + Σ aₖ·bₖ over four bytes: a and b are words, whose bytes are signed where the word is; c
+    /// and the result are signed if one of them is.
     Dot4,
     /// c + Σ aₖ·bₖ over the two halves of a and two bytes of b; types as of `Dot4`.
     #[allow(missing_docs)]
@@ -31,7 +31,8 @@ pub enum Bits {
     SaturatingAdd,
     /// The difference of two `i32`, likewise.
     SaturatingSub,
-    /// Four integers of 8 bits, or two of 16, as a `u32`, or an `i32` of signed ones; the first lowest.
+    /// Four integers of 8 bits, or two of 16, as a `u32`, or an `i32` of signed ones; the first
+    /// lowest.
     Join,
 }
 
@@ -58,7 +59,7 @@ impl Bits {
         Bits::Join,
     ];
 
-    /// Its name in the text of IR.
+    /// Returns the name of the operation in the text of IR.
     pub const fn name(self) -> &'static str {
         match self {
             Bits::Dot4 => "dot4",
@@ -77,7 +78,8 @@ impl Bits {
         }
     }
 
-    /// The type of the result of operands of these types; `None` where it does not take them.
+    /// Returns the result type for operands of these types, or `None` if the operation does not
+    /// take them.
     pub fn result(self, types: &[Scalar]) -> Option<Scalar> {
         let register = |ty: Scalar| ty.is_integer() && ty != Scalar::Usize && ty.bits() >= 32;
         match (self, types) {
@@ -102,7 +104,8 @@ impl Bits {
         }
     }
 
-    /// What it gives for operands of these types, as bits zero-extended to 64; the types must be ones that it takes.
+    /// Computes the operation on operands of these types, which it must take. Operands and result
+    /// are bits, zero-extended to 64.
     #[inline(always)]
     pub fn evaluate(self, types: &[Scalar], operands: &[u64]) -> Option<u64> {
         let word = |k: usize| operands[k] as u32;

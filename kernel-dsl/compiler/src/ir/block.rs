@@ -1,9 +1,10 @@
-//! How many threads a block has.
+//! The number of threads of a block.
 
 use std::fmt;
 
-/// Threads of a block in x, y and z. How many there are along one axis may be known at launch only; no axis after that one has
-/// more than one. So the thread with a linear index has the same x, y and z in a block of any size.
+/// Threads of a block in x, y and z. How many there are along one axis may be known at launch only;
+/// no axis after that one has more than one. So the thread with a linear index has the same x, y
+/// and z in a block of any size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     most: [u32; 3],
@@ -11,7 +12,7 @@ pub struct Block {
     multiple: u32,
 }
 
-/// What is known of the axis whose extent is known at launch: it is the least, or that and a number of steps.
+/// The axis whose extent the launch chooses: the minimum plus a number of steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Open {
     /// 0 is x.
@@ -31,8 +32,9 @@ impl Block {
         Block { most: extents, open: None, multiple: product(extents) }
     }
 
-    /// A block whose extent along `axis` is one of `least`, `least` + `step`, … and at most what `most` says. `None` if there is
-    /// no such number, or if an axis after that has more than one thread.
+    /// A block whose extent along `axis` is one of `least`, `least` + `step`, … and at most what
+    /// `most` says. `None` if there is no such number, or if an axis after that has more than one
+    /// thread.
     pub fn ranging(most: [u32; 3], axis: usize, least: u32, step: u32) -> Option<Block> {
         let last = *most.get(axis)?;
         if step == 0 || least > last || most[axis + 1..].iter().any(|n| *n != 1) {
@@ -47,7 +49,7 @@ impl Block {
         Some(Block { most, open: Some(Open { axis, least, step }), multiple })
     }
 
-    /// The same, where it is known that the number of threads is a multiple of `n`.
+    /// Records that the number of threads is a multiple of `n`.
     pub fn multiple_of(mut self, n: u32) -> Block {
         if n > 0 {
             let common = (u64::from(self.multiple) / u64::from(gcd(self.multiple, n))).saturating_mul(n.into());
@@ -56,34 +58,34 @@ impl Block {
         self
     }
 
-    /// Its extents, if they are the same in each launch.
+    /// Returns the extents, if they are equal in all launches.
     pub fn extents(&self) -> Option<[u32; 3]> {
         self.open.is_none().then_some(self.most)
     }
 
-    /// Its extent along an axis, if it is the same in each launch.
+    /// Returns the extent along an axis, if it is equal in all launches.
     pub fn extent(&self, axis: u8) -> Option<u32> {
         let axis = usize::from(axis);
         let open = self.open.is_some_and(|open| open.axis == axis);
         self.most.get(axis).copied().filter(|_| !open)
     }
 
-    /// Its extents, the one that launches differ in as large as it can be.
+    /// Returns the extents with the variable one at its maximum.
     pub fn most(&self) -> [u32; 3] {
         self.most
     }
 
-    /// Its threads, if they are as many in each launch.
+    /// Returns the number of threads, if it is equal in all launches.
     pub fn threads(&self) -> Option<u32> {
         self.extents().map(product)
     }
 
-    /// Threads at most.
+    /// Returns the maximum number of threads.
     pub fn most_threads(&self) -> u32 {
         product(self.most)
     }
 
-    /// Threads at least.
+    /// Returns the minimum number of threads.
     pub fn least_threads(&self) -> u32 {
         product(self.sized(|open| open.least))
     }
@@ -104,17 +106,17 @@ impl Block {
         }
     }
 
-    /// Whether it is made of whole warps in each launch.
+    /// Returns whether it is made of whole warps in each launch.
     pub fn has_whole_warps(&self) -> bool {
         self.multiple.is_multiple_of(LANES)
     }
 
-    /// The axis whose extent is known at launch, if there is one.
+    /// Returns the axis whose extent is known at launch, if there is one.
     pub fn open(&self) -> Option<Open> {
         self.open
     }
 
-    /// Whether a launch may have that extent along an axis.
+    /// Returns whether a launch may have that extent along an axis.
     pub fn has_extent(&self, axis: usize, n: u32) -> bool {
         let Some(most) = self.most.get(axis) else { return n == 1 };
         match self.open {
@@ -125,13 +127,14 @@ impl Block {
         }
     }
 
-    /// Whether a launch may have blocks of that size.
+    /// Returns whether a launch may have blocks of that size.
     pub fn has(&self, extents: [u32; 3]) -> bool {
         let fits = extents.iter().enumerate().all(|(axis, n)| self.has_extent(axis, *n));
         fits && product(extents).is_multiple_of(self.multiple.max(1))
     }
 
-    /// Sizes to try it with: the least, the largest, and one between; one, where they are the same in each launch.
+    /// Returns block sizes to test: the minimum, the maximum, and one between. Returns one size if
+    /// it is fixed.
     pub fn samples(&self) -> Vec<[u32; 3]> {
         let Some(open) = self.open else { return vec![self.most] };
         let steps = (self.most[open.axis] - open.least) / open.step;

@@ -1,4 +1,4 @@
-//! Writes IR, instruction by instruction, region by region.
+//! Builds IR, instruction by instruction, region by region.
 
 use super::{Comparison, Inst, Kernel, Location, Op, Region, Type, Value, Values};
 use crate::scalar::Scalar;
@@ -8,7 +8,7 @@ use crate::scalar::Scalar;
 pub struct Builder {
     /// The kernel so far; its body is set by [`Builder::finish`].
     pub kernel: Kernel,
-    /// What the next instructions are made from.
+    /// The source location of the next instructions.
     pub location: Location,
     open: Vec<Region>,
 }
@@ -19,7 +19,8 @@ impl Builder {
         Builder { kernel, location: Location(0), open: vec![Region::default()] }
     }
 
-    /// Appends `op` with a new result of each type. After a terminator nothing is reached, and nothing is appended.
+    /// Appends `op` with a new result of each type. After a terminator nothing is reached, and
+    /// nothing is appended.
     pub fn emit(&mut self, op: Op, results: impl IntoIterator<Item = Type>) -> Values {
         let results: Values = results.into_iter().map(|t| self.kernel.value(t)).collect();
         if !self.ended() {
@@ -29,7 +30,7 @@ impl Builder {
         results
     }
 
-    /// Appends the instructions of a region without parameters, but for the `Yield` at its end.
+    /// Appends the instructions of a region without parameters, except its final `Yield`.
     pub fn splice(&mut self, mut region: Region) {
         if self.ended() {
             return;
@@ -40,7 +41,7 @@ impl Builder {
         self.open.last_mut().expect("a region is open").insts.extend(region.insts);
     }
 
-    /// What makes `value`, if it was appended to the region that is open.
+    /// Returns the operation that defines `value`, if it is in the open region.
     pub fn defined(&self, value: Value) -> Option<&Op> {
         let insts = &self.open.last()?.insts;
         // Values are numbered as they are made.
@@ -85,7 +86,8 @@ impl Builder {
         parameters
     }
 
-    /// Closes the innermost region. A region that does not end with a terminator gets an empty `Yield`.
+    /// Closes the innermost region. A region that does not end with a terminator gets an empty
+    /// `Yield`.
     pub fn leave(&mut self) -> Region {
         if !self.ended() {
             self.effect(Op::Yield(Values::new()));
@@ -93,12 +95,12 @@ impl Builder {
         self.open.pop().expect("a region is open")
     }
 
-    /// Whether the innermost region has its terminator, so that nothing may follow.
+    /// Returns whether the innermost region has its terminator, so that nothing may follow.
     pub fn ended(&self) -> bool {
         self.open.last().and_then(|r| r.insts.last()).is_some_and(|i| i.op.is_terminator())
     }
 
-    /// The kernel with its body.
+    /// Returns the kernel with its body.
     pub fn finish(mut self) -> Kernel {
         self.kernel.body = self.leave();
         self.kernel

@@ -1,13 +1,14 @@
-//! What operations give for constants: values as their bits, zero-extended to 64.
+//! Semantics of operations on constants. Values are bits, zero-extended to 64.
 //!
-//! `None` is "not at compile time": where the IR leaves the value open (division by zero, the bits of a NaN), and where
-//! types do not fit. Float arithmetic is Rust's own, which is IEEE 754's.
+//! `None` means "not at compile time": where the IR leaves the value unspecified (division by zero,
+//! the bits of a NaN), and where types do not fit. Float arithmetic is Rust's own, which is IEEE
+//! 754.
 
 use super::{Binary, Comparison, Unary};
 use crate::half;
 use crate::scalar::Scalar;
 
-/// An integer's value from its bits.
+/// Returns an integer's value from its bits.
 pub fn integer(ty: Scalar, bits: u64) -> i128 {
     if ty.is_signed() {
         let unused = 64 - ty.bits();
@@ -17,7 +18,7 @@ pub fn integer(ty: Scalar, bits: u64) -> i128 {
     }
 }
 
-/// The bits of an integer of type `ty`, wrapped.
+/// Returns the bits of an integer of type `ty`, wrapped.
 fn wrap(ty: Scalar, value: i128) -> u64 {
     value as u64 & ty.mask()
 }
@@ -132,7 +133,7 @@ pub fn mul_add(ty: Scalar, a: u64, b: u64, c: u64) -> Option<u64> {
     }
 }
 
-/// Whether `a op b` holds of values of type `ty`.
+/// Returns whether `a op b` holds of values of type `ty`.
 pub fn compare(op: Comparison, ty: Scalar, a: u64, b: u64) -> bool {
     let order = match ty {
         Scalar::F32 => f32::from_bits(a as u32).partial_cmp(&f32::from_bits(b as u32)),

@@ -1,8 +1,9 @@
-//! What a launch works out before it begins: a number that a kernel computes from its parameters alone.
+//! Launch-time formulas: numbers that a kernel computes from its parameters alone.
 //!
-//! The size of an array in shared memory must be known when the kernel starts. Lowering writes its extents as the kernel computes
-//! them; [`Formula::of`] takes the same operations out for the host, and [`Formula::evaluate`] gives what the kernel
-//! will get, or says why there is no such number.
+//! The size of an array in shared memory must be known when the kernel starts. Lowering writes its
+//! extents as the kernel computes them. [`Formula::of`] extracts the same operations for the host.
+//! [`Formula::evaluate`] gives the number that the kernel will compute, or the reason why there is
+//! none.
 
 use super::eval;
 use super::print::Printer;
@@ -54,14 +55,14 @@ impl FormulaStep {
 /// Why a kernel's value is no formula.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoFormula {
-    /// It depends on the thread or block.
+    /// The value depends on the thread or block.
     Special,
-    /// It comes through memory or a variable, or from a loop.
+    /// The value comes through memory or a variable, or from a loop.
     Opaque,
 }
 
 impl Formula {
-    /// How `value`, which stands in the body of `kernel`, is computed from parameters.
+    /// Extracts the computation of `value` in the body of `kernel` from parameters.
     pub fn of(kernel: &Kernel, value: Value) -> Result<Formula, NoFormula> {
         let mut definitions = HashMap::new();
         define(&kernel.body, &mut definitions);
@@ -70,7 +71,7 @@ impl Formula {
         Ok(taker.formula)
     }
 
-    /// The formula whose steps are these operations, each over earlier ones by their index.
+    /// Returns the formula whose steps are these operations, each over earlier ones by their index.
     pub(super) fn from_operations(steps: Vec<(Scalar, Op)>) -> Formula {
         let step = |op: Op| match op {
             Op::Constant(bits) => FormulaStep::Constant(bits),
@@ -85,7 +86,8 @@ impl Formula {
         Formula { steps: steps.into_iter().map(|(ty, op)| (ty, step(op))).collect() }
     }
 
-    /// Returns the steps as text, in parentheses: `(%0: usize = parameter n; %1: usize = add %0, %0)`.
+    /// Returns the steps as text, in parentheses:
+    /// `(%0: usize = parameter n; %1: usize = add %0, %0)`.
     pub(super) fn text(&self, p: &Printer<'_>) -> String {
         let p = p.of_formula();
         let steps = self.steps.iter().enumerate().map(|(i, (ty, step))| {
@@ -96,14 +98,17 @@ impl Formula {
         format!("({})", steps.collect::<Vec<_>>().join("; "))
     }
 
-    /// Its value, where parameters of the entry have these bits, in blocks of that size; or what has none, such as "40 - 50 overflows `usize`".
+    /// Evaluates the formula for parameters of the entry with these bits, and blocks of that size.
+    ///
+    /// # Errors
+    /// The reason why there is no value, such as "40 - 50 overflows `usize`".
     pub fn evaluate(&self, parameters: &[u64], block: [u32; 3]) -> Result<u64, String> {
         let mut values = vec![None; self.steps.len()];
         self.step(self.steps.len().saturating_sub(1), &Given { parameters, block }, &mut values)
     }
 
-    /// The instructions that compute it, appended to `insts`, and its value. `None` where it has a choice, of which only one side
-    /// may be computed.
+    /// Appends the instructions that compute the formula to `insts`, and returns the result.
+    /// Returns `None` for a formula with a choice, of which only one side may be computed.
     pub fn write(&self, kernel: &mut Kernel, insts: &mut Vec<Inst>, location: Location) -> Option<Value> {
         let mut values: Vec<Value> = Vec::new();
         for (ty, step) in &self.steps {
@@ -119,7 +124,7 @@ impl Formula {
         values.last().copied()
     }
 
-    /// Step `i`. Only what is asked for is computed: of two branches, one.
+    /// Evaluates step `i`. Of two branches, only the taken one is evaluated.
     fn step(&self, i: usize, given: &Given, values: &mut [Option<u64>]) -> Result<u64, String> {
         if let Some(bits) = values.get(i).copied().flatten() {
             return Ok(bits);
@@ -149,7 +154,7 @@ impl Formula {
     }
 }
 
-/// What a launch knows.
+/// The inputs of a launch.
 struct Given<'a> {
     parameters: &'a [u64],
     block: [u32; 3],
@@ -184,7 +189,7 @@ fn operation(op: &Op, of: Scalar, ty: Scalar, bits: &[u64]) -> Result<u64, Strin
     found.ok_or_else(|| "it divides by zero, or computes a NaN".to_string())
 }
 
-/// How each value is made: by which instruction, as which of its results.
+/// Collects the instruction of each value, and the index among its results.
 fn define<'k>(region: &'k Region, definitions: &mut HashMap<Value, (&'k Inst, usize)>) {
     for inst in &region.insts {
         definitions.extend(inst.results.iter().enumerate().map(|(i, r)| (*r, (inst, i))));
@@ -200,7 +205,7 @@ struct Taker<'k> {
 }
 
 impl Taker<'_> {
-    /// The step that computes `value`.
+    /// Returns the step that computes `value`.
     fn take(&mut self, value: Value) -> Result<usize, NoFormula> {
         if let Some(step) = self.taken.get(&value) {
             return Ok(*step);

@@ -1,14 +1,15 @@
-//! What lies in memory, and which part of it an access names.
+//! Arrays in memory, and the part of them that an access names.
 //!
-//! Memory is arrays of *elements*, each a scalar or an aggregate (a `repr(C)` struct, a register array). An access reads or
-//! writes scalars: [`Place`] names the element by its indices and, in an aggregate, the first scalar [`Within`] it.
+//! Memory consists of arrays of *elements*. An element is a scalar or an aggregate (a `repr(C)`
+//! struct, a register array). An access reads or writes scalars: [`Place`] names the element by its
+//! indices and, in an aggregate, the first scalar [`Within`] it.
 
 use super::{Formula, SharedId, Value, WIDEST};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 use std::fmt;
 
-/// What an array in memory is made of.
+/// The element type of an array in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Element {
     /// A scalar.
@@ -17,21 +18,22 @@ pub enum Element {
     Aggregate {
         /// From one element to the next; a multiple of `align`.
         bytes: u32,
-        /// What an element's address is a multiple of: a power of two, at least the size of each scalar in it.
+        /// Alignment of an element: a power of two, at least the size of each scalar in it.
         align: u32,
     },
 }
 
 impl Element {
-    /// Several scalars of `bytes` bytes in all. They are taken to lie at multiples of the largest power of two, up to
-    /// [`WIDEST`], that divides that: buffers and shared arrays begin so, and the launch sees to it.
+    /// Returns an aggregate of `bytes` bytes. Its scalars are aligned to the largest power of two,
+    /// up to [`WIDEST`], that divides the size. Buffers and shared arrays are aligned to it, which
+    /// the launch ensures.
     pub const fn aggregate(bytes: u32) -> Element {
         let widest = WIDEST.trailing_zeros();
         let zeros = bytes.trailing_zeros();
         Element::Aggregate { bytes, align: 1 << if zeros < widest { zeros } else { widest } }
     }
 
-    /// Bytes from one element to the next.
+    /// Returns the bytes from one element to the next.
     pub const fn bytes(self) -> u32 {
         match self {
             Element::Scalar(s) => s.bytes(),
@@ -66,28 +68,28 @@ impl fmt::Display for Element {
 /// Scalars in memory that an access names: the first of them; the others follow.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Place {
-    /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its extent, and for an access
-    /// that reaches over `n` elements the last index + n must not exceed it. A place in a table has no dimensions: the table
-    /// is one element.
+    /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its
+    /// extent, and for an access that reaches over `n` elements the last index + n must not exceed
+    /// it. A place in a table has no dimensions: the table is one element.
     Global {
         /// Address of the first element of the slice or view, or of the table.
         base: Value,
         /// Dimensions, outermost first.
         dims: SmallVec<[Dim; 2]>,
-        /// Where in the element, or what part of a scalar that is made of several; `None` where elements are scalars of the
-        /// access's type.
+        /// Where in the element, or what part of a scalar that is made of several; `None` where
+        /// elements are scalars of the access's type.
         within: Option<Box<Within>>,
     },
-    /// As `Global`, in shared memory whose size the launch evaluates.
+    /// An element as in `Global`, in shared memory whose size the launch evaluates.
     #[allow(missing_docs)]
     Dynamic { base: Value, dims: SmallVec<[Dim; 2]>, within: Option<Box<Within>> },
     /// Element of a shared array; as many indices as dimensions, each below its extent.
     Shared {
-        /// Which array.
+        /// The shared array.
         array: SharedId,
         /// Outermost first.
         indices: SmallVec<[Value; 3]>,
-        /// As in `Global`.
+        /// The part of the element, as in `Global`.
         within: Option<Box<Within>>,
     },
     /// An address computed by the kernel plus a constant number of bytes. Only passes make it.
@@ -96,7 +98,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Where in an element.
+    /// Returns the part of an element that the place names.
     pub fn within(&self) -> Option<&Within> {
         match self {
             Place::Global { within, .. } | Place::Dynamic { within, .. } | Place::Shared { within, .. } => {
@@ -106,32 +108,32 @@ impl Place {
         }
     }
 
-    /// Bytes of an element, of an access to scalars of type `scalar`.
+    /// Returns the bytes of an element, of an access to scalars of type `scalar`.
     pub fn unit(&self, scalar: Scalar) -> u32 {
         self.within().map_or(scalar.bytes(), |w| w.bytes)
     }
 
-    /// Elements that an access to `n` scalars reaches over, from the last index on.
+    /// Returns the elements that an access to `n` scalars reaches over, from the last index on.
     pub fn reach(&self, n: u32, scalar: Scalar) -> u32 {
         self.within().map_or(n, |w| w.reach(n, scalar))
     }
 }
 
-/// A scalar in an aggregate element, `offset` + Σ indexᵢ · bytesᵢ bytes from its first; or one that whole elements make up, as
-/// two floats of 16 bits do a word, from the first of them on.
+/// A scalar in an aggregate element, `offset` + Σ indexᵢ · bytesᵢ bytes from its first; or one that
+/// whole elements make up, as two floats of 16 bits do a word, from the first of them on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Within {
     /// Bytes of an element.
     pub bytes: u32,
     /// The constant part; below `bytes`.
     pub offset: u32,
-    /// Arrays in the element that values index, outermost first. An access stays in what the last of them names; without
-    /// any, it may go on into the elements that follow.
+    /// Arrays in the element that values index, outermost first. An access stays in what the last
+    /// of them names; without any, it may continue into the elements that follow.
     pub indices: SmallVec<[Step; 1]>,
 }
 
 impl Within {
-    /// Elements that an access to `n` scalars reaches over.
+    /// Returns the elements that an access to `n` scalars reaches over.
     pub fn reach(&self, n: u32, scalar: Scalar) -> u32 {
         match self.indices.is_empty() {
             true => (self.offset + n * scalar.bytes()).div_ceil(self.bytes.max(1)),
@@ -143,7 +145,7 @@ impl Within {
 /// An index into an array in an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Which; `usize`.
+    /// The index; `usize`.
     pub index: Value,
     /// How many there are.
     pub extent: u32,
@@ -154,7 +156,7 @@ pub struct Step {
 /// One dimension of an access to a slice or view; all `usize`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dim {
-    /// Which element.
+    /// The index of the element.
     pub index: Value,
     /// How many there are.
     pub extent: Value,
@@ -167,7 +169,7 @@ pub struct Dim {
 pub struct SharedArray {
     /// Name in Rust.
     pub name: String,
-    /// What it is made of.
+    /// The element type.
     pub element: Element,
     /// Extents, outermost first.
     pub shape: SmallVec<[u32; 3]>,
@@ -182,7 +184,7 @@ pub struct SharedArray {
 }
 
 impl SharedArray {
-    /// Bytes that the array takes, from its first element to its last.
+    /// Returns the bytes that the array takes, from its first element to its last.
     pub fn bytes(&self) -> u32 {
         if self.shape.contains(&0) {
             return 0;
@@ -191,7 +193,7 @@ impl SharedArray {
         reach.fold(1, u32::saturating_add).saturating_mul(self.element.bytes())
     }
 
-    /// The swizzle, if there is one.
+    /// Returns the swizzle, if there is one.
     pub fn swizzle(&self) -> Option<Swizzle> {
         match self.layout {
             Layout::Swizzled(swizzle) => Some(swizzle),
@@ -199,7 +201,7 @@ impl SharedArray {
         }
     }
 
-    /// The element, counted along the strides, that lies at a byte of the array.
+    /// Returns the element, counted along the strides, that lies at a byte of the array.
     pub fn element_at(&self, byte: u32) -> u32 {
         let size = self.element.bytes().max(1);
         let (Some(swizzle), [.., rows, _], [.., pitch, _]) = (self.swizzle(), &self.shape[..], &self.strides[..])
@@ -216,8 +218,8 @@ impl SharedArray {
 pub enum Layout {
     /// No gap between rows.
     Packed,
-    /// No gap between rows. The array is the compiler's own, through which the threads of a block hand each other
-    /// values: all writes and reads of an element have barriers between them.
+    /// No gap between rows. The array is the compiler's own, through which the threads of a block
+    /// hand each other values: all writes and reads of an element have barriers between them.
     Exchange,
     /// The pitch that the kernel names.
     Pitch,
@@ -226,16 +228,17 @@ pub enum Layout {
         /// Elements between the end of a row and the start of the next.
         pad: u32,
     },
-    /// No gap between rows; the 16-byte pieces of each row in an order of its own.
+    /// No gap between rows; the 16-byte pieces of each row in an order by itself.
     Swizzled(Swizzle),
 }
 
-/// Where the 16-byte pieces of a row lie: piece p of row r (an index of the last dimension but one) is found at
-/// p XOR ((r >> shift) & mask).
+/// Where the 16-byte pieces of a row lie: piece p of row r (an index of the last dimension but one)
+/// is found at p XOR ((r >> shift) & mask).
 ///
-/// So eight lanes that access 16 bytes each, in eight consecutive rows at one column or in one row at eight consecutive
-/// pieces, ask each bank of shared memory once. A row of n pieces, n a multiple of eight, has mask 7 and shift 0; where only
-/// a smaller power of two divides n, pieces are moved among as many, and rows alternate after 8 / n.
+/// Eight lanes that each access 16 bytes then use each bank once. This holds for eight consecutive
+/// rows at one column, and for one row at eight consecutive pieces. A row of n pieces, n a multiple
+/// of eight, has mask 7 and shift 0. If only a smaller power of two divides n, pieces are permuted
+/// within groups of that size, and rows alternate after 8 / n.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Swizzle {
     /// One less than a power of two: pieces are permuted among that many.
@@ -248,7 +251,7 @@ impl Swizzle {
     /// Bytes that stay together: what an access moves at most.
     pub const PIECE: u32 = WIDEST;
 
-    /// The swizzle of rows of `bytes` bytes, which must be whole pieces.
+    /// Returns the swizzle of rows of `bytes` bytes, which must be whole pieces.
     pub fn of(bytes: u32) -> Option<Swizzle> {
         if bytes == 0 || !bytes.is_multiple_of(Self::PIECE) {
             return None;
@@ -257,12 +260,12 @@ impl Swizzle {
         Some(Swizzle { mask: (1 << among) - 1, shift: 3 - among })
     }
 
-    /// Bits of the byte offset that are flipped in `row`.
+    /// Returns the bits of the byte offset that are flipped in `row`.
     pub const fn bits(self, row: u32) -> u32 {
         ((row >> self.shift) & self.mask) * Self::PIECE
     }
 
-    /// Rows after which the order repeats.
+    /// Returns the rows after which the order repeats.
     pub const fn period(self) -> u32 {
         (self.mask + 1) << self.shift
     }
@@ -280,8 +283,8 @@ pub struct DynamicArray {
 }
 
 impl DynamicArray {
-    /// Bytes of the array, where the parameters of the entry have these bits, in blocks of that size, and its extents; or what is
-    /// wrong with an extent.
+    /// Returns the bytes of the array, where the parameters of the entry have these bits, in blocks
+    /// of that size, and its extents; or what is wrong with an extent.
     pub fn bytes(&self, parameters: &[u64], block: [u32; 3]) -> Result<(u64, Vec<u64>), String> {
         let extents: Vec<u64> = self.extents.iter().map(|e| e.evaluate(parameters, block)).collect::<Result<_, _>>()?;
         let bytes = extents.iter().fold(u64::from(self.element.bytes()), |n, extent| n.saturating_mul(*extent));
@@ -292,18 +295,21 @@ impl DynamicArray {
 /// Bytes of shared memory that a block may have without asking for more, on every target.
 pub const SHARED_LIMIT: u32 = 48 * 1024;
 
-/// What a launch must know of a kernel's shared memory.
+/// The shared memory that a launch must provide.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SharedMemory {
     /// Bytes of the arrays of fixed size.
     pub fixed: u32,
-    /// Those whose size the launch evaluates, which come behind.
+    /// The arrays whose size the launch evaluates. They follow the others.
     pub dynamic: Vec<DynamicArray>,
 }
 
 impl SharedMemory {
-    /// Where each array of dynamic size begins in the block's shared memory, and the end of them all, where the parameters of
-    /// the entry have these bits, in blocks of that size. An error where a size has no value, or all are more than [`SHARED_LIMIT`].
+    /// Lays out the arrays of dynamic size, for parameters of the entry with these bits and blocks
+    /// of that size. Returns the start of each in the block's shared memory, and the end of all.
+    ///
+    /// # Errors
+    /// The reason why a size has no value, or that the arrays exceed [`SHARED_LIMIT`].
     pub fn layout(&self, parameters: &[u64], block: [u32; 3]) -> Result<(Vec<u32>, u32), String> {
         if self.dynamic.is_empty() {
             return Ok((Vec::new(), self.fixed));

@@ -1,47 +1,64 @@
-//! The intermediate representation: typed, in static single assignment form, with structured control flow.
+//! The intermediate representation: typed, in static single assignment form, with structured
+//! control flow.
 //!
-//! # How a kernel looks here
+//! # Structure
 //!
-//! A [`Kernel`] is one instance of a kernel for one target: no generics are left, every call is inlined, and every
-//! aggregate (a tuple, a view, a handle to shared memory) has been taken apart into scalars. Its body is a [`Region`], a
-//! list of [`Inst`]s. An instruction computes from [`Value`]s and defines the values in `results`; each value is defined
-//! once, by an instruction or as a region's parameter, and has a [`Type`].
+//! A [`Kernel`] is one instance of a kernel for one target. No generics are left, every call is
+//! inlined, and every aggregate (tuple, view, handle to shared memory) is split into scalars. The
+//! body is a [`Region`], a list of [`Inst`]s. An instruction computes from [`Value`]s and defines
+//! the values in `results`. Each value has a [`Type`] and one definition: an instruction, or a
+//! parameter of a region.
 //!
-//! Control flow is a tree. [`Op::If`], [`Op::For`], [`Op::Loop`] and [`Op::Block`] hold regions; each region ends with
-//! exactly one terminator ([`Op::Yield`], [`Op::Break`], [`Op::Continue`], [`Op::Return`]) and has no other. So where
-//! lanes part and where they meet again is plain to see: a warp runs a kernel in lockstep under a mask, each construct
-//! narrowing the mask and restoring it at its end. A value may be used in the region that defines it, after its
-//! definition, and in every region nested there.
+//! Control flow is a tree. [`Op::If`], [`Op::For`], [`Op::Loop`] and [`Op::Block`] hold regions.
+//! Each region ends with its only terminator: [`Op::Yield`], [`Op::Break`], [`Op::Continue`] or
+//! [`Op::Return`]. So the points where lanes diverge and reconverge are explicit. A warp runs a
+//! kernel in lockstep under a mask: each construct narrows the mask and restores it at its end. A
+//! value may be used after its definition in the same region, and in every region nested there.
 //!
-//! Values flow out of regions through results: `Yield` hands its values to the construct's results, `Break` hands them to
-//! the results of the construct that it leaves, `Continue` hands them to the parameters of the loop's next iteration.
+//! Values leave regions through results. `Yield` passes its values to the results of the construct.
+//! `Break` passes its values to the results of the construct that it leaves. `Continue` passes its
+//! values to the parameters of the loop's next iteration.
 //!
 //! # As lowered, and after passes
 //!
-//! Lowering writes what the program says: a `let mut` variable or a register array is a [`Local`], read and written
-//! by [`Op::ReadLocal`] and [`Op::WriteLocal`], and an access to memory names the buffer, the indices and the extents
-//! ([`Place`]), as the Rust does. The oracle runs this form, with every check. Passes then make what the machine likes:
-//! locals become values, places become addresses, loops unroll. What a pass makes runs on the same interpreter and
-//! must give the same bits.
+//! In IR as lowered, a `let mut` variable or a register array is a [`Local`], accessed by
+//! [`Op::ReadLocal`] and [`Op::WriteLocal`]. An access to memory names buffer, indices and extents
+//! ([`Place`]), as the Rust source does. The oracle runs this form with every check. Passes turn
+//! locals into values and places into addresses, and unroll loops. Their output runs on the same
+//! interpreter and must give the same bits.
 //!
-//! The *checked form* is IR as lowered too, with comparisons around its accesses and reports where they fail
-//! ([`lower::checked`](crate::lower::checked)); it goes through the same passes.
+//! The *checked form* is IR as lowered with comparisons around its accesses, and reports where they
+//! fail. See [`lower::checked`](crate::lower::checked). The checked form goes through the same
+//! passes.
 //!
-//! # Meaning
+//! # Text
 //!
-//! Integers are two's complement. [`Binary::Add`], `Sub` and `Mul` wrap; on `usize`, wrapping is an error of the kernel that
-//! the oracle reports, and that passes may assume absent; on the fixed-width types it is reported as Rust's debug builds
-//! do, and wraps. `Wrapping…` never reports. `Div` and `Rem` truncate towards zero; a zero divisor (and `MIN / −1`) is
-//! reported and gives an unspecified value. Shift amounts are `u32`, masked to the width. Floats are IEEE 754, rounded to nearest even, subnormals kept;
-//! `Min` and `Max` of floats return the operand that is not a NaN, and order −0 below +0. The payload and sign of a NaN
-//! that arithmetic makes are unspecified. [`Op::Approximate`] is what the hardware gives, within the bound of its
-//! [`Approximation`]; the interpreters give its stand-in. Comparisons are Rust's: everything is false of a NaN but `!=`.
-//! [`Op::Cast`] is Rust's `as`.
+//! A kernel prints as text and is parsed from text ([`print`], `str::parse`). The table in
+//! `operation` declares class and syntax of each operation. From the table come walking, keys for
+//! the elimination of common subexpressions, the printer and the parser.
 //!
-//! Floats of 16 bits are for keeping: they are loaded and stored, held in locals, selected, and bitcast to and from
-//! `u16`. Arithmetic and comparisons lowering writes out: in `f32`, then rounded to nearest even. Of conversions there
-//! are casts `f16` to `f32`, exact, and back, rounding once, where any NaN becomes the code 0x7FFF; those of `bf16` lowering writes
-//! out in integers, with the same NaN.
+//! # Semantics
+//!
+//! * Integers are two's complement. [`Binary::Add`], `Sub` and `Mul` wrap. Wrapping on `usize` is
+//!   an error of the kernel: the oracle reports it, and passes may assume that it does not occur.
+//!   On fixed-width types the oracle reports it as Rust's debug builds do. `Wrapping…` operators
+//!   never report.
+//! * `Div` and `Rem` truncate towards zero. A zero divisor, and `MIN / −1`, is reported and gives
+//!   an unspecified value.
+//! * Shift amounts are `u32`, masked to the width.
+//! * Floats follow IEEE 754: round to nearest even, subnormals kept. `Min` and `Max` return the
+//!   operand that is not a NaN, and order −0 below +0. Payload and sign of a NaN that arithmetic
+//!   produces are unspecified.
+//! * [`Op::Approximate`] is what the hardware gives, within the bound of its [`Approximation`]. The
+//!   interpreters compute its stand-in.
+//! * Comparisons are Rust's: with a NaN, only `!=` holds.
+//! * [`Op::Cast`] is Rust's `as`.
+//! * Floats of 16 bits are a storage format. They are loaded, stored, held in locals, selected, and
+//!   bitcast to and from `u16`. Lowering expands arithmetic and comparisons: they run in `f32`,
+//!   rounded to nearest even.
+//! * Casts exist from `f16` to `f32`, which is exact, and back, which rounds once. Every NaN
+//!   becomes the code 0x7FFF. Lowering expands conversions of `bf16` to integer operations, with
+//!   the same NaN.
 
 mod bits;
 mod block;
@@ -77,11 +94,11 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Bytes that one access of the machine moves at most.
+/// Bytes of the widest access of the machine.
 pub const WIDEST: u32 = 16;
 
-/// Instructions of a kernel that unrolling may make at most, unless the kernel says otherwise. Beyond, the assembler takes
-/// seconds and the instruction cache misses.
+/// Instructions of a kernel after unrolling, at most, unless lowering sets another limit. Beyond
+/// this, assembly takes seconds and the instruction cache misses.
 pub const MAX_UNROLLED_INSTRUCTIONS: usize = 1 << 18;
 
 /// One instance of a kernel, for one target.
@@ -91,13 +108,13 @@ pub struct Kernel {
     pub name: String,
     /// The instance as Rust names it, such as `matmul::<16>`.
     pub instance: String,
-    /// What it is compiled for.
+    /// The target that the kernel is compiled for.
     pub target: Target,
     /// Threads of a block in x, y, z.
     pub block: Block,
-    /// Blocks that a multiprocessor should hold at once (`.minnctapersm`), where the kernel asks.
+    /// Blocks that a multiprocessor should hold at once (`.minnctapersm`), if the kernel sets it.
     pub min_blocks: Option<u32>,
-    /// Registers a thread at most (`.maxnreg`), where the kernel asks.
+    /// Registers of a thread at most (`.maxnreg`), if the kernel sets it.
     pub max_registers: Option<u32>,
     /// The parameters of the PTX entry, in order.
     pub parameters: Vec<Parameter>,
@@ -109,21 +126,22 @@ pub struct Kernel {
     pub shared: Vec<SharedArray>,
     /// Arrays in shared memory whose size the launch evaluates.
     pub dynamic: Vec<DynamicArray>,
-    /// Arrays that are known now and read by an index of run time.
+    /// Arrays that are known at compile time and read by a run-time index.
     pub tables: Vec<Table>,
     /// The functions whose lines appear in `locations`; the kernel's own is the first.
     pub sources: Vec<Source>,
-    /// What an instruction's [`Location`] names.
+    /// The source locations that a [`Location`] indexes.
     pub locations: Vec<SourceLocation>,
-    /// What the oracle is told beside the code.
+    /// Declarations of the kernel to the oracle.
     pub declared: Declared,
-    /// Instructions that unrolling may make of it at most.
+    /// Instructions at most after unrolling.
     pub unrolled: usize,
-    /// What a thread does.
+    /// The code of a thread.
     pub body: Region,
 }
 
-/// A value: the result of one instruction, or a parameter of a region. Index into [`Kernel::values`].
+/// A value: the result of one instruction, or a parameter of a region. Index into
+/// [`Kernel::values`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Value(pub u32);
 
@@ -147,11 +165,11 @@ pub struct TableId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Location(pub u32);
 
-/// What a construct is called by the `Break` and `Continue` inside it; unique in a kernel.
+/// The label of a construct, named by the `Break` and `Continue` inside it; unique in a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Label(pub u32);
 
-/// Operands and results are few.
+/// Operands or results, of which there are usually one or two.
 pub type Values = SmallVec<[Value; 2]>;
 
 /// The type of a value.
@@ -163,13 +181,13 @@ pub enum Type {
     Global,
     /// A 64-bit address in constant memory. Only passes make it.
     Constant,
-    /// A 32-bit byte offset in the block's shared memory. Lowering makes it by `Op::Dynamic` and `Op::Offset`, passes from an
-    /// `Op::Constant` too.
+    /// A 32-bit byte offset in the block's shared memory. Lowering makes it by `Op::Dynamic` and
+    /// `Op::Offset`. Passes also make constants of this type.
     Shared,
 }
 
 impl Type {
-    /// The scalar, if it is one.
+    /// Returns the scalar type, if this is one.
     pub fn scalar(self) -> Option<Scalar> {
         match self {
             Type::Scalar(s) => Some(s),
@@ -178,38 +196,40 @@ impl Type {
     }
 }
 
-/// A parameter of the PTX entry. A slice argument gives two (address, length), a view of rank R gives 2R (address, R
-/// extents, R − 1 strides), or one more where its last stride is not 1, a scalar one.
+/// A parameter of the PTX entry. A slice argument gives two: address and length. A view of rank R
+/// gives 2R: address, R extents, R − 1 strides. It gives one more if its last stride is not 1. A
+/// scalar argument gives one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// Name in PTX, unique: `x`, `x_len`, `a_dim0`, `a_stride0`.
     pub name: String,
-    /// Index of the argument in Rust that it is part of.
+    /// Index of the Rust argument that the parameter belongs to.
     pub argument: u32,
-    /// Which part.
+    /// The part of the argument.
     pub role: Role,
 }
 
-/// What a parameter of the entry carries.
+/// The content of a parameter of the entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// A scalar argument.
     Value(Scalar),
     /// The address of a slice's or view's first element.
     Address {
-        /// What it is an array of.
+        /// The element type of the array.
         element: Element,
-        /// Whether the kernel may write there.
+        /// Whether the kernel may write to the array.
         mutable: bool,
     },
-    /// Elements of a slice, or of a view in dimension `.0`; `usize`.
+    /// Elements of a slice, or of dimension `.0` of a view; `usize`.
     Extent(u32),
-    /// Elements from one index to the next in dimension `.0` of a view (the last dimension's is 1 if it has none); `usize`.
+    /// Elements between adjacent indices of dimension `.0` of a view; `usize`. The last dimension
+    /// has stride 1 if it has none.
     Stride(u32),
 }
 
 impl Parameter {
-    /// The type of the value that `Op::Parameter` gives.
+    /// Returns the type of the value that `Op::Parameter` gives.
     pub fn ty(&self) -> Type {
         match self.role {
             Role::Value(s) => Type::Scalar(s),
@@ -219,7 +239,7 @@ impl Parameter {
     }
 }
 
-/// A mutable variable, or an array of them, of each thread. Contents are undefined until written.
+/// A mutable variable of each thread, or an array of them. Contents are undefined until written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Local {
     /// Name in Rust, for reading; not unique.
@@ -230,12 +250,12 @@ pub struct Local {
     pub len: u32,
 }
 
-/// A place in the source of one of the functions that a kernel is made of.
+/// A location in the source of one of the functions that a kernel is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SourceLocation {
     /// Index into [`Kernel::sources`].
     pub source: u32,
-    /// Where in it.
+    /// The range of tokens in that source.
     pub span: Span,
     /// The call that inlined this function here, if it is not the kernel's own code.
     pub caller: Option<Location>,
@@ -244,15 +264,15 @@ pub struct SourceLocation {
 /// A sequence of instructions with parameters, ended by a terminator.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Region {
-    /// Values that the construct defines anew each time that it enters the region: for `For`, the index and then the
-    /// carried values; for `Loop`, the carried values; otherwise none.
+    /// Values that the construct defines each time that it enters the region. For `For`: the index
+    /// and the carried values. For `Loop`: the carried values. Otherwise none.
     pub parameters: Values,
-    /// Instructions; the last is the terminator.
+    /// Instructions. The last is the terminator.
     pub insts: Vec<Inst>,
 }
 
 impl Region {
-    /// What it hands on at its end; `None` where control goes elsewhere from there.
+    /// Returns the values that the region yields, or `None` if it ends with another terminator.
     pub fn yielded(&self) -> Option<&Values> {
         match &self.insts.last()?.op {
             Op::Yield(values) => Some(values),
@@ -261,48 +281,53 @@ impl Region {
     }
 }
 
-/// An instruction, where it comes from, and the values that it defines.
+/// An instruction, its source location, and the values that it defines.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inst {
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// What it defines.
+    /// The values that the instruction defines.
     pub results: Values,
-    /// The Rust that it was made from.
+    /// The Rust source that the instruction was made from.
     pub location: Location,
 }
 
-/// What an instruction does.
+/// An operation. The table in `operation` gives the class and the syntax of each.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
-    /// The constant whose bits are given, zero-extended to 64; its type is the result's.
+    /// The constant with these bits, zero-extended to 64. Its type is the result's.
     Constant(u64),
     /// A parameter of the entry, by its index.
     Parameter(u32),
     /// A special register; `usize`.
     Special(Special),
-    /// One operand, same type out (but for the counting ones, which give `u32`).
+    /// One operand, and a result of the same type. Counting operators give `u32`.
     Unary(Unary, Value),
-    /// Two operands of one type, same type out; for shifts the second is `u32`.
+    /// Two operands of one type, and a result of the same type. The second operand of a shift is
+    /// `u32`.
     Binary(Binary, Value, Value),
     /// a · b + c with one rounding; floats.
     MulAdd(Value, Value, Value),
-    /// What the hardware approximates; `f32`. Its bits are nobody's promise: no pass computes it.
+    /// A hardware approximation of an `f32` function. Its bits are unspecified, so no pass folds
+    /// it.
     Approximate(Approximation, Value),
-    /// What one instruction does with integers, beyond the operators; [`Bits::result`] is its types.
+    /// An integer operation of one machine instruction, beyond Rust's operators. [`Bits::result`]
+    /// gives its types.
     Bits(Bits, SmallVec<[Value; 4]>),
-    /// Two operands of one type; `bool` out.
+    /// Two operands of one type; `bool` result.
     Compare(Comparison, Value, Value),
-    /// `yes` where `condition` holds, `no` elsewhere; both are evaluated.
+    /// `yes` where `condition` holds, `no` elsewhere. Both are evaluated.
     #[allow(missing_docs)]
     Select { condition: Value, yes: Value, no: Value },
-    /// Rust's `as` from the operand's type to the result's. Floats to integers saturate, a NaN gives 0.
+    /// Rust's `as` from the operand's type to the result's. Floats to integers saturate; a NaN
+    /// gives 0.
     Cast(Value),
     /// The same bits as another type of the same width.
     Bitcast(Value),
-    /// The address of the element that `indices` and `strides` name, from `base`; nothing is checked but the overflow
-    /// of the products. This is how a view moves. The result has the type of `base`: a global address moves in 64 bits
-    /// (each term zero-extended before it is scaled to bytes), an offset in shared memory in 32.
+    /// The address of the element at the indices `terms` from `base`. Only overflow of the products
+    /// is checked. A view moves by this operation. The result has the type of `base`. A global
+    /// address moves in 64 bits: each term is zero-extended before it is scaled to bytes. An offset
+    /// in shared memory moves in 32 bits.
     Offset {
         /// Address of the view's first element.
         base: Value,
@@ -311,220 +336,233 @@ pub enum Op {
         /// Bytes of an element.
         bytes: u32,
     },
-    /// The address of a table's first byte. Lowering makes it a global one; pass `tables` says where the table lies.
+    /// The address of a table's first byte. Lowering gives it type `Global`. The pass `tables`
+    /// decides where the table lies.
     Table(TableId),
-    /// The address of an array in shared memory whose extents (`usize`, outermost first) the launch evaluates: they are
-    /// computed from parameters and constants alone. Such arrays lie one after the other behind those of
-    /// [`Kernel::shared`], each at a multiple of 16 bytes, in the order of [`Kernel::dynamic`].
+    /// The address of an array in shared memory whose extents the launch evaluates. Extents are
+    /// `usize`, outermost first, computed from parameters and constants alone. Such arrays follow
+    /// those of [`Kernel::shared`], in the order of [`Kernel::dynamic`], each aligned to 16 bytes.
     #[allow(missing_docs)]
     Dynamic { array: DynamicId, extents: SmallVec<[Value; 2]> },
-    /// Reads one scalar into each of `results`, which are consecutive. The first is aligned to the bytes of all, or to
-    /// [`WIDEST`] where they are more: that much goes in one access of the machine.
+    /// Reads consecutive scalars, one into each of `results`. The first is aligned to the bytes of
+    /// all of them, at most to [`WIDEST`], which is the widest access of the machine.
     Load {
-        /// From where.
+        /// The location of the first scalar.
         place: Place,
         /// Type in memory, and of the results.
         element: Scalar,
         /// How the memory may be cached.
         policy: Policy,
-        /// Lanes that load; the others get `Guard::otherwise` and touch nothing.
+        /// Lanes that load. Masked lanes get `Guard::otherwise` and touch no memory.
         guard: Option<Guard>,
     },
-    /// Writes consecutive scalars, aligned as those of a load.
+    /// Writes consecutive scalars, aligned like those of a load.
     Store {
-        /// To where.
+        /// The location of the first scalar.
         place: Place,
-        /// Their type.
+        /// Type of the scalars.
         element: Scalar,
-        /// One value a scalar.
+        /// One value for each scalar.
         values: Values,
-        /// Lanes that store; the others touch nothing.
+        /// Lanes that store. Masked lanes touch no memory.
         guard: Option<Value>,
     },
-    /// Leaves consecutive scalars in shared memory undefined until they are stored: what is to come is on its way. To
-    /// races it is a store; on the machine it is nothing.
+    /// Marks consecutive scalars in shared memory as undefined until they are stored: a copy to
+    /// them is in flight. The race checks treat it as a store. It emits no code.
     MarkUndef {
-        /// Which.
+        /// The location of the first scalar.
         place: Place,
-        /// Their type.
+        /// Type of the scalars.
         element: Scalar,
-        /// How many.
+        /// Number of scalars.
         count: u32,
-        /// Lanes that do; the others touch nothing.
+        /// Lanes that mark. Masked lanes touch no memory.
         guard: Option<Value>,
     },
-    /// Begins to copy from global to shared memory, past the registers (`cp.async`): part of the thread's open group.
+    /// Starts a copy from global to shared memory that bypasses registers (`cp.async`). It belongs
+    /// to the thread's open group.
     CopyAsync(Box<AsyncCopy>),
-    /// Closes the thread's open group of copies, empty or not, and opens the next (`cp.async.commit_group`). The result is the number
-    /// of the closed one, `usize`, counted from 0.
+    /// Closes the thread's open group of copies, which may be empty, and opens the next
+    /// (`cp.async.commit_group`). The result is the number of the closed group, `usize`, from 0.
     CopyCommit,
-    /// Waits for copies of the thread (`cp.async.wait_group`): what they bring is there for the thread itself, and after a
-    /// barrier for others.
+    /// Waits for copies of the thread (`cp.async.wait_group`). Afterwards the thread sees the
+    /// copied bytes. Other threads see them after a barrier.
     CopyWait(WaitGroup),
-    /// The array's lifetime begins: its bytes were another array's, or its own of another time, and are undefined until they
-    /// are stored. All threads of the block come here, or none. On the machine it is nothing.
+    /// Starts the lifetime of the array. Its bytes were used by another array, or by an earlier
+    /// lifetime, and are undefined until they are stored. All threads of the block execute it, or
+    /// none. It emits no code.
     LifetimeStart(SharedId),
-    /// The value that a variable of the kernel is given, a scalar. On the machine it is nothing; only the IR that is lowered to
-    /// be traced has it ([`lower_named`](crate::lower::lower_named)).
+    /// The value that a variable of the kernel is set to, a scalar. It emits no code. Only IR
+    /// lowered for tracing has it ([`lower_named`](crate::lower::lower_named)).
     #[allow(missing_docs)]
     DbgValue { name: Box<str>, value: Value },
-    /// Reads an element, writes what `operation` makes of it, and gives what was there before, if there is a result: in
-    /// one step, between which no other atomic operation on the element comes. It orders no other access of the thread
-    /// (relaxed). In `f32`, `Add` on global memory takes subnormal operands and sums for zeros of their sign, as
-    /// the hardware does; on shared memory it does not.
+    /// Reads an element, writes the result of `operation`, and gives the previous value, if there
+    /// is a result. Other atomic operations on the element come before or after. The operation is
+    /// relaxed: it orders no other access. In `f32`, `Add` on global memory flushes subnormal
+    /// operands and sums to zero, as the hardware does. On shared memory it does not.
     Atomic {
-        /// How the new value comes about.
+        /// How the new value is computed.
         operation: Atomic,
-        /// Where the element is.
+        /// The location of the element.
         place: Place,
-        /// Element type; [`Atomic::takes`] it.
+        /// Element type, which [`Atomic::takes`].
         element: Scalar,
-        /// The operand; for `CompareExchange` the expected value and then the new one.
+        /// The operand. `CompareExchange` has the expected value and then the new one.
         values: Values,
     },
-    /// An element of a local, at `index` (`usize`; `None` is 0).
+    /// Reads an element of a local, at `index` (`usize`; `None` is 0).
     #[allow(missing_docs)]
     ReadLocal { local: LocalId, index: Option<Value> },
-    /// Sets an element of a local.
+    /// Writes an element of a local.
     #[allow(missing_docs)]
     WriteLocal { local: LocalId, index: Option<Value>, value: Value },
-    /// All threads of the block wait for one another; memory is ordered among them (`bar.sync 0`).
+    /// Waits until all threads of the block arrive, and orders memory among them (`bar.sync 0`).
     BlockSync,
-    /// All lanes of the warp wait for one another; memory is ordered among them (`bar.warp.sync`).
+    /// Waits until all lanes of the warp arrive, and orders memory among them (`bar.warp.sync`).
     WarpSync,
-    /// Orders the thread's accesses to memory: what it did before is seen by the threads of `scope` that see anything of
-    /// what it does after (a release), and what it does after sees all of that which another thread's fence has
-    /// released by a value that it read before (an acquire). Which value was read and written must be by atomic
-    /// operations, which order nothing themselves. No access moves across it but those of read-only memory.
+    /// Orders the thread's accesses to memory among the threads of `scope`. It is a release: a
+    /// thread that observes a later access of this thread also observes the earlier ones. It is an
+    /// acquire: later accesses observe what another thread's fence released, if an earlier read
+    /// returned a value written after that fence. These reads and writes must be atomic operations,
+    /// which order nothing themselves. Only accesses to read-only memory may move across a fence.
     Fence(Scope),
-    /// Instructions of PTX that the kernel wrote itself: from `inputs`, those operands that come in, to the results, those
-    /// that come out. It means what the PTX means.
+    /// PTX instructions written by the kernel. `inputs` are the input operands, the results its
+    /// output operands. The semantics are those of PTX.
     #[allow(missing_docs)]
     Inline { code: Arc<Inline>, inputs: Values },
-    /// Lane `selector` (by `mode`) of `value`, for all 32 lanes, which must be here together. 32-bit or 64-bit scalars.
+    /// The value of another lane, selected by `mode` and `selector`. All 32 lanes must be
+    /// converged. 32-bit or 64-bit scalars.
     Shuffle {
         /// How the source lane is found.
         mode: Shuffle,
-        /// What is handed over.
+        /// The value that each lane provides.
         value: Value,
         /// Lane, distance or mask; `u32`.
         selector: Value,
-        /// Lanes of a segment: 2, 4, 8, 16 or 32. Lanes trade within their segment.
+        /// Lanes of a segment: 2, 4, 8, 16 or 32. Lanes exchange values within their segment.
         width: u32,
     },
-    /// One truth value of each lane to all lanes of the warp, which must be here together.
-    /// `Ballot` gives `u32`, the others `bool`.
+    /// Combines a `bool` of each lane for all lanes of the warp, which must be converged. `Ballot`
+    /// gives `u32`, the others `bool`.
     #[allow(missing_docs)]
     Vote { mode: Vote, value: Value },
-    /// The lanes of the warp, as bits of a `u32`, whose value has the bits of this lane's. All 32 must be here together.
-    /// 32-bit or 64-bit scalars; from sm_70.
+    /// The lanes of the warp whose value equals this lane's bit for bit, as bits of a `u32`. All 32
+    /// lanes must be converged. 32-bit or 64-bit scalars; from sm_70.
     Match(Value),
-    /// The sum (`Add`), `Min` or `Max` of all 32 lanes' values, for all of them, which must be here together. Integers of 32
-    /// bits; a sum wraps, which is reported where the exact one does not fit. From sm_80.
+    /// The sum (`Add`), `Min` or `Max` of the values of all 32 lanes, which must be converged.
+    /// Integers of 32 bits. A sum wraps; the oracle reports a sum that does not fit. From sm_80.
     Reduce(Binary, Value),
-    /// Tells the launch's record what a lane found wrong. The first lane to come, of all threads, writes it; later ones
-    /// change nothing. Only the checked form has it ([`lower::checked`](crate::lower::checked)).
+    /// Records a failed check in the launch's record. The first lane of all threads writes the
+    /// record; later ones leave it unchanged. Only the checked form has it
+    /// ([`lower::checked`](crate::lower::checked)).
     RecordViolation {
         /// The address of the [`record`].
         record: Value,
-        /// Where, and what `values` mean: a number that the form's table explains.
+        /// Number of the check: the form's table says where it is and what `values` mean.
         site: u32,
         /// `usize` values, at most [`record::MAX_VALUES`].
         values: Values,
     },
-    /// Runs `then` in the lanes where `condition` holds and `otherwise` in the others; results come from their `Yield`s.
+    /// Runs `then` in the lanes where `condition` holds and `otherwise` in the others. Results come
+    /// from their `Yield`s.
     #[allow(missing_docs)]
     If { condition: Value, then: Region, otherwise: Region },
-    /// Runs `body` for index = start, start + step, … while index < end; `step` > 0.
-    /// That index + step does not exceed the type is the kernel's duty (an overflow as in `Add`).
+    /// Runs `body` for index = start, start + step, … while index < end; `step` > 0. The kernel
+    /// must ensure that index + step does not overflow, as for `Add`.
     For(Box<For>),
-    /// Runs `body` again and again until a `Break`. `Yield` and `Continue` carry values to the next iteration.
+    /// Runs `body` repeatedly until a `Break`. `Yield` and `Continue` pass values to the next
+    /// iteration.
     Loop {
-        /// What `Break` and `Continue` name.
+        /// The label that `Break` and `Continue` name.
         label: Label,
         /// First values of the body's parameters.
         inits: Values,
-        /// Its parameters are the carried values. Results of the loop come from `Break`.
+        /// The parameters of the body are the carried values. Results of the loop come from
+        /// `Break`.
         body: Region,
     },
-    /// Runs `body` once; `Yield` at its end and `Break` from within give the results.
+    /// Runs `body` once. `Yield` at its end and `Break` inside give the results.
     #[allow(missing_docs)]
     Block { label: Label, body: Region },
-    /// Terminator: the values of an `If`'s or `Block`'s results, or of a loop's next iteration. Ends the kernel's body too, empty.
+    /// Terminator: the results of an `If` or `Block`, or the carried values of a loop's next
+    /// iteration. A `Yield` without values also ends the kernel's body.
     Yield(Values),
     /// Terminator: leaves the construct with these results.
     Break(Label, Values),
-    /// Terminator: on to the loop's next iteration with these carried values.
+    /// Terminator: continues with the loop's next iteration, with these carried values.
     Continue(Label, Values),
-    /// Terminator: the thread has ended.
+    /// Terminator: ends the thread.
     Return,
 }
 
 /// A counted loop.
 #[derive(Clone, PartialEq, Debug)]
 pub struct For {
-    /// What `Break` and `Continue` name.
+    /// The label that `Break` and `Continue` name.
     pub label: Label,
-    /// First index; an integer type, that of `end` and `step` too.
+    /// First index. Its integer type is also that of `end` and `step`.
     pub start: Value,
-    /// Index that is not reached.
+    /// Exclusive upper bound of the index.
     pub end: Value,
-    /// Distance, > 0.
+    /// Step of the index, > 0.
     pub step: Value,
-    /// What the kernel asks.
+    /// How the kernel requests unrolling.
     pub unroll: Unroll,
     /// First values of the carried parameters.
     pub inits: Values,
-    /// Its parameters are the index and the carried values. `Yield` and `Continue` carry them on; the results of the loop are
-    /// the carried values after the last iteration, or those of `Break`.
+    /// The parameters are the index and the carried values, which `Yield` and `Continue` pass on.
+    /// The results of the loop are the carried values after the last iteration, or those of
+    /// `Break`.
     pub body: Region,
 }
 
 /// Whether a loop is to be unrolled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unroll {
-    /// As the compiler likes.
+    /// The compiler decides.
     Auto,
     /// `unroll(…)`: a copy for each iteration; start, end and step must be constant.
     Full,
-    /// `rolled(…)`, or copies that are made already: never again, nor by ptxas (`.pragma "nounroll"`).
+    /// `rolled(…)`, or an already unrolled loop: neither passes nor ptxas unroll it
+    /// (`.pragma "nounroll"`).
     Never,
 }
 
-/// Consecutive scalars on their way from global to shared memory. The source may be read at any time until the thread waits for
-/// the copy's group; until then, what is at the destination is undefined. To races it is a store there when it begins, and
-/// one when it has landed.
+/// A copy of consecutive scalars from global to shared memory. The source may be read at any time
+/// until the thread waits for the copy's group. Until then, the destination is undefined. The race
+/// checks treat the copy as two stores to the destination: at its start and at its completion.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AsyncCopy {
-    /// Where the first goes, in shared memory; aligned to the bytes of all.
+    /// Location of the first scalar in shared memory, aligned to the bytes of all.
     pub to: Place,
-    /// Where the first comes from, in global memory; aligned like that.
+    /// Location of the first scalar in global memory, aligned to the bytes of all.
     pub from: Place,
-    /// Their type.
+    /// Type of the scalars.
     pub element: Scalar,
-    /// How many: 4, 8 or 16 bytes in all.
+    /// Number of scalars: 4, 8 or 16 bytes in total.
     pub count: u32,
-    /// Lanes that copy; the others touch nothing.
+    /// Lanes that copy. Masked lanes touch no memory.
     pub guard: Option<Value>,
-    /// Lanes that find the first at its source; to the others all are zero. `None` is all.
+    /// Lanes whose source is in bounds. Other lanes copy zeros. `None` means all lanes.
     pub inside: Option<Value>,
-    /// Bytes that those read, `usize`; zero is copied for the rest. `None` is all.
+    /// Bytes that these lanes read, `usize`. Zeros are copied for the rest. `None` means all bytes.
     pub bytes: Option<Value>,
 }
 
 impl AsyncCopy {
-    /// Bytes that are written.
+    /// Returns the number of bytes that the copy writes.
     pub fn size(&self) -> u32 {
         self.count * self.element.bytes()
     }
 }
 
-/// Which copies a thread waits for.
+/// The groups of copies that a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitGroup {
-    /// Those of the group with this number, `usize`, and of all before. A pass finds how many groups there are after it.
+    /// The group with this number, `usize`, and all earlier ones. The pass `async_group_numbering`
+    /// replaces it by `AllBut`.
     UpTo(Value),
-    /// Those of all closed groups but so many, the last.
+    /// All closed groups except this many, the latest.
     AllBut(u32),
 }
 
@@ -533,22 +571,22 @@ pub enum WaitGroup {
 pub struct Guard {
     /// Lanes that load; `bool`.
     pub condition: Value,
-    /// What the others get, one value a result.
+    /// Values of the masked lanes, one for each result.
     pub otherwise: Values,
 }
 
-/// How a load may be served.
+/// The cache operator of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// Nobody writes this memory during the launch: the read-only path (`ld.global.nc`).
+    /// The launch never writes this memory: the read-only path (`ld.global.nc`).
     ReadOnly,
-    /// The same, and each part of it is read once: the caches are to drop it first (`ld.global.cs.nc`).
+    /// Read-only memory with each part read once: caches evict it first (`ld.global.cs.nc`).
     ReadOnce,
     /// Memory that the launch may write, or shared memory.
     Coherent,
-    /// The same, and each part of it is read once (`ld.global.cs`).
+    /// Memory that the launch may write, with each part read once (`ld.global.cs`).
     CoherentOnce,
-    /// By way of the second cache alone (`ld.global.cg`).
+    /// Memory that is cached in L2 only (`ld.global.cg`).
     SecondCache,
 }
 
@@ -566,7 +604,7 @@ pub enum Special {
 }
 
 impl Special {
-    /// The axis that it is of: 0 is x.
+    /// Returns the axis of the register: 0 is x.
     pub fn axis(self) -> u8 {
         let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis) | Special::BlockDim(axis)) = self;
         axis
@@ -617,39 +655,41 @@ pub enum Binary {
     And,
     Or,
     Xor,
-    /// By a `u32`, which counts modulo the width.
+    /// Shift by a `u32`, taken modulo the width.
     Shl,
     /// Arithmetic on signed integers.
     Shr,
-    /// No report where the distance is the width or more.
+    /// Shifts that the oracle does not check for a distance of the width or more.
     WrappingShl,
     WrappingShr,
-    /// Integers of 32 bits: what leaves on the left comes back on the right.
+    /// Integers of 32 bits.
     RotateLeft,
 }
 
 impl Binary {
-    /// Whether its second operand is a distance, a `u32` whatever the first is.
+    /// Returns whether the second operand is a distance, which is a `u32` for every type of the
+    /// first.
     pub fn is_shift(self) -> bool {
         use Binary::*;
         matches!(self, Shl | Shr | WrappingShl | WrappingShr | RotateLeft)
     }
 
-    /// Whether its operands can change places: the result has the same bits, but for those of a NaN.
+    /// Returns whether the operands commute. The result then has the same bits, except those of a
+    /// NaN.
     pub fn commutes(self) -> bool {
         use Binary::*;
         matches!(self, Add | WrappingAdd | Mul | WrappingMul | Min | Max | And | Or | Xor)
     }
 }
 
-/// What an atomic operation writes.
+/// How an atomic operation computes the value that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Atomic {
     /// The sum; integers wrap.
     Add,
-    /// The lesser of the two.
+    /// The minimum.
     Min,
-    /// The greater of the two.
+    /// The maximum.
     Max,
     /// Bitwise.
     And,
@@ -657,14 +697,14 @@ pub enum Atomic {
     Or,
     /// Bitwise.
     Xor,
-    /// The operand.
+    /// The operand, whatever the element was.
     Exchange,
-    /// The second operand where the element has the bits of the first, and else the element itself.
+    /// The second operand if the element has the bits of the first, otherwise the element itself.
     CompareExchange,
 }
 
 impl Atomic {
-    /// Whether sm_61 has the operation on elements of this type.
+    /// Returns whether sm_61 has the operation on elements of this type.
     pub fn takes(self, element: Scalar) -> bool {
         let integer = matches!(element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64);
         match self {
@@ -673,13 +713,13 @@ impl Atomic {
         }
     }
 
-    /// Values that it takes.
+    /// Returns the number of operands.
     pub fn operands(self) -> usize {
         if self == Atomic::CompareExchange { 2 } else { 1 }
     }
 }
 
-/// Comparisons; on `bool` only equality.
+/// Comparisons. `bool` has equality only.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Comparison {
@@ -692,7 +732,8 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The comparison that holds where this one does not; not of floats, which may be NaN.
+    /// Returns the comparison that holds where this one does not. Not valid for floats, which may
+    /// be NaN.
     pub fn inverse(self) -> Comparison {
         match self {
             Comparison::Eq => Comparison::Ne,
@@ -704,7 +745,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison with its operands swapped.
+    /// Returns the comparison for swapped operands.
     pub fn mirrored(self) -> Comparison {
         match self {
             Comparison::Lt => Comparison::Gt,
@@ -721,26 +762,26 @@ impl Comparison {
 pub enum Shuffle {
     /// Lane `selector` mod `width` of the segment.
     Index,
-    /// Own lane XOR `selector`; `selector` < `width`.
+    /// Own lane XOR `selector`, with `selector` < `width`.
     Xor,
-    /// Own lane − `selector`; lanes that have none there keep their own value.
+    /// Own lane − `selector`. Lanes without such a source keep their own value.
     Up,
-    /// Own lane + `selector`; lanes that have none there keep their own value.
+    /// Own lane + `selector`. Lanes without such a source keep their own value.
     Down,
 }
 
-/// The threads that a fence is for.
+/// The threads that a fence orders accesses for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Scope {
-    /// Those of the block.
+    /// Threads of the block.
     Block,
-    /// Those of the grid, and of all else that the device runs.
+    /// Threads of the grid, and all other work of the device.
     Grid,
-    /// Those of the host and of other devices too.
+    /// Threads of the host and other devices too.
     System,
 }
 
-/// What a vote tells.
+/// How a vote combines the lanes' values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Vote {
     /// Bit l is lane l's value.
@@ -752,28 +793,28 @@ pub enum Vote {
 }
 
 impl Kernel {
-    /// The type of `value`.
+    /// Returns the type of `value`.
     pub fn ty(&self, value: Value) -> Type {
         self.values[value.0 as usize]
     }
 
-    /// A new value of type `ty`; an instruction is to define it.
+    /// Adds a value of type `ty`, which an instruction must define.
     pub fn value(&mut self, ty: Type) -> Value {
         self.values.push(ty);
         Value(self.values.len() as u32 - 1)
     }
 
-    /// What a launch must know of the block's shared memory.
+    /// Returns the shared memory that a launch must provide for a block.
     pub fn shared_memory(&self) -> SharedMemory {
         SharedMemory { fixed: self.shared_bytes(), dynamic: self.dynamic.clone() }
     }
 
-    /// Where in the block's shared memory arrays begin whose size the launch evaluates.
+    /// Returns the first byte of the arrays in shared memory whose size the launch evaluates.
     pub fn dynamic_offset(&self) -> u32 {
         self.shared_bytes().next_multiple_of(WIDEST)
     }
 
-    /// Bytes of static shared memory.
+    /// Returns the bytes of static shared memory.
     pub fn shared_bytes(&self) -> u32 {
         self.shared.iter().map(|s| s.offset.saturating_add(s.bytes())).max().unwrap_or(0)
     }

@@ -1,9 +1,10 @@
 //! The table of operations: how each is walked, compared, printed and parsed.
 //!
-//! A row gives a variant of [`Op`], its class, and its text. From the rows come [`Op::for_each_operand`],
-//! [`Op::map_operands`], [`Op::regions`], [`Op::class`], [`Op::key`], and both directions of the text form. The fields of
-//! an operation contribute by their types ([`Part`]), in the order in which a row lists them. So a new operation is one
-//! variant and one row, and a new type of field is one implementation of [`Part`].
+//! A row gives a variant of [`Op`], its class, and its text. From the rows come
+//! [`Op::for_each_operand`], [`Op::map_operands`], [`Op::regions`], [`Op::class`], [`Op::key`], and
+//! both directions of the text form. The fields of an operation contribute by their types
+//! ([`Part`]), in the order in which a row lists them. So a new operation is one variant and one
+//! row, and a new type of field is one implementation of [`Part`].
 //!
 //! The text of a row is a sequence of items:
 //!
@@ -11,8 +12,10 @@
 //! * `field` is the text of the field;
 //! * `(? " if " field "")` is an optional field between two texts, or nothing;
 //! * `(* " " field)` is a list after that text, or nothing where the list is empty;
-//! * `(name parameter field)` is the text that [`Printer::parameter`](super::print::Printer) writes;
-//! * `(= field scalar_of(values))` is not printed: the parser knows the field from the types of other values.
+//! * `(name parameter field)` is the text that [`Printer::parameter`](super::print::Printer)
+//!   writes;
+//! * `(= field scalar_of(values))` is not printed: the parser knows the field from the types of
+//!   other values.
 //!
 //! A construct has no text here: it spans several lines, which `print` and `parse` handle.
 
@@ -24,7 +27,7 @@ use crate::ptx::inline::Effect;
 use smallvec::SmallVec;
 use std::mem::{Discriminant, discriminant};
 
-/// What an operation does besides computing its results.
+/// The class of an operation: its effect besides computing results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpClass {
     /// Computes results from operands, and nothing else.
@@ -132,21 +135,24 @@ macro_rules! operations {
     ($($name:ident $fields:tt $class:ident $([$($text:tt)*])?;)*) => {
         #[allow(unused_variables)]
         impl Op {
-            /// Returns the class of the operation. That of inline PTX depends on its instructions: see [`Op::is_pure`].
+            /// Returns the class of the operation. That of inline PTX depends on its instructions:
+            /// see [`Op::is_pure`].
             pub fn class(&self) -> OpClass {
                 match self {
                     $(Op::$name $fields => OpClass::$class,)*
                 }
             }
 
-            /// Calls `f` on each value that the operation itself uses. Values that only its regions use are left out.
+            /// Calls `f` on each value that the operation itself uses. Values that only its regions
+            /// use are left out.
             pub fn for_each_operand(&self, mut f: impl FnMut(Value)) {
                 match self {
                     $(Op::$name $fields => { fields!($fields, values, &mut f); })*
                 }
             }
 
-            /// Replaces each value that the operation itself uses by what `f` returns for it. Its regions stay as they are.
+            /// Replaces each value that the operation itself uses by what `f` returns for it. Its
+            /// regions stay as they are.
             pub fn map_operands(&mut self, mut f: impl FnMut(Value) -> Value) {
                 let mut f = |value: &mut Value| *value = f(*value);
                 match self {
@@ -260,9 +266,10 @@ impl Op {
         self.class() == OpClass::Terminator
     }
 
-    /// Returns whether the operation only computes its results from its operands. Such an operation may be dropped when
-    /// its results are unused, moved, and merged. Integer division is pure: a zero divisor gives an unspecified value
-    /// and does not trap. Inline PTX is pure where it has one result and its instructions have no effect.
+    /// Returns whether the operation only computes its results from its operands. Such an operation
+    /// may be dropped when its results are unused, moved, and merged. Integer division is pure: a
+    /// zero divisor gives an unspecified value and does not trap. Inline PTX is pure where it has
+    /// one result and its instructions have no effect.
     pub fn is_pure(&self) -> bool {
         match self {
             Op::Inline { code, .. } => code.effect() < Effect::Machine && code.source().outputs().count() == 1,
@@ -278,8 +285,9 @@ impl Op {
         }
     }
 
-    /// Returns the key of a pure operation whose result has type `ty`, for the elimination of common subexpressions.
-    /// Returns `None` for an operation with more operands than a key holds, and for inline PTX, which has no number.
+    /// Returns the key of a pure operation whose result has type `ty`, for the elimination of
+    /// common subexpressions. Returns `None` for an operation with more operands than a key holds,
+    /// and for inline PTX, which has no number.
     pub fn key(&self, ty: Type) -> Option<OpKey> {
         let mut words = KeyWords::default();
         self.key_words(&mut words);
@@ -296,7 +304,8 @@ impl Op {
         words.fits().then_some(OpKey { op: discriminant(self), ty, words })
     }
 
-    /// Returns the position in the key of the first of two adjacent operands that may change places.
+    /// Returns the position in the key of the first of two adjacent operands that may change
+    /// places.
     fn commuting(&self) -> Option<usize> {
         match self {
             Op::Binary(op, ..) if op.commutes() => Some(1),

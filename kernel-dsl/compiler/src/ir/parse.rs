@@ -1,8 +1,9 @@
 //! Reads the text of IR back: the inverse of [`print`](super::print).
 //!
-//! The text holds all that passes and executors read. It holds no sources, locations and allowances, so a parsed kernel has
-//! none. Values keep their numbers, and constants get numbers after them, at the start of the body: printing a parsed kernel
-//! gives the same text without its comments.
+//! The text holds all that passes and executors read. It holds no sources, locations and
+//! allowances, so a parsed kernel has none. Values keep their numbers, and constants get numbers
+//! after them, at the start of the body: printing a parsed kernel gives the same text without its
+//! comments.
 
 use super::part::Part;
 use super::*;
@@ -55,7 +56,7 @@ pub(super) struct Parser<'t> {
     types: Vec<Option<Type>>,
     /// The constants so far: their numbers begin at [`FIRST_CONSTANT`].
     constants: Vec<(Type, u64)>,
-    /// The results of the instruction at hand.
+    /// The results of the current instruction.
     results: Values,
     /// Whether a formula is read: its operations end at `;` or `)`.
     formula: bool,
@@ -403,7 +404,8 @@ impl<'t> Parser<'t> {
         Ok(Region { parameters, ..self.region()? })
     }
 
-    /// Parses a formula: `(%0: usize = parameter n; %1: usize = constant 0x2; %2: usize = mul %0, %1)`.
+    /// Parses a formula:
+    /// `(%0: usize = parameter n; %1: usize = constant 0x2; %2: usize = mul %0, %1)`.
     fn formula(&mut self) -> Result<Formula, Fault> {
         let types = std::mem::take(&mut self.types);
         self.formula = true;
@@ -471,7 +473,7 @@ impl<'t> Parser<'t> {
         values.first().and_then(|v| self.ty(*v).scalar()).ok_or_else(|| self.fault("a scalar value"))
     }
 
-    /// Returns the type of scalars in memory that the instruction at hand loads.
+    /// Returns the type of scalars in memory that the current instruction loads.
     pub fn scalar_of_results(&self) -> Result<Scalar, Fault> {
         self.scalar_of(&self.results)
     }

@@ -1,4 +1,5 @@
-//! The fields of operations: what each type of field contributes to walking, to keys and to the text form.
+//! The fields of operations: what each type of field contributes to walking, to keys and to the
+//! text form.
 
 use super::parse::{Fault, Parser};
 use super::print::Printer;
@@ -34,7 +35,8 @@ impl KeyWords {
         self.len <= Self::MAX_WORDS
     }
 
-    /// Returns the key with two adjacent operands in ascending order, if `first` is the position of one that commutes.
+    /// Returns the key with two adjacent operands in ascending order, if `first` is the position of
+    /// one that commutes.
     pub fn commuted(mut self, first: Option<usize>) -> KeyWords {
         if let Some([a, b]) = first.and_then(|at| self.words.get_mut(at..at + 2))
             && a > b

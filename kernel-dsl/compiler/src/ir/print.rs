@@ -1,11 +1,12 @@
 //! IR as text: `%7: f32 = load ta[%3, 5]`. [`parse`](super::parse) reads it back.
 //!
-//! A constant is written where it is used, and its own instruction is left out. A bare integer is a `usize`, a bare float an
-//! `f32`; other constants name their type, as in `5_u32`. What has no exact decimal form is written as bits: `f32(0x7fc00000)`.
+//! A constant is written where it is used, and its own instruction is left out. A bare integer is a
+//! `usize`, a bare float an `f32`; other constants name their type, as in `5_u32`. What has no
+//! exact decimal form is written as bits: `f32(0x7fc00000)`.
 //!
 //! Each group of instructions stands under a comment with the line of Rust that it was made from:
-//! `// +3 let i = grid::index();`, where +3 counts lines from the `fn`. The parser skips comments: sources, locations and the
-//! allowances that refer to them are not part of the text.
+//! `// +3 let i = grid::index();`, where +3 counts lines from the `fn`. The parser skips comments:
+//! sources, locations and the allowances that refer to them are not part of the text.
 
 use super::part::Part;
 use super::*;
@@ -88,7 +89,7 @@ impl Display for Kernel {
     }
 }
 
-/// The size of a block: `256×1×1`, or `32..=1024 by 32×1×1 multiple of 32`.
+/// Returns the size of a block: `256×1×1`, or `32..=1024 by 32×1×1 multiple of 32`.
 fn block(block: &Block) -> String {
     let axis = |(axis, n): (usize, u32)| match block.open() {
         Some(Open { axis: open, least, step }) if open == axis => format!("{least}..={n} by {step}"),
@@ -231,7 +232,8 @@ impl<'a> Printer<'a> {
         Printer { kernel, constants, locals, shared, dynamic, tables, line: None }
     }
 
-    /// Returns a printer for the steps of a formula, which are numbered by themselves and include their constants.
+    /// Returns a printer for the steps of a formula, which are numbered by themselves and include
+    /// their constants.
     pub fn of_formula(&self) -> Printer<'a> {
         let (locals, shared, dynamic, tables) = Default::default();
         Printer { kernel: self.kernel, constants: Vec::new(), locals, shared, dynamic, tables, line: None }
@@ -248,7 +250,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// The Rust line of what follows, where it is another than that of what came before.
+    /// Returns the Rust line of what follows, where it is another than that of what came before.
     fn comment(&mut self, f: &mut dyn Write, location: Location, depth: usize) -> fmt::Result {
         let Some(l) = self.kernel.locations.get(location.0 as usize) else { return Ok(()) };
         let line = (l.source, l.span.line);

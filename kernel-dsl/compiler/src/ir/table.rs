@@ -1,8 +1,9 @@
-//! Tables: arrays that are known when the kernel is compiled, and read by an index that is not.
+//! Tables: arrays that are known at compile time and read by an index that is not.
 //!
-//! A table is one element in memory, of as many scalars as it has: its base is [`Op::Table`](super::Op::Table), and an
-//! access names a scalar [`Within`](super::Within) it. Lowering makes an access of each read; passes make a constant of those whose
-//! indices are, and say where the tables lie that are left.
+//! A table is one element in memory with as many scalars as the table has. Its base is
+//! [`Op::Table`](super::Op::Table), and an access names a scalar [`Within`](super::Within) it.
+//! Lowering makes an access of each read. Passes replace reads with constant indices by constants,
+//! and place the remaining tables.
 
 use super::{TableId, Type, WIDEST};
 use crate::scalar::Scalar;
@@ -21,15 +22,15 @@ pub struct Table {
     pub scalars: Arc<[(u32, Scalar, u64)]>,
     /// Bytes of the whole.
     pub bytes: u32,
-    /// What the kernel says of where it is to lie.
+    /// The placement that the kernel requests.
     pub placement: Placement,
 }
 
 impl Table {
-    /// What its address is a multiple of: the widest access may read it.
+    /// The alignment of a table: the widest access may read it.
     pub const ALIGN: u32 = WIDEST;
 
-    /// The bits of the scalar at a byte; `None` if none of this type begins there.
+    /// Returns the bits of the scalar at a byte; `None` if none of this type begins there.
     pub fn bits(&self, byte: u32, scalar: Scalar) -> Option<u64> {
         let at = self.scalars.binary_search_by_key(&byte, |(at, ..)| *at).ok()?;
         let (_, ty, bits) = self.scalars[at];
@@ -37,7 +38,7 @@ impl Table {
         (ty.bits() == scalar.bits() && (ty == Scalar::Bool) == (scalar == Scalar::Bool)).then_some(bits)
     }
 
-    /// Its bytes as they lie in memory.
+    /// Returns the contents in memory, byte by byte.
     pub fn contents(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.bytes as usize];
         for (at, scalar, bits) in self.scalars.iter() {
@@ -49,7 +50,7 @@ impl Table {
         bytes
     }
 
-    /// The type of its scalars, if it is one type and nothing lies between them.
+    /// Returns the type of its scalars, if it is one type and nothing lies between them.
     pub fn of_one_type(&self) -> Option<Scalar> {
         let (_, scalar, _) = *self.scalars.first()?;
         let dense = self.scalars.iter().enumerate().all(|(i, (at, s, _))| (*s, *at) == (scalar, i as u32 * s.bytes()));
@@ -60,25 +61,27 @@ impl Table {
 /// Where a table is to lie.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
 pub enum Placement {
-    /// In constant memory where each read is proven to be of one element for all lanes of a warp, as long as there is room;
-    /// in global memory otherwise.
+    /// In constant memory where each read is proven to be of one element for all lanes of a warp,
+    /// as long as there is room; in global memory otherwise.
     #[default]
     ByUse,
-    /// In constant memory. Its cache gives a warp one word at a time: lanes that read several take turns.
+    /// In constant memory. Its cache gives a warp one word at a time: lanes that read several take
+    /// turns.
     Constant,
-    /// In global memory, read by the read-only path: lanes that read several words are served together.
+    /// In global memory, read by the read-only path: lanes that read several words are served
+    /// together.
     Global,
 }
 
 impl super::Kernel {
-    /// The table that `id` names.
+    /// Returns the table that `id` names.
     pub fn table(&self, id: TableId) -> Option<&Table> {
         self.tables.get(id.0 as usize)
     }
 }
 
 impl Type {
-    /// Whether it is an address of 64 bits: in global or constant memory.
+    /// Returns whether it is an address of 64 bits: in global or constant memory.
     pub fn is_wide_address(self) -> bool {
         matches!(self, Type::Global | Type::Constant)
     }

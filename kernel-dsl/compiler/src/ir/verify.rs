@@ -1,14 +1,18 @@
 //! Invariants of the IR: what every kernel keeps, as lowered and between any two passes.
 //!
-//! Each value has one definition, before its uses in the region or around them; operands, results, region parameters
-//! and the values that terminators carry have the types that the operation asks for; each region ends with its only
-//! terminator; `Break` and `Continue` name a construct around them.
+//! Each value has one definition, before its uses in the region or around them; operands, results,
+//! region parameters and the values that terminators carry have the types that the operation asks
+//! for; each region ends with its only terminator; `Break` and `Continue` name a construct around
+//! them.
 
 use super::*;
 use crate::error::{Error, Errors};
 use std::collections::HashSet;
 
-/// What is wrong with `kernel`, all of it.
+/// Checks `kernel`.
+///
+/// # Errors
+/// All violations of the rules.
 pub fn verify(kernel: &Kernel) -> Result<(), Errors> {
     let n = kernel.values.len();
     let mut v = Verifier {
@@ -34,7 +38,7 @@ impl Kernel {
     }
 }
 
-/// A construct around the instruction at hand that `Break` or `Continue` may name.
+/// A construct around the current instruction that `Break` or `Continue` may name.
 struct OpenConstruct<'a> {
     label: Label,
     /// Types of what `Break` carries.
@@ -131,7 +135,7 @@ impl<'a> Verifier<'a> {
         self.define(Some(inst), &inst.results);
     }
 
-    /// Types, arities and indices.
+    /// Checks types, arities and indices of an instruction.
     fn operation(&mut self, inst: &'a Inst, yields: &[Value]) {
         let result = inst.results.first().map(|v| self.ty(*v));
         let out = result.unwrap_or(S(Scalar::Bool));
@@ -435,7 +439,7 @@ impl<'a> Verifier<'a> {
         self.open.pop();
     }
 
-    /// Whether the values are as many as `like` and of the same types.
+    /// Returns whether `values` has the length and the types of `like`.
     fn same(&self, values: &[Value], like: &[Value]) -> bool {
         values.len() == like.len() && values.iter().zip(like).all(|(a, b)| self.ty(*a) == self.ty(*b))
     }

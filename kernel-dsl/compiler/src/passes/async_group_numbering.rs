@@ -1,8 +1,11 @@
-//! How many groups of copies come after the one that a thread waits for.
+//! Async-group numbering: how many groups of copies a thread closes after the one that it waits
+//! for.
 //!
-//! The machine waits for all groups of a thread but the last so many, a constant. Lowering says which group is meant, by a value that
-//! loops and variables hand on; here the number of groups closed since is followed through the structure: on each way
-//! to a wait, and of several the least. Where a value is of no group that this knows, it waits for all.
+//! The machine waits for all groups of a thread except the last N, for a constant N
+//! (`cp.async.wait_group N`). Lowering names the group by a value that loops and variables pass on.
+//! This pass tracks, along each path to a wait, how many groups were closed since that group, and
+//! takes the minimum over the paths. Where the group of a value is unknown, the wait is for all
+//! groups.
 
 use crate::error::Errors;
 use crate::hash::FastMap;
@@ -35,8 +38,8 @@ fn set(region: &mut Region, found: &[u32], next: &mut usize) {
     }
 }
 
-/// Groups closed since that of a value was. A value that is not here is of no group that is known: 0. [`NEVER`] is of none at
-/// all, as a constant is.
+/// Groups closed since that of a value was. A value that is not here is of no group that is known:
+/// 0. [`NEVER`] is of none at all, as a constant is.
 #[derive(Clone, Default)]
 struct Ages(FastMap<Value, u32>);
 
@@ -59,7 +62,7 @@ impl Ages {
             .for_each(|age| *age = age.saturating_add(1).min(NEVER_CLOSED - 1));
     }
 
-    /// What holds on both ways; whether that is less than was known here.
+    /// Merges the facts of two paths. Returns whether facts were lost.
     fn join(&mut self, other: &Ages) -> bool {
         let mut changed = false;
         for (value, age) in self.0.iter_mut() {
@@ -70,7 +73,7 @@ impl Ages {
         changed
     }
 
-    /// The ages at a jump that hands `values` to `parameters`.
+    /// Returns the ages at a jump that hands `values` to `parameters`.
     fn handed(mut self, values: &[Value], parameters: &[Value]) -> Ages {
         let ages: Vec<u32> = values.iter().map(|v| self.of(*v)).collect();
         parameters.iter().zip(ages).for_each(|(p, age)| self.set(*p, age));
@@ -81,7 +84,7 @@ impl Ages {
 /// A construct around what is looked at.
 struct OpenConstruct {
     label: Label,
-    /// At each `break`, and what it hands on.
+    /// At each `break`, and what it passes on.
     left: Vec<(Ages, Values)>,
     /// At each `continue`.
     again: Vec<(Ages, Values)>,
@@ -172,7 +175,8 @@ impl AgeWalk {
         })
     }
 
-    /// A loop's body, until what is known where it begins holds for all its iterations: that, and the ways out.
+    /// A loop's body, until what is known where it begins holds for all its iterations: that, and
+    /// the ways out.
     fn looping(
         &mut self,
         label: Label,

@@ -1,16 +1,18 @@
-//! What the addresses in a loop are counted from: the parameter itself, and not the address of a row, where one access in the loop
-//! starts from there.
+//! Base commoning: addresses in a loop are counted from the parameter instead of from the address
+//! of a row, where one access in the loop starts from that row.
 //!
-//! A row of a matrix is an address that loops do not change, and an access adds an index to it. The address is 64 bits in
-//! registers throughout the loop; the row's place as an index is 32, and the parameter is an operand in constant memory. So
-//! the index of the access is the sum of both:
+//! A row of a matrix is a loop-invariant address to which an access adds an index. The address
+//! takes 64 bits of registers throughout the loop. The row as an index takes 32, and the parameter
+//! is an operand in constant memory. So the index of the access becomes the sum of both:
 //!
-//! * an index that the loop carries only for that access starts at the sum: no instruction more, and two registers less;
-//! * to any other the row's place is added where it is used, in a loop that ptxas does not unroll: one addition in 32 bits for
-//!   one register.
+//! * an index that the loop carries for that access alone starts at the sum: no instruction more,
+//!   two registers less;
+//! * for any other index, the row's index is added at its use, in a loop that ptxas does not
+//!   unroll: one 32-bit addition saves one register.
 //!
-//! Where several accesses of a loop start from a row, or several rows of a parameter serve it, all stay addresses, as one addition
-//! each would be too many. Exact: addresses are sums in whatever order, and a view spans less than 2³² elements.
+//! Where several accesses of a loop start from a row, or several rows of a parameter serve the
+//! loop, all stay addresses: one addition for each would cost more. The rewrite is exact: addresses
+//! are sums in any order, and a view spans less than 2³² elements.
 
 use super::constants::Constants;
 use super::exits::Exits;
@@ -62,7 +64,7 @@ struct MatrixRow {
     bytes: u32,
 }
 
-/// The carried values of the loop at hand that count for one access alone.
+/// The carried values of the current loop that count for one access alone.
 #[derive(Default)]
 struct OwnCarried {
     /// Their numbers, by the parameters of the body that they are.
@@ -81,7 +83,7 @@ struct Counter {
     served: FastMap<Value, SmallVec<[u32; 4]>>,
     /// How many are made in a loop of all rows of a parameter.
     rows: FastMap<(u32, Value), u32>,
-    /// Whether ptxas may unroll the loop at hand.
+    /// Whether ptxas may unroll the current loop.
     unrolls: bool,
     depth: u32,
     /// The number of loops that each value is defined inside of.
@@ -91,7 +93,8 @@ struct Counter {
 }
 
 impl Counter {
-    /// Counts uses in a region of the loop with this number, from the end, so that those by what is dead are left out.
+    /// Counts uses in a region of the loop with this number, from the end, so that those by what is
+    /// dead are left out.
     fn count(&mut self, region: &Region, within: Option<u32>) {
         for inst in region.insts.iter().rev() {
             if inst.op.is_pure() && inst.results.iter().all(|r| self.uses[r.0 as usize] == 0) {
@@ -111,7 +114,7 @@ impl Counter {
         }
     }
 
-    /// Whether a row serves loops only, and each of them alone.
+    /// Returns whether a row serves loops only, and each of them alone.
     fn serves_alone(&self, base: Value, row: MatrixRow) -> bool {
         let Some(served) = self.served.get(&base) else { return false };
         let alone = served.iter().all(|l| self.rows.get(&(*l, row.parameter)) == Some(&1));
@@ -159,7 +162,8 @@ impl Counter {
         }
     }
 
-    /// The carried values that one instruction uses, besides the addition that alone carries them on.
+    /// Returns the carried values that one instruction uses, besides the addition that alone
+    /// carries them on.
     fn own(&self, l: &For, results: &[Value]) -> OwnCarried {
         let mut own = OwnCarried::default();
         let [next] = Exits::of(&l.body, l.label).next[..] else { return own };

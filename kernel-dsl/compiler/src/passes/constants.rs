@@ -1,4 +1,5 @@
-//! The constants of a kernel under rewriting: one value for each, first in the body, so that all code sees them.
+//! The constants of a kernel under rewriting: one value for each, first in the body, visible to all
+//! code.
 
 use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Location, Op, Region, Type, Value};
@@ -12,7 +13,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// The constants of `kernel`, wherever they stand; those that lead the body are used again.
+    /// Returns the constants of `kernel`, wherever they stand; those that lead the body are used
+    /// again.
     pub fn of(kernel: &Kernel) -> Constants {
         let mut constants = Constants { bits: vec![None; kernel.values.len()], ..Constants::default() };
         for inst in &kernel.body.insts {
@@ -32,12 +34,12 @@ impl Constants {
         }
     }
 
-    /// The bits of `value`, if it is constant.
+    /// Returns the bits of `value`, if it is constant.
     pub fn bits(&self, value: Value) -> Option<u64> {
         self.bits.get(value.0 as usize).copied().flatten()
     }
 
-    /// The constant of type `ty` with these bits; `types` is the kernel's table of values.
+    /// Returns the constant of type `ty` with these bits; `types` is the kernel's table of values.
     pub fn get(&mut self, types: &mut Vec<Type>, ty: Type, bits: u64) -> Value {
         if let Some(v) = self.known.get(&(ty, bits)) {
             return *v;

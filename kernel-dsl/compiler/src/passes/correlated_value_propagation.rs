@@ -1,8 +1,9 @@
-//! Comparisons that a branch around them, or one before them that some lanes left by, has decided.
+//! Correlated value propagation: a comparison that an enclosing branch or an earlier exit decides
+//! becomes a constant.
 //!
-//! After `if row >= x.rows() { return }` the check in `x.at(row)` holds, and with it goes the choice of the row's extent; in
-//! `for i in 0..n`, `i < n` does. Of two integers the pass keeps which of <, = and > are still possible, so that
-//! `a <= b` and `a != b` together are `a < b`.
+//! After `if row >= x.rows() { return }`, the check in `x.at(row)` holds, and the choice of the
+//! row's extent is decided. In `for i in 0..n`, `i < n` holds. For two integers, the pass tracks
+//! which of <, = and > are still possible, so that `a <= b` and `a != b` imply `a < b`.
 
 use super::constants::Constants;
 use crate::error::Errors;
@@ -52,7 +53,7 @@ impl Orders {
     const GREATER: Orders = Orders(4);
     const ALL: Orders = Orders(7);
 
-    /// Those of which a comparison holds.
+    /// Returns the orders for which a comparison holds.
     fn of(comparison: Comparison) -> Orders {
         let [less, equal, greater] = [Orders::LESS, Orders::EQUAL, Orders::GREATER].map(|o| o.0);
         Orders(match comparison {
@@ -73,7 +74,7 @@ impl Orders {
         Orders(self.0 & !other.0)
     }
 
-    /// Of the second to the first.
+    /// Returns the orders with the operands swapped.
     fn mirrored(self) -> Orders {
         let [less, greater] = [self.and(Orders::LESS), self.and(Orders::GREATER)].map(|o| o.0);
         Orders(self.and(Orders::EQUAL).0 | less << 2 | greater >> 2)
@@ -84,7 +85,7 @@ impl Orders {
     }
 }
 
-/// What holds at the instruction at hand.
+/// What holds at the current instruction.
 #[derive(Default)]
 struct KnownFacts {
     /// Of pairs of integers, the lower value first.
@@ -137,7 +138,7 @@ struct Reasoner<'k> {
     types: &'k [Type],
     /// The constants `false` and `true`.
     truths: [Value; 2],
-    /// What replacements for each value.
+    /// The replacement of each value.
     replacements: Vec<Value>,
     definitions: Vec<Option<Definition>>,
     facts: KnownFacts,
@@ -210,7 +211,7 @@ impl Reasoner<'_> {
         true
     }
 
-    /// Whether of two values of the type of `v` one is less, or they are equal.
+    /// Returns whether of two values of the type of `v` one is less, or they are equal.
     fn ordered(&self, v: Value) -> bool {
         self.types[v.0 as usize].scalar().is_some_and(Scalar::is_integer)
     }
@@ -237,7 +238,7 @@ impl Reasoner<'_> {
     }
 }
 
-/// Whether control goes elsewhere at the end of a side of a branch, not on after it.
+/// Returns whether control goes elsewhere at the end of a side of a branch, not on after it.
 fn leaves(region: &Region) -> bool {
     region.yielded().is_none()
 }

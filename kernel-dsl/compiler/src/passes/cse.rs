@@ -1,10 +1,12 @@
-//! Common subexpressions: a pure instruction that computes what a visible one has computed gives way to it.
+//! Common subexpressions: a pure instruction is replaced by an earlier one that computed the same.
 //!
-//! Value numbering, scoped: what a region computes is known in the regions inside it and forgotten at its end.
+//! The pass is scoped value numbering: a value that a region computes is known in the regions
+//! inside it and forgotten at its end.
 //!
-//! So does a load of memory that nobody writes during the launch give way to one of the same lanes from the same address: an
-//! epilogue that an unrolled loop applies row by row loads its bias once. Not across a loop or a barrier of the block: a value
-//! that is held there costs a register where there are fewest. Other loads keep their place.
+//! A load of read-only memory is replaced by an earlier one by the same lanes from the same
+//! address. So an epilogue that an unrolled loop applies row by row loads its bias once. The pass
+//! does not reuse loads across a loop or a barrier of the block, where a held value would occupy a
+//! register under the highest pressure. Other loads stay.
 
 use crate::error::Errors;
 use crate::hash::FastMap;
@@ -55,7 +57,7 @@ struct Numbering<'k> {
     replacements: Vec<Value>,
     /// What has computed each operation, and the region that it replacements in.
     known: FastMap<OpKey, (Value, u32)>,
-    /// Whether each region, by the order in which they begin, is around the instruction at hand.
+    /// Whether each region, by the order in which they begin, is around the current instruction.
     open: Vec<bool>,
     scope: u32,
     /// Blocks of inline PTX so far.
@@ -135,7 +137,7 @@ impl Numbering<'_> {
         true
     }
 
-    /// The number of a block of inline PTX, the same for all that say the same.
+    /// Returns the number of a block of inline PTX, the same for all that say the same.
     fn block(&mut self, code: &Arc<Inline>) -> u32 {
         let at = self.blocks.iter().position(|b| Arc::ptr_eq(b, code) || b == code);
         if at.is_none() {

@@ -1,11 +1,12 @@
-//! Dead code: what no effect depends on goes, and the values that stay are numbered in order.
+//! Dead-code elimination: an instruction without an effect or a use is dropped. The remaining
+//! values are numbered in order.
 //!
-//! An effect is a store, an atomic operation, a write to a local, a report, a barrier, a shuffle or vote (lanes meet
-//! there), the end of the thread,
-//! and a `Loop`, which may not end. A `For` ends, so one without effects goes with its last used result. A load whose
-//! result is unused goes too: in bounds it has no effect, and the oracle, which reports one that is not, runs IR as
-//! lowered. Carried values that only feed themselves, and results that nobody uses, leave their constructs; an atomic operation
-//! whose result nobody uses stays without it.
+//! Effects are stores, atomic operations, writes to locals, reports, barriers, shuffles and votes,
+//! the end of the thread, and a `Loop`, which may not end. A `For` ends, so a `For` without effects
+//! is dropped with its last used result. An unused load is dropped too: in bounds it has no effect,
+//! and the oracle reports loads out of bounds on IR as lowered. Carried values that only feed
+//! themselves, and unused results, leave their constructs. An atomic operation with an unused
+//! result stays without the result.
 
 use crate::error::Errors;
 use crate::ir::*;
@@ -31,15 +32,15 @@ pub fn dce(kernel: &mut Kernel) -> Result<(), Errors> {
 
 const NO_EDGE: u32 = u32::MAX;
 
-/// What depends on what: a node for each value, and after those one for each construct in the order in which they begin,
-/// which is live if the construct has to run.
+/// What depends on what: a node for each value, and after those one for each construct in the order
+/// in which they begin, which is live if the construct has to run.
 struct Graph {
     /// First edge of each node; then each edge's target and the node's next edge.
     heads: Vec<u32>,
     edges: Vec<(u32, u32)>,
     live: Vec<bool>,
     work: Vec<u32>,
-    /// Constructs around the instruction at hand.
+    /// Constructs around the current instruction.
     open: Vec<OpenConstruct>,
 }
 
@@ -93,7 +94,7 @@ impl Graph {
         }
     }
 
-    /// An effect happens here: all constructs around it run.
+    /// Marks all enclosing constructs as live, because an effect happens here.
     fn effect(&mut self) {
         for k in (0..self.open.len()).rev() {
             self.mark(self.open[k].node);
@@ -140,7 +141,8 @@ impl Graph {
                     }
                 } else {
                     op.for_each_operand(|v| self.mark(v.0));
-                    // An atomic operation is done all the same where nobody asks what was there before.
+                    // An atomic operation is done all the same where nobody asks what was there
+                    // before.
                     if !matches!(op, Op::Atomic { .. }) {
                         results.iter().for_each(|r| self.mark(r.0));
                     }

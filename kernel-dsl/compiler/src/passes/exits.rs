@@ -1,4 +1,4 @@
-//! Where the values of a loop's iteration go.
+//! The values that leave an iteration of a loop.
 
 use crate::ir::{Label, Op, Region, Values};
 
@@ -12,7 +12,7 @@ pub struct Exits<'r> {
 }
 
 impl<'r> Exits<'r> {
-    /// Of the loop `label` with this body.
+    /// Collects the exits of the loop `label` with this body.
     pub fn of(body: &'r Region, label: Label) -> Exits<'r> {
         let mut exits = Exits::default();
         exits.collect(body, label, true);

@@ -1,8 +1,9 @@
 //! Constant folding and exact identities, and the control flow that they decide.
 //!
-//! An `If` with a constant condition, a `For` without iterations and a `Block` that nobody breaks out of dissolve into
-//! the region around them; what replacements after a `Return`, `Break` or `Continue` that has become certain is dropped.
-//! Afterwards each constant has one value, and the body begins with all of them.
+//! An `If` with a constant condition, a `For` without iterations and a `Block` without a break
+//! dissolve into the region around them. Code after a `Return`, `Break` or `Continue` that is
+//! always reached is dropped. Afterwards each constant has one value, and the body begins with all
+//! constants.
 
 use super::rewrite::rewrite;
 use super::simplify::Simplifier;
@@ -46,8 +47,8 @@ impl Folder<'_> {
         rewrite(&mut region.insts, |inst, before| !ended && self.inst(inst, before, &mut ended));
     }
 
-    /// Rewrites an instruction, or puts what it comes to at the end of `before`; tells whether it stays. Sets `ended` if
-    /// nothing of its region is to follow.
+    /// Rewrites an instruction, or puts what it comes to at the end of `before`; tells whether it
+    /// stays. Sets `ended` if nothing of its region is to follow.
     fn inst(&mut self, inst: &mut Inst, before: &mut Vec<Inst>, ended: &mut bool) -> bool {
         inst.op.map_operands(|v| self.replacements[v.0 as usize]);
         if !inst.op.is_pure() {
@@ -74,7 +75,7 @@ impl Folder<'_> {
         }
     }
 
-    /// The value of `op`, of which there is no instruction yet.
+    /// Returns the value of `op`, of which there is no instruction yet.
     fn insert(&mut self, mut op: Op, ty: Type, location: Location, before: &mut Vec<Inst>) -> Value {
         if let Some(known) = self.simplifier.simplify(&mut op, ty) {
             return known;
@@ -155,7 +156,7 @@ impl Folder<'_> {
         true
     }
 
-    /// What `n` scalars at a place in a table are, where each index is constant.
+    /// Returns the bits of `n` scalars at a place in a table, if each index is constant.
     fn read(&self, place: &Place, scalar: Scalar, n: u32) -> Option<Vec<u64>> {
         let Place::Global { base, within: Some(within), .. } = place else { return None };
         let table = self.tables.get(self.bases.get(base)?.0 as usize)?;
@@ -166,7 +167,7 @@ impl Folder<'_> {
         (0..n).map(|i| table.bits(at + i * scalar.bytes(), scalar)).collect()
     }
 
-    /// Results of an `If` for which both regions yield one value from outside are that value.
+    /// Replaces results of an `If` for which both regions yield the same outer value.
     fn same_results(&mut self, inst: &mut Inst) {
         let Op::If { then, otherwise, .. } = &mut inst.op else { return };
         let (Some(Inst { op: Op::Yield(a), .. }), Some(Inst { op: Op::Yield(b), .. })) =
@@ -187,8 +188,9 @@ impl Folder<'_> {
         }
     }
 
-    /// Takes off the `Yield` (or `Break` of `label`) that a dissolved region left at the end of `out`; what it carried
-    /// replacements for `results`. Any other terminator ends the region around it too: tells whether it is so.
+    /// Takes off the `Yield` (or `Break` of `label`) that a dissolved region left at the end of
+    /// `out`; what it carried replacements for `results`. Any other terminator ends the region
+    /// around it too: tells whether it is so.
     fn open(&mut self, label: Option<Label>, results: &Values, out: &mut Vec<Inst>) -> bool {
         let values = match out.last().map(|i| &i.op) {
             Some(Op::Yield(values)) => values.clone(),

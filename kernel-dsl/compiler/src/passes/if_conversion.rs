@@ -1,8 +1,11 @@
-//! If-conversion: a small `If` without jumps becomes straight code, its results selects, its loads and stores guarded.
+//! If-conversion: a small `If` without jumps becomes straight-line code. Its results become
+//! selects, its loads and stores predicated.
 //!
-//! A load keeps its place and runs in the lanes that ran it before. Where its value is only yielded, the other branch's
-//! value is what the remaining lanes get; at most [`MAX_LOADED_MOVES`] loaded values may be used otherwise. What only computes runs in all lanes, so it has to be cheap: at most
-//! [`MAX_BRANCH_COST`] instructions in both branches, and at most [`MAX_GUARDED_ACCESSES`] accesses to memory.
+//! A load keeps its position and runs in the lanes that ran it before. Where its value is only
+//! yielded, the masked lanes get the value of the other branch. At most [`MAX_LOADED_MOVES`] loaded
+//! values may have other uses. Pure instructions run in all lanes and must be cheap: at most
+//! [`MAX_BRANCH_COST`] instructions in both branches, and at most [`MAX_GUARDED_ACCESSES`] accesses
+//! to memory.
 
 use super::constants::Constants;
 use super::rewrite::rewrite;
@@ -13,11 +16,13 @@ use crate::scalar::Scalar;
 
 /// Cheap instructions that lanes may run for nothing.
 pub const MAX_BRANCH_COST: u32 = 12;
-/// Loads and stores that are guarded rather than branched around: beyond a few, the branch is cheaper.
+/// Loads and stores that are guarded rather than branched around: beyond a few, the branch is
+/// cheaper.
 pub const MAX_GUARDED_ACCESSES: u32 = 4;
 
-/// Loaded values that a branch goes on with: each costs a move for the other lanes, which ptxas keeps. With one, a run of such
-/// branches (an unrolled copy with its edge) is still shorter than jumping around each; with two, ptxas does better.
+/// Loaded values that a branch continues with: each costs a move for the other lanes, which ptxas
+/// keeps. With one, a run of such branches (an unrolled copy with its edge) is still shorter than
+/// jumping around each; with two, ptxas does better.
 pub const MAX_LOADED_MOVES: usize = 1;
 
 /// Converts small branches.
@@ -67,14 +72,15 @@ impl Converter {
         });
     }
 
-    /// Whether an `If` of these branches may become straight code.
+    /// Returns whether an `If` of these branches may become straight code.
     fn fits(&self, then: &Region, otherwise: &Region) -> bool {
         let (mut cost, mut accesses, mut moves) = (0, 0, 0);
         for inst in then.insts.iter().chain(&otherwise.insts) {
             match &inst.op {
                 // To wait for what has not begun is to wait for nothing.
                 Op::Yield(_) | Op::Constant(_) | Op::CopyWait(_) => {}
-                // The other lanes need something in place of a loaded value that the branch goes on with.
+                // The other lanes need something in place of a loaded value that the branch goes on
+                // with.
                 Op::Load { .. } if !inst.results.iter().all(|r| yields(then, *r) || yields(otherwise, *r)) => {
                     accesses += 1;
                     moves += inst.results.len();
@@ -193,7 +199,8 @@ impl Converter {
         }
     }
 
-    /// The result of the `If` that the loaded value `r` is, and for which the other branch's value is there already.
+    /// Returns the result of the `If` that the loaded value `r` is, and for which the other
+    /// branch's value is there already.
     fn elsewhere(&self, r: Value, arm: &BranchArm<'_>, whole: &[Option<Value>]) -> Option<usize> {
         let mut yielded = (0..arm.own.len()).filter(|k| arm.own[*k] == r);
         let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;
@@ -201,7 +208,7 @@ impl Converter {
     }
 }
 
-/// Whether a region's `Yield` hands `value` on.
+/// Returns whether a region's `Yield` hands `value` on.
 fn yields(region: &Region, value: Value) -> bool {
     region.yielded().is_some_and(|values| values.contains(&value))
 }

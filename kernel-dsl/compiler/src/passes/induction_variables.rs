@@ -1,14 +1,16 @@
-//! Induction variables: an address or product that a loop's index moves by the same distance each time is carried along
-//! and moved by an addition, in place of being computed from the index anew.
+//! Induction variables: an address or product that advances by a constant distance in each
+//! iteration of a loop is carried and advanced by an addition, instead of being recomputed from the
+//! index.
 //!
-//! This looks at sums and products of the index of a `For` over `usize` with what the loop does not change, and at
-//! addresses moved by those, that stand in the body itself (what is in a branch of it may be needed seldom). A sum of the
-//! index costs no more than an addition as it is, and stays.
+//! The pass looks at sums and products of the index of a `For` over `usize` with loop-invariant
+//! values, and at addresses moved by them. They must stand in the loop's body itself: code in a
+//! branch may run rarely. A sum of the index costs one addition anyway and stays.
 //!
-//! An address in global memory is worth it only if it moves by a constant and ptxas may unroll the loop, which then moves it
-//! once for all copies and reaches them by constants. Otherwise moving 64 bits takes two additions, and ptxas copies them
-//! besides, where base plus index takes two instructions and no register. Exact, as `usize` does not wrap where a value is
-//! used.
+//! An address in global memory is carried only if it advances by a constant and ptxas may unroll
+//! the loop. ptxas then advances it once for all copies and reaches each copy by a constant offset.
+//! Otherwise advancing 64 bits takes two additions and copies, where base plus index takes two
+//! instructions and no register. The rewrite is exact because `usize` does not wrap where a value
+//! is used.
 
 use super::constants::Constants;
 use super::rewrite::rewrite;
@@ -39,7 +41,8 @@ struct Reducer {
     depth: u32,
     /// The number of loops that each value is defined inside of.
     levels: Vec<u32>,
-    /// How far a value moves in an iteration of the loop at hand, if it moves evenly; in elements for addresses.
+    /// How far a value moves in an iteration of the current loop, if it moves evenly; in elements
+    /// for addresses.
     distances: Vec<Option<Value>>,
     /// Whether something that stays uses a value.
     used: Vec<bool>,
@@ -61,7 +64,7 @@ impl Reducer {
         });
     }
 
-    /// Notes that `values` are defined at the depth at hand.
+    /// Notes that `values` are defined at the current depth.
     fn define(&mut self, values: &[Value]) {
         for v in values {
             self.levels[v.0 as usize] = self.depth;
@@ -72,12 +75,12 @@ impl Reducer {
         self.distances[v.0 as usize]
     }
 
-    /// Whether `v` is the same in all iterations of a loop that replacements at the depth at hand.
+    /// Returns whether `v` is invariant in a loop at the current depth.
     fn invariant(&self, v: Value) -> bool {
         self.levels[v.0 as usize] <= self.depth
     }
 
-    /// Writes `op` at the depth at hand, or finds what it comes to.
+    /// Writes `op` at the current depth, or finds what it comes to.
     fn push(&mut self, mut op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
         let value = match self.simplifier.simplify(&mut op, ty) {
             Some(v) => v,
@@ -99,7 +102,7 @@ impl Reducer {
         value
     }
 
-    /// How far what `op` computes moves, with the code for that before the loop.
+    /// Returns how far what `op` computes moves, with the code for that before the loop.
     fn moves(&mut self, op: &Op, location: Location, out: &mut Vec<Inst>) -> Option<Value> {
         match *op {
             Op::Binary(Binary::Add, a, b) => match (self.distance(a), self.distance(b)) {
@@ -124,7 +127,8 @@ impl Reducer {
         }
     }
 
-    /// Rewrites a loop that replacements at the depth at hand; `out` is what replacements before it.
+    /// Rewrites a loop at the current depth; `out` is what replacements before
+    /// it.
     fn counted(&mut self, l: &mut For, results: &mut Values, out: &mut Vec<Inst>) {
         let Some(index) = l.body.parameters.first().copied().filter(|i| self.simplifier.ty(*i) == USIZE) else {
             return;
@@ -137,7 +141,8 @@ impl Reducer {
             if (ty == USIZE || ty.scalar().is_none())
                 && let Some(d) = self.moves(&inst.op, inst.location, out)
             {
-                // An address that moves is not a base of another: its distance would be in other elements.
+                // An address that moves is not a base of another: its distance would be in other
+                // elements.
                 self.distances[result.0 as usize] = Some(d).filter(|_| ty == USIZE);
                 derived.push((at, d));
             }
@@ -153,7 +158,7 @@ impl Reducer {
         self.simplifier.constants.bits(v).is_some()
     }
 
-    /// Which of the derived values are worth carrying: addresses and products that something else uses.
+    /// Returns the derived values that are worth carrying: used addresses and products.
     fn choose(&mut self, l: &For, derived: &[(usize, Value)]) -> Vec<(usize, Value)> {
         let mut rest = derived.iter().map(|d| d.0).peekable();
         for (at, inst) in l.body.insts.iter().enumerate() {
@@ -232,7 +237,8 @@ impl Reducer {
         self.used.resize(n, false);
     }
 
-    /// Hands the carried values on at each end of an iteration, moved, and out of the loop as they are.
+    /// Hands the carried values on at each end of an iteration, moved, and out of the loop as they
+    /// are.
     fn terminate(&mut self, region: &mut Region, label: Label, steps: &[(Value, Op, Location)], body: bool) {
         for inst in &mut region.insts {
             inst.op.regions_mut().into_iter().for_each(|r| self.terminate(r, label, steps, false));

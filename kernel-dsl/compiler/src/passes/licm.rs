@@ -1,8 +1,9 @@
-//! Loop-invariant code motion: a pure instruction moves to just before the outermost loop that does not change its
-//! operands.
+//! Loop-invariant code motion: a pure instruction moves to just before the outermost loop that does
+//! not change its operands.
 //!
-//! What is costly (division, square root) leaves a loop only if each iteration that gets to its end computes it: out of
-//! a branch it might run for nothing. Constants go first in the body, where every loop sees them.
+//! A costly instruction (division, square root) leaves a loop only if every complete iteration
+//! computes it: a branch might skip it. Constants move to the start of the body, where every loop
+//! sees them.
 
 use super::rewrite::rewrite;
 use crate::error::Errors;
@@ -27,9 +28,9 @@ struct Mover<'k> {
     types: &'k [Type],
     /// The number of loops that each value is inside of, where it ended up.
     levels: Vec<u32>,
-    /// For each loop around the instruction at hand, outermost first, what is to stand before it.
+    /// For each loop around the current instruction, outermost first, what is to stand before it.
     before: Vec<Vec<Inst>>,
-    /// Branches and blocks between the innermost loop and the instruction at hand.
+    /// Branches and blocks between the innermost loop and the current instruction.
     branches: u32,
     constants: Vec<Inst>,
 }
@@ -51,7 +52,7 @@ impl Mover<'_> {
         });
     }
 
-    /// Visits an instruction, but for what is inside a loop; tells whether it has moved away.
+    /// Visits an instruction, except what is inside a loop; tells whether it has moved away.
     fn inst(&mut self, inst: &mut Inst) -> bool {
         let depth = self.before.len() as u32;
         if !inst.op.is_pure() {

@@ -1,13 +1,13 @@
-//! The order of loads that stand side by side: those whose address is used again come first.
+//! Load scheduling: among adjacent loads, those whose address is used again come first.
 //!
-//! The load of an element that a store then replaces leaves its address in registers; what other loads bring may lie where
-//! theirs were, if they come last. Only what nobody writes during the launch is loaded later than the program says, and only
-//! past loads: no value changes, and no copy ahead moves.
+//! A store that replaces an element uses the address of the load before it, which occupies
+//! registers. The results of other loads can reuse address registers if those loads come last. Only
+//! loads of read-only memory move, and only past loads. So no value changes.
 
 use crate::error::Errors;
 use crate::ir::*;
 
-/// Puts loads of memory that nobody writes behind those that they stand beside.
+/// Puts loads of read-only memory behind those that they stand beside.
 pub fn load_scheduling(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut uses = vec![0; kernel.values.len()];
     count(&kernel.body, &mut uses);
@@ -35,7 +35,8 @@ fn region(region: &mut Region, uses: &[u32]) {
     }
 }
 
-/// The last of the loads that stand beside that at `at`, use none of its results and leave their address.
+/// Returns the last of the loads that stand beside that at `at`, use none of its results and leave
+/// their address.
 fn last_beside(insts: &[Inst], at: usize, uses: &[u32]) -> usize {
     let mut last = at;
     for (to, inst) in insts.iter().enumerate().skip(at + 1) {
@@ -50,7 +51,7 @@ fn last_beside(insts: &[Inst], at: usize, uses: &[u32]) -> usize {
     last
 }
 
-/// Where an unguarded load of global memory is from, and how.
+/// Returns the base and the policy of an unguarded load of global memory.
 fn address(inst: &Inst) -> Option<(Value, Policy)> {
     match &inst.op {
         Op::Load { place: Place::Address { base, .. }, policy, guard: None, .. } => Some((*base, *policy)),
@@ -58,7 +59,7 @@ fn address(inst: &Inst) -> Option<(Value, Policy)> {
     }
 }
 
-/// Nobody writes this memory during the launch.
+/// Returns whether the launch never writes this memory.
 fn unwritten(policy: Policy) -> bool {
     matches!(policy, Policy::ReadOnly | Policy::ReadOnce)
 }

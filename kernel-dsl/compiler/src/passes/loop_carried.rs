@@ -1,7 +1,9 @@
-//! Carried values that no iteration changes: what a loop carries and hands on as it was is what it was before the loop.
+//! Loop-carried value elimination: a carried value that every iteration passes on unchanged is the
+//! value before the loop.
 //!
-//! A view that moves carries its extents and strides along, and a variable that is assigned in one loop of several is
-//! carried by all: until this is seen, nothing that is computed from them is invariant.
+//! A moving view carries its extents and strides along. A variable that one of several loops
+//! assigns is carried by all of them. Until this pass removes such values, nothing computed from
+//! them is invariant.
 
 use super::exits::Exits;
 use crate::error::Errors;
@@ -12,14 +14,14 @@ pub fn loop_carried(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut finder = Finder { replacements: (0..kernel.values.len() as u32).map(Value).collect(), found: false };
     finder.region(&mut kernel.body);
     if finder.found {
-        // A loop's own body was seen before it was known what replacements for its parameters.
+        // A loop's own body was seen before the replacements were known for its parameters.
         finder.replace(&mut kernel.body);
     }
     Ok(())
 }
 
 struct Finder {
-    /// What replacements for each value.
+    /// The replacement of each value.
     replacements: Vec<Value>,
     found: bool,
 }
@@ -39,7 +41,7 @@ impl Finder {
         }
     }
 
-    /// Inner loops first: what they hand on unchanged, the outer ones may.
+    /// Visits a region, inner loops first: what they pass on unchanged, the outer loops may.
     fn region(&mut self, region: &mut Region) {
         for inst in &mut region.insts {
             inst.op.map_operands(|v| self.replacement(v));

@@ -1,18 +1,35 @@
-//! Rewrites of IR; none changes a value.
+//! Rewrites of IR that preserve what a kernel computes.
 //!
-//! A pass takes any IR that [`verify`](crate::ir::verify) accepts, and leaves such IR. Loads, stores and atomic
-//! operations keep their order and their place among barriers: no pass moves one, but that a load of memory that nobody writes may
-//! change places with loads right beside it; unrolling copies them with the body, in its order. A load that nobody uses goes, and so does one of memory that nobody writes
-//! where another has just brought the same. "No value changes" is meant bit for bit, but for the payload and sign of a NaN that
-//! arithmetic makes, and for what the language leaves open (an undefined variable, a division by zero). An instruction
-//! that only computes may come to run where the program would not have run it, so reports of overflow or division by
-//! zero mean something on IR as lowered only.
+//! A pass takes IR that [`verify`](crate::ir::verify) accepts, and leaves IR that it accepts.
 //!
-//! [`PHASES`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
-//! register arrays become values too; comparisons that a branch has decided go, then what is computed twice, small branches become selects and predicates,
-//! masked loads give what a select behind them chooses, places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
-//! is unused goes, small integers that stay together become words, what only the code after a loop needs is computed there, and
-//! loads side by side are put in order.
+//! # What a pass may do
+//!
+//! * Values stay equal bit for bit. Two things are exempt: the payload and sign of a NaN that
+//!   arithmetic produces, and what the language leaves unspecified (an uninitialized variable, a
+//!   division by zero).
+//! * Loads, stores and atomic operations keep their order, and their position among barriers. Three
+//!   exceptions concern loads of read-only memory: such a load may trade places with an adjacent
+//!   load, and it may be dropped if it is unused or repeats an earlier load. Unrolling copies
+//!   accesses in order.
+//! * A pure instruction may run where the program would not have run it. So reports of overflow or
+//!   division by zero are meaningful on IR as lowered only.
+//!
+//! # Order
+//!
+//! [`PHASES`] is the pipeline. A consumer of a part of the pipeline names the phases that it runs.
+//!
+//! 1. [`FRONT`] drops operations that only the oracle runs, turns variables into values, folds
+//!   constants, and unrolls loops. Register arrays become values after unrolling.
+//! 2. [`SIMPLIFY`] removes decided comparisons, unchanged loop-carried values, dead code and common
+//!    subexpressions. Branches are still branches.
+//! 3. [`PLACES`] turns small branches into selects and predicates, hoists invariants, and places
+//!   tables. Accesses still name buffers, indices and extents.
+//! 4. [`ADDRESSES`] turns places into addresses and chooses the cheapest form of each.
+//! 5. [`MACHINE`] packs small integers into words, sinks computations behind loops, and schedules
+//!   loads.
+//!
+//! The `tables` pass uses [`uniformity`](crate::analyses::uniformity), which is the one analysis
+//! below the passes: it reads IR and depends on no pass.
 
 pub mod address_lowering;
 pub mod async_group_numbering;
@@ -44,15 +61,15 @@ mod simplify;
 use crate::error::Errors;
 use crate::ir::{Kernel, Op, Place, Region, Unroll, WaitGroup};
 
-/// A pass: from IR to IR, in place. Where it fails, what it leaves is to be thrown away.
+/// A pass: rewrites IR in place. After an error the IR must be discarded.
 pub type Run = fn(&mut Kernel) -> Result<(), Errors>;
 
 /// A pass with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// As `kernels check` and `kernels show --ir` call it.
+    /// The name in `kernels check` and `kernels show --ir`.
     pub name: &'static str,
-    /// What it does.
+    /// The rewrite.
     pub run: Run,
 }
 
@@ -116,8 +133,9 @@ pub fn run(kernel: &mut Kernel, phases: &[&[Pass]]) -> Result<(), Errors> {
     phases.iter().copied().flatten().try_for_each(|pass| (pass.run)(kernel))
 }
 
-/// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make
-/// it, and only it can be emitted.
+/// IR after all passes, as emission needs it. Each constant has one value, defined at the start of
+/// the body. There are no locals, no places except addresses, and no loops left to unroll. Only
+/// [`optimize`] and [`legal`] make it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Optimized(Kernel);
 
@@ -133,7 +151,7 @@ pub fn optimize(kernel: Kernel) -> Result<Optimized, Errors> {
     optimize_with(kernel, |_, _| {})
 }
 
-/// Runs all passes, and shows the IR after each.
+/// Runs all passes, and calls `observe` with the IR after each.
 pub fn optimize_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)) -> Result<Optimized, Errors> {
     for pass in pipeline() {
         (pass.run)(&mut kernel)?;
@@ -143,15 +161,18 @@ pub fn optimize_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)
     legal(kernel)
 }
 
-/// Runs the passes that come before places become addresses: what an access names is still plain, and what unrolls has
-/// unrolled.
+/// Runs the phases before places become addresses. Accesses still name buffers and indices, and
+/// loops are unrolled.
 pub fn with_places(mut kernel: Kernel) -> Result<Kernel, Errors> {
     run(&mut kernel, &[FRONT, SIMPLIFY, PLACES])?;
     dce::dce(&mut kernel)?;
     Ok(kernel)
 }
 
-/// Takes IR that is in the form that emission needs already, and says what is not.
+/// Checks that IR is in the form that emission needs.
+///
+/// # Errors
+/// Each instruction that is not.
 pub fn legal(kernel: Kernel) -> Result<Optimized, Errors> {
     let mut errors = promote::unpromoted(&kernel);
     if errors.is_empty() {
@@ -161,7 +182,7 @@ pub fn legal(kernel: Kernel) -> Result<Optimized, Errors> {
     if errors.is_empty() { Ok(Optimized(kernel)) } else { Err(Errors(errors)) }
 }
 
-/// What emission does not know.
+/// Collects what emission does not accept.
 fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Error>) {
     for inst in &region.insts {
         let fault = match &inst.op {

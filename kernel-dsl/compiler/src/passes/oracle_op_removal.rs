@@ -1,5 +1,5 @@
-//! Drops what only the oracle runs: that bytes of shared memory are undefined, and what a variable is called, is nothing on
-//! the machine.
+//! Oracle-op removal: drops operations that only the oracle runs. Marks of undefined bytes in
+//! shared memory and names of variables have no effect on the machine.
 
 use crate::error::Errors;
 use crate::ir::{Kernel, Op, Region};

@@ -1,7 +1,9 @@
-//! What a masked load gives the lanes that do not load, where the kernel chooses it behind the load.
+//! Predicated-load folding: a select after a predicated load becomes the load's value for masked
+//! lanes.
 //!
-//! `x.get(i).unwrap_or(y)` is a load under a condition that gives the other lanes zero, and then a choice by that condition between
-//! what was loaded and `y`. Where `y` is constant the load gives it at once, and there is nothing to choose.
+//! `x.get(i).unwrap_or(y)` is a predicated load that gives masked lanes zero, and a select by the
+//! same condition between the loaded value and `y`. Where `y` is constant, the load gives `y`
+//! directly, and the select goes.
 
 use super::constants::Constants;
 use super::rewrite::rewrite;
@@ -36,7 +38,8 @@ struct Loaded {
 enum Wish {
     /// No use so far.
     Open,
-    /// The constant with these bits: each use is a select by the load's condition between what is loaded and that.
+    /// The constant with these bits: each use is a select by the load's condition between what is
+    /// loaded and that.
     Bits(u64),
     /// Something looks at what they get.
     Kept,
@@ -75,7 +78,7 @@ impl Uses {
         }
     }
 
-    /// Whether a load under that condition gives `value`.
+    /// Returns whether a load under that condition gives `value`.
     fn is_of(&self, value: Value, condition: Value) -> bool {
         self.loaded[value.0 as usize].is_some_and(|loaded| loaded.condition == condition)
     }
@@ -101,7 +104,8 @@ fn replace(
         _ => None,
     };
     rewrite(&mut region.insts, |inst, _| {
-        // Of the operands as they were: behind a select that is left out, another may choose what it gave by a condition of its own.
+        // Of the operands as they were: behind a select that is left out, another may choose what
+        // it gave by a condition by itself.
         if let Op::Select { yes, .. } = inst.op
             && wish(yes).is_some()
         {

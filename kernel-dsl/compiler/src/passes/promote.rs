@@ -1,9 +1,12 @@
 //! Locals to values: variables, and arrays element by element where every index is constant.
 //!
-//! A slot is an element of a local. Each construct that writes a slot gets a result for it (and a loop a carried
-//! parameter), and each terminator hands on what the slot holds there. Results and parameters that nobody reads are
-//! left to `dce`. Reading a slot that was never written gives zero: the language leaves it undefined.
-//! A local that some non-constant or too large index reaches stays as it is; [`unpromoted`] says so in the user's words.
+//! A slot is an element of a local. Each construct that writes a slot gets a result for it, and a
+//! loop a carried parameter. Each terminator passes on what the slot holds there. `dce` removes
+//! unused results and parameters. Reading a slot that was never written gives zero: the language
+//! leaves it undefined.
+//!
+//! A local with an access by a non-constant or too large index stays a local. [`unpromoted`]
+//! reports it in the user's terms.
 
 use super::constants::Constants;
 use crate::error::{Error, Errors};
@@ -71,7 +74,8 @@ fn element(index: Option<Value>, constants: &Constants) -> Option<u64> {
     index.map_or(Some(0), |i| constants.bits(i))
 }
 
-/// What keeps locals from being registers: each access with an index that is not constant, or too large.
+/// Reports each access that keeps a local out of registers: its index is not constant, or too
+/// large.
 pub fn unpromoted(kernel: &Kernel) -> Vec<Error> {
     fn search(
         region: &Region,
@@ -131,7 +135,7 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
     }
 }
 
-/// A construct around the instruction at hand.
+/// A construct around the current instruction.
 struct OpenConstruct {
     label: Label,
     /// Slots that its `Break` and `Continue` carry.
@@ -141,13 +145,13 @@ struct OpenConstruct {
 struct Promoter {
     values: Vec<Type>,
     constants: Constants,
-    /// What replacements for each value.
+    /// The replacement of each value.
     replacements: Vec<Value>,
     /// First slot of each promoted local.
     first: Vec<Option<u32>>,
     /// Type of each slot.
     types: Vec<Type>,
-    /// What each slot holds at the point at hand; `None` before the first write.
+    /// What each slot holds at the current point; `None` before the first write.
     now: Vec<Option<Value>>,
     /// The slots written in each construct, by the order in which constructs begin.
     written: Vec<Vec<u32>>,
@@ -164,7 +168,8 @@ impl Promoter {
         Some((u64::from(first) + element(index, &self.constants)?) as usize)
     }
 
-    /// The slots written in `region`, with those of each construct in it added to `written`.
+    /// Returns the slots written in `region`, with those of each construct in it added to
+    /// `written`.
     fn writes(&mut self, region: &Region) -> Vec<u32> {
         let mut slots = Vec::new();
         for inst in &region.insts {
@@ -186,7 +191,7 @@ impl Promoter {
         slots
     }
 
-    /// What `slot` holds.
+    /// Returns the value that `slot` holds.
     fn read(&mut self, slot: usize) -> Value {
         match self.now[slot] {
             Some(v) => v,
@@ -202,7 +207,7 @@ impl Promoter {
         slots.iter().map(|s| self.read(*s as usize)).collect()
     }
 
-    /// New values for `slots`, which hold them from now on.
+    /// Returns the new values for `slots`, which hold them from now on.
     fn renew(&mut self, slots: &[u32]) -> Vec<Value> {
         let fresh = slots.iter().map(|s| {
             self.values.push(self.types[*s as usize]);
@@ -275,7 +280,7 @@ impl Promoter {
         true
     }
 
-    /// The slots that the construct which begins here writes.
+    /// Returns the slots that the construct which begins here writes.
     fn enter(&mut self) -> Vec<u32> {
         self.next += 1;
         std::mem::take(&mut self.written[self.next - 1])

@@ -1,7 +1,9 @@
-//! What one pure instruction comes to: constants folded, and identities that hold for every bit pattern.
+//! Simplification of one pure instruction: constant folding, and identities that hold for every bit
+//! pattern.
 //!
-//! Floats: an identity is used only where it holds for −0, infinities and subnormals, and no NaN becomes a constant.
-//! Integers: `Add`, `Sub` and `Mul` wrap here, so that regrouping of addends is exact.
+//! Floats: an identity is used only where it holds for −0, infinities and subnormals. No NaN
+//! becomes a constant. Integers: `Add`, `Sub` and `Mul` wrap, so that regrouping of addends is
+//! exact.
 
 use super::constants::Constants;
 use crate::ir::{Binary, Comparison, Op, Type, Unary, Value, eval};
@@ -47,12 +49,12 @@ pub struct Simplifier {
 }
 
 impl Simplifier {
-    /// Over a kernel with these values and, as yet, no constants.
+    /// Creates a simplifier for a kernel with these values and no constants yet.
     pub fn new(types: Vec<Type>) -> Simplifier {
         Simplifier { types, ..Simplifier::default() }
     }
 
-    /// The type of `value`.
+    /// Returns the type of `value`.
     pub fn ty(&self, value: Value) -> Type {
         self.types[value.0 as usize]
     }
@@ -63,7 +65,7 @@ impl Simplifier {
         Value(self.types.len() as u32 - 1)
     }
 
-    /// The constant of type `ty` with these bits.
+    /// Returns the constant of type `ty` with these bits.
     pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
         self.constants.get(&mut self.types, ty, bits)
     }
@@ -71,7 +73,8 @@ impl Simplifier {
     /// Remembers that `result` is `op`.
     pub fn note(&mut self, op: &Op, result: Value) {
         let fact = match *op {
-            // What wraps on `usize` is no addend of what must not: there the sum would say more than its parts did.
+            // What wraps on `usize` is no addend of what must not: there the sum would say more
+            // than its parts did.
             Op::Binary(op @ (Binary::Add | Binary::WrappingAdd), a, b) => {
                 match (self.ty(a).scalar(), self.constants.bits(b)) {
                     (Some(Scalar::Usize), Some(c)) if op == Binary::WrappingAdd => ValueFact::Wrapping(a, c),
@@ -110,7 +113,8 @@ impl Simplifier {
         self.facts.get(value.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Makes the pure operation `op`, whose result has type `ty`, a simpler one, or finds the value that it comes to.
+    /// Makes the pure operation `op`, whose result has type `ty`, a simpler one, or finds the value
+    /// that it comes to.
     pub fn simplify(&mut self, op: &mut Op, ty: Type) -> Option<Value> {
         let Some(scalar) = ty.scalar() else {
             return self.address(op, ty);
@@ -245,7 +249,8 @@ impl Simplifier {
             }
             (Rem, _, Some(d)) => self.remainder(ty, a, b, d),
             (And, _, Some(mask)) => self.masked(ty, a, b, mask),
-            // Addends gather into one constant; on usize, only where the sum says no more than its parts did.
+            // Addends gather into one constant; on usize, only where the sum says no more than its
+            // parts did.
             (Add | WrappingAdd, _, Some(d)) => match self.fact(a) {
                 ValueFact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
                     let sum = self.constant(Type::Scalar(ty), c.wrapping_add(d) & ty.mask());
@@ -265,8 +270,9 @@ impl Simplifier {
         }
     }
 
-    /// (x + c·d) / d is x / d + c on `usize`, where no sum overflows; the quotient, and c. So what a thread has of an array
-    /// by whole rows apart is so many rows further, each time in the same column.
+    /// (x + c·d) / d is x / d + c on `usize`, where no sum overflows; the quotient, and c. So what
+    /// a thread has of an array by whole rows apart is so many rows further, each time in the same
+    /// column.
     pub fn quotient_of_sum(&mut self, op: &Op) -> Option<(Op, Value)> {
         let Op::Binary(Binary::Div, a, b) = *op else { return None };
         let ty = self.ty(a);
@@ -286,7 +292,7 @@ impl Simplifier {
         }
     }
 
-    /// The bits of a that b has, which is the constant `mask`: masks gather into one.
+    /// Returns the bits of a that b has, which is the constant `mask`: masks gather into one.
     fn masked(&mut self, ty: Scalar, a: Value, b: Value, mask: u64) -> Simplified {
         match self.fact(a) {
             ValueFact::Masked(x, c) => {
@@ -311,7 +317,8 @@ impl Simplifier {
         }
     }
 
-    /// What `a` is modulo `d`, a power of two, where it is a multiple of `d` and a constant; it may have wrapped.
+    /// Returns `a` modulo `d`, a power of two, if `a` is a multiple of `d` plus a constant. The sum
+    /// may have wrapped.
     fn residue(&self, a: Value, d: u64) -> Option<u64> {
         let multiple = |v: Value| matches!(self.fact(v), ValueFact::Multiple(m) if m % d == 0);
         match self.fact(a) {
@@ -405,7 +412,7 @@ impl Simplifier {
     }
 }
 
-/// The bits of `x`, which both float types have exactly.
+/// Returns the bits of `x`, which both float types have exactly.
 fn float(ty: Scalar, x: f64) -> u64 {
     if ty == Scalar::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() }
 }

@@ -1,9 +1,11 @@
-//! Computes after a loop what only code after it needs: the row of the output that a kernel names at its top, the extents that
-//! its last stores are checked against. Before the loop, each would take a register throughout.
+//! Sinking: a computation that only code after a loop needs moves behind the loop. Examples are the
+//! row of the output that a kernel names at its start, and the extents that its last stores are
+//! checked against. Before the loop, each would occupy a register throughout.
 //!
-//! What may sink past a loop is all that is pure and used only beyond. It does where that leaves fewer registers to hold: its
-//! operands must stay instead, but parameters, constants and special registers, which cost none. Each instruction comes to stand
-//! just before its first use; none runs more often than it did.
+//! A pure instruction sinks past a loop if all its uses come after the loop, and if that lowers the
+//! number of registers held. Its operands must then stay live instead. Parameters, constants and
+//! special registers cost none. Each instruction moves to just before its first use, and none runs
+//! more often than before.
 
 use crate::error::Errors;
 use crate::ir::*;
@@ -115,16 +117,17 @@ impl Sinker<'_> {
         }
     }
 
-    /// Whether a value is used past the instruction at `barrier` in any case.
+    /// Returns whether a value is used past the instruction at `barrier` in any case.
     fn lives_past(&self, v: Value, uses: &Uses, barrier: usize, looping: bool, places: &[usize]) -> bool {
         match self.home[v.0 as usize] {
             Some((home, at)) if home == uses.region => uses.users[at].iter().any(|user| places[*user] > barrier),
-            // What comes from outside of a loop is there for its next iteration, but for what it carries.
+            // What comes from outside of a loop is there for its next iteration, except what it
+            // carries.
             home => looping && home.is_some() || uses.outer.get(&v).is_some_and(|last| *last > barrier),
         }
     }
 
-    /// Instructions that may sink, in groups that share operands which cost something.
+    /// Returns the instructions that may sink, in groups that share operands which cost something.
     fn groups(&self, region: &Region, uses: &Uses, may: &[bool]) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for at in (0..may.len()).filter(|at| may[*at]) {
@@ -161,12 +164,13 @@ impl Sinker<'_> {
         groups
     }
 
-    /// Registers that a value takes.
+    /// Returns the registers that a value takes.
     fn width(&self, v: Value) -> u32 {
         match self.types[v.0 as usize] {
             Type::Global | Type::Constant => 2,
             Type::Shared => 1,
-            // Of predicates there are seven; one that is held over a loop may well become a register.
+            // Of predicates there are seven; one that is held over a loop may well become a
+            // register.
             Type::Scalar(Scalar::Bool) => 1,
             Type::Scalar(s) => s.bits().div_ceil(32),
         }

@@ -1,7 +1,9 @@
-//! Strength reduction: operations for which sm_61 has no one instruction, by constants for which there is a cheap form.
+//! Strength reduction: replaces operations by constants that sm_61 has no single instruction for
+//! with cheaper forms.
 //!
-//! Integers times 2ᵏ are shifts (a multiplication is several XMAD); unsigned division and remainder by 2ᵏ are a shift
-//! and a mask; a float divided by 2ᵏ is the product with 2⁻ᵏ, which rounds the same real number. All are exact.
+//! A product of an integer with 2ᵏ is a shift: a multiplication takes several XMAD. Unsigned
+//! division and remainder by 2ᵏ are a shift and a mask. Division of a float by 2ᵏ is the product
+//! with 2⁻ᵏ, which rounds the same real number. All rewrites are exact.
 
 use super::constants::Constants;
 use crate::error::Errors;

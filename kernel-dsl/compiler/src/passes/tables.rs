@@ -1,9 +1,10 @@
-//! Where tables lie: in constant memory, or in global memory.
+//! Placement of tables in constant or global memory.
 //!
-//! The constant cache gives a warp one word at a time, as fast as a register; lanes that ask for several take turns. The
-//! read-only path serves lanes together, and takes as long as a load does. So a table lies in constant memory where every
-//! read of it that is left is proven to be of one element for all lanes of a warp, in the order in which the kernel names
-//! them and as long as the 64 KB last; the others lie in global memory. What the kernel says itself goes first.
+//! The constant cache serves one word of a warp at a time, as fast as a register. Lanes that read
+//! different words are serialized. The read-only path serves lanes together, with the latency of a
+//! load. So a table goes to constant memory if every remaining read is proven to be uniform across
+//! a warp. Tables are placed in the order in which the kernel names them, until the 64 KB are used
+//! up. Other tables go to global memory. A placement that the kernel states takes precedence.
 
 use crate::analyses::uniformity::{UniformScope, Uniformity, Verdict};
 use crate::error::{Error, Errors};
@@ -25,7 +26,7 @@ pub fn tables(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Which tables lie in constant memory, by what is known of the reads of each.
+/// Returns the tables that lie in constant memory, from what is known about their reads.
 fn constant(tables: &[Table], uniform: &[Option<bool>]) -> Result<Vec<bool>, Errors> {
     let (mut constant, mut left) = (vec![false; tables.len()], CONSTANT_LIMIT);
     let read = |wanted: Placement| {

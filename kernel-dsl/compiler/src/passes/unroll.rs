@@ -1,11 +1,13 @@
-//! Unrolling: a copy of a loop's body for each iteration, its index constant in each.
+//! Unrolling: a copy of a loop's body for each iteration, with the index constant in each copy.
 //!
-//! Each copy is folded as it is made, so that a range that depends on the index of an unrolled loop around it is
-//! constant in its turn. `Continue` in an unrolled body leaves a block around that copy, `Break` one around all copies.
-//! What straight code keeps in locals is followed as it is copied, so that an unrolled body that updates an array of
-//! accumulators is not as many reads and writes: `promote` does the rest.
-//! Loops that the kernel leaves to the compiler are unrolled where that makes at most [`MAX_AUTO_UNROLL_TRIPS`] copies of
-//! together at most [`MAX_AUTO_UNROLL_INSTRUCTIONS`] instructions and no loop is inside.
+//! Each copy is folded as it is made. So the range of an inner loop that depends on the index of an
+//! unrolled loop is constant too. `Continue` in an unrolled body leaves a block around that copy,
+//! `Break` one around all copies. Locals in straight-line code are tracked during copying, so that
+//! updates of an array of accumulators do not become reads and writes. `promote` handles the rest.
+//!
+//! Loops without an instruction from the kernel are unrolled if that makes at most
+//! [`MAX_AUTO_UNROLL_TRIPS`] copies of together at most [`MAX_AUTO_UNROLL_INSTRUCTIONS`]
+//! instructions, and if no loop is inside.
 
 use super::simplify::Simplifier;
 use crate::error::{Error, Errors};
@@ -62,7 +64,7 @@ enum RegionEnd {
 enum JumpTarget {
     /// To a loop or block copied as it was.
     Same(Label),
-    /// Out of the block around all copies, or that around the copy at hand.
+    /// Out of the block around all copies, or that around the current copy.
     Unrolled { all: Label, one: Label },
 }
 
@@ -76,7 +78,7 @@ struct ConstantRange {
 struct Unroller<'k> {
     kernel: &'k Kernel,
     simplifier: Simplifier,
-    /// What replacements for each value of the original in the copy at hand.
+    /// What replacements for each value of the original in the current copy.
     map: Vec<Value>,
     targets: Vec<(Label, JumpTarget)>,
     /// Labels given out.
@@ -97,7 +99,7 @@ impl Unroller<'_> {
         }
     }
 
-    /// New values in place of `old` ones.
+    /// Creates new values that replace the `old` ones.
     fn renew(&mut self, old: &[Value]) -> Values {
         let new: Values = old.iter().map(|v| self.simplifier.value(self.simplifier.ty(*v))).collect();
         self.replacement(old, &new);
@@ -420,8 +422,8 @@ impl Registers {
         Some(first + index).filter(|s| *s < end).map(|s| s as usize)
     }
 
-    /// Writes what is not written yet, and forgets what is known: control flow, or an access to who knows which element,
-    /// comes next.
+    /// Writes what is not written yet, and forgets what is known: control flow, or an access to who
+    /// knows which element, comes next.
     fn settle(&mut self, out: &mut Vec<Inst>) {
         for slot in self.unwritten.drain(..) {
             let slot = &mut self.slots[slot as usize];
@@ -435,7 +437,7 @@ impl Registers {
 }
 
 impl Unroller<'_> {
-    /// The slot of an element with a constant index.
+    /// Returns the slot of an element with a constant index.
     fn slot(&self, local: LocalId, index: Option<Value>) -> Option<usize> {
         let index = match index {
             Some(i) => self.simplifier.constants.bits(self.map[i.0 as usize])?,
@@ -508,7 +510,7 @@ fn jumps(region: &Region, label: Label) -> Jumps {
     found
 }
 
-/// Instructions of a region, constants aside; a loop inside counts as too many.
+/// Returns the instructions of a region, constants aside; a loop inside counts as too many.
 fn size(region: &Region) -> u64 {
     let of = |inst: &Inst| match &inst.op {
         Op::Constant(_) => 0,

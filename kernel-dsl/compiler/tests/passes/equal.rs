@@ -1,4 +1,5 @@
-//! Passes change no value: random programs give the same stores before and after, each pass alone and all in order.
+//! Passes change no value: random programs give the same stores before and after, each pass alone
+//! and all in order.
 
 use crate::{evaluator, generator};
 use kernel_dsl_compiler::ir::Kernel;
@@ -11,7 +12,7 @@ pub fn seeds() -> std::ops::Range<u64> {
     0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(250)
 }
 
-/// On several inputs.
+/// Runs the kernel on several inputs.
 fn run(kernel: &Kernel) -> Vec<evaluator::Trace> {
     (0..4).map(|input| evaluator::run(kernel, input)).collect()
 }
@@ -58,7 +59,8 @@ fn all_passes_in_order() {
     }
 }
 
-/// The checked form of a program that is right stores what the program stores; of any, passes keep what it stores and reports.
+/// The checked form of a program that is right stores what the program stores; of any, passes keep
+/// what it stores and reports.
 #[test]
 fn checked_forms() {
     let mut right = 0;

@@ -1,6 +1,7 @@
 //! Runs IR for one thread, plainly: what the passes are held against.
 //!
-//! Global memory is a buffer for each address parameter, shared memory another. Every NaN is one NaN.
+//! Global memory is a buffer for each address parameter, shared memory another. Every NaN is one
+//! NaN.
 
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half;
@@ -21,7 +22,8 @@ pub fn run(kernel: &Kernel, input: u64) -> Trace {
     run_with(kernel, input, None)
 }
 
-/// What one thread came by: each time that it did, with the iterations of the loops around, outermost first.
+/// What one thread came by: each time that it did, with the iterations of the loops around,
+/// outermost first.
 #[derive(Default)]
 pub struct Seen {
     /// Values as they were defined.
@@ -37,8 +39,8 @@ pub fn observe(kernel: &Kernel, input: u64, thread: [u32; 3]) -> Seen {
     machine.seen
 }
 
-/// What a lane of a warp comes by: the thread whose index along x is `lane`. What it stores nobody reads, itself included: it
-/// is one of 32, and what another of them wrote last is not known.
+/// What a lane of a warp comes by: the thread whose index along x is `lane`. What it stores nobody
+/// reads, itself included: it is one of 32, and what another of them wrote last is not known.
 pub fn lane(kernel: &Kernel, input: u64, lane: u32) -> Seen {
     let mut machine = Machine { thread: Some([lane, 0, 0]), keeps: false, ..machine(kernel, input, None) };
     machine.region(&kernel.body);
@@ -101,7 +103,7 @@ struct Machine<'k> {
     seen: Seen,
 }
 
-/// One NaN for all.
+/// Returns the one NaN for all.
 fn one_nan(ty: Scalar, bits: u64) -> u64 {
     match ty {
         Scalar::F32 if f32::from_bits(bits as u32).is_nan() => 0x7fc0_0000,
@@ -336,7 +338,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The thread's index in its warp.
+    /// Returns the thread's index in its warp.
     fn lane_index(&self) -> u64 {
         let [x, y, _] = self.kernel.block.most().map(u64::from);
         let [a, b, c] = self.thread.unwrap_or([5 + self.input as u32, 0, 0]).map(u64::from);
@@ -372,7 +374,8 @@ impl Machine<'_> {
         }
     }
 
-    /// A place that nothing was stored to holds a number made of its address, a special one now and then.
+    /// A place that nothing was stored to holds a number made of its address, a special one now and
+    /// then.
     fn load(&self, address: u64, element: Scalar) -> u64 {
         let fresh = || {
             let mixed = (address + (self.input << 50)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
@@ -509,7 +512,8 @@ impl Machine<'_> {
                 self.locals[local.0 as usize][index as usize] = value;
                 return None;
             }
-            // Some function of what goes in. What is asked of the machine comes in an order, of which it gives the number.
+            // Some function of what goes in. What is asked of the machine comes in an order, of
+            // which it gives the number.
             Op::Inline { code, inputs } => {
                 if code.effect() == Effect::Machine {
                     self.trace.syncs += 1;

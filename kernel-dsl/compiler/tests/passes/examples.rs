@@ -109,7 +109,7 @@ pub fn at(base: Value, index: Value, extent: Value) -> Place {
     Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None }
 }
 
-/// The `saxpy` of the guide, with its source.
+/// Returns the `saxpy` of the guide, with its source.
 pub fn saxpy() -> Kernel {
     let mut k = kernel("saxpy", [256, 1, 1], vec![]);
     k.parameters.push(parameter("a", 0, Role::Value(Scalar::F32)));

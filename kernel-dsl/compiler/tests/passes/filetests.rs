@@ -1,4 +1,5 @@
-//! Tests written as text. Each file in `filetests/` holds IR, says what to do with it, and holds the result:
+//! Tests written as text. Each file in `filetests/` holds IR, says what to do with it, and holds
+//! the result:
 //!
 //! ```text
 //! // What the test shows.
@@ -16,8 +17,9 @@
 //! * `verify`: the verifier, whose findings are the result;
 //! * `legal`: the check of what emission needs.
 //!
-//! The verifier accepts the IR before and after each pass. What a pass refuses is the result too. The IR in a file is in the
-//! form in which the compiler prints it, which the test checks. `UPDATE=1` writes the results anew.
+//! The verifier accepts the IR before and after each pass. What a pass refuses is the result too.
+//! The IR in a file is in the form in which the compiler prints it, which the test checks.
+//! `UPDATE=1` writes the results anew.
 
 use kernel_dsl_compiler::emit::emit;
 use kernel_dsl_compiler::ir::Kernel;

@@ -1,7 +1,8 @@
-//! Random IR by seed: arithmetic of several types, locals and register arrays, memory, all constructs and jumps.
+//! Random IR by seed: arithmetic of several types, locals and register arrays, memory, all
+//! constructs and jumps.
 //!
-//! What it makes is free of what the language leaves open: divisors are not 0, `usize` does not overflow, indices are in
-//! range, loops end.
+//! What it makes is free of what the language leaves open: divisors are not 0, `usize` does not
+//! overflow, indices are in range, loops end.
 
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::build::Builder;
@@ -10,7 +11,8 @@ use kernel_dsl_compiler::ptx::inline::{self, Direction};
 use kernel_dsl_compiler::{Approximation, Scalar};
 use smallvec::smallvec;
 
-/// Blocks that compute, with one result or two; that ask who the thread is; and that ask the machine.
+/// Blocks that compute, with one result or two; that ask who the thread is; and that ask the
+/// machine.
 const INLINE: [&str; 4] = [
     "brev.b32 {d}, {a};",
     "mul.lo.u32 {d}, {a}, {b}; mul.hi.u32 {b}, {a}, {b};",
@@ -18,7 +20,8 @@ const INLINE: [&str; 4] = [
     "mov.u32 {d}, %clock;",
 ];
 
-/// A kernel with nothing in it: slices `x` (read-only) and `y`, a view `m` with a row stride, scalars `s` and `a`.
+/// A kernel with nothing in it: slices `x` (read-only) and `y`, a view `m` with a row stride,
+/// scalars `s` and `a`.
 pub fn empty() -> Kernel {
     let parameter = |name: &str, argument, role| Parameter { name: name.into(), argument, role };
     let address = |mutable| Role::Address { element: Scalar::F32.into(), mutable };
@@ -86,8 +89,8 @@ pub fn kernel(seed: u64) -> Kernel {
     made(seed, empty(), |_| {})
 }
 
-/// A kernel whose values depend on the thread or on what all threads have, and not on memory, but for few. Two warps, in
-/// rows of 8.
+/// A kernel whose values depend on the thread or on what all threads have, and not on memory, but
+/// for few. Two warps, in rows of 8.
 pub fn of_threads(seed: u64) -> Kernel {
     made(seed, Kernel { block: Block::fixed([8, 8, 1]), ..empty() }, |g| {
         g.scope.clear();
@@ -324,7 +327,7 @@ impl Generator {
         }
     }
 
-    /// An index below 64, 256 or 1024 by `depth`.
+    /// Returns an index below 64, 256 or 1024 by `depth`.
     fn index(&mut self, depth: u32) -> Value {
         if depth == 0 {
             return match self.below(4) {
@@ -493,7 +496,7 @@ impl Generator {
         }
     }
 
-    /// Runs `inside` in a region of its own, whose values go out of scope, and gives the region.
+    /// Runs `inside` in a region by itself, whose values go out of scope, and gives the region.
     fn scoped(&mut self, inside: impl FnOnce(&mut Self)) -> Region {
         let (scope, small) = (self.scope.len(), self.small.len());
         inside(self);
@@ -612,8 +615,9 @@ impl Generator {
         }
     }
 
-    /// A loop that carries an address along: moved always or at times, by a constant or by what the loop does not change, used
-    /// before and after it is moved, alone or with a thread's own place added; it may end early.
+    /// A loop that carries an address along: moved always or at times, by a constant or by what the
+    /// loop does not change, used before and after it is moved, alone or with a thread's own place
+    /// added; it may end early.
     fn running(&mut self) {
         let label = self.label();
         let (base, extent) = (self.parameters[2], self.parameters[3]);

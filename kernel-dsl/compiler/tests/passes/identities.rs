@@ -1,5 +1,5 @@
-//! Folding and strength reduction hold for every operand: each operator, with each special constant on either side, of
-//! each special value.
+//! Folding and strength reduction hold for every operand: each operator, with each special constant
+//! on either side, of each special value.
 
 use crate::evaluator::run_with;
 use crate::examples::{Write, at};
@@ -48,7 +48,8 @@ fn show(w: &mut Write, y: &[Value], v: Value) {
     }
 }
 
-/// Holds the kernel that `write` makes of a scalar parameter against itself folded and reduced, for each special value.
+/// Holds the kernel that `write` makes of a scalar parameter against itself folded and reduced, for
+/// each special value.
 fn check(ty: Scalar, what: &str, allowed: impl Fn(u64) -> bool, write: impl Fn(&mut Write, Value) -> Value) {
     let mut k = generator::empty();
     k.parameters.truncate(4);
@@ -67,7 +68,7 @@ fn check(ty: Scalar, what: &str, allowed: impl Fn(u64) -> bool, write: impl Fn(&
     }
 }
 
-/// The types that arithmetic is done in.
+/// Returns the types that arithmetic is done in.
 fn computed() -> impl Iterator<Item = Scalar> {
     Scalar::ALL.into_iter().filter(|s| !s.is_half())
 }

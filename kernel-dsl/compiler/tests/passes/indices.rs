@@ -1,4 +1,5 @@
-//! Indices near 2³²: constants that wrap, or that are larger than an access can add, lead to the element that the kernel names.
+//! Indices near 2³²: constants that wrap, or that are larger than an access can add, lead to the
+//! element that the kernel names.
 
 use crate::evaluator::run_with;
 use crate::examples::Write;
@@ -8,8 +9,9 @@ use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::passes::optimize;
 use smallvec::smallvec;
 
-/// Stores to `y` at what `index` makes of a run-time `usize` and the next one, and holds the store's address after passes against that before,
-/// for each of `given`; to floats, and to a part of elements of 16 bytes.
+/// Stores to `y` at what `index` makes of a run-time `usize` and the next one, and holds the
+/// store's address after passes against that before, for each of `given`; to floats, and to a part
+/// of elements of 16 bytes.
 fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
     check_within(given, |_, _| None, &index);
     check_within(given, |_, _| Some(Within { bytes: 16, offset: 8, indices: smallvec![] }), &index);

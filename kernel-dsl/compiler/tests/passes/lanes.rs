@@ -1,4 +1,5 @@
-//! What is known of values across lanes holds of what each lane computes: random indices, in loops and branches.
+//! What is known of values across lanes holds of what each lane computes: random indices, in loops
+//! and branches.
 
 use crate::{equal, evaluator, generator};
 use kernel_dsl_compiler::Scalar;
@@ -156,7 +157,7 @@ impl Indices {
         (made.0, made.1.max(2))
     }
 
-    /// The region that `body` makes, which ends with what it gives, and what that is below.
+    /// Returns the region that `body` makes, which ends with what it gives, and what that is below.
     fn region(&mut self, parameters: &[(Value, u64)], body: impl FnOnce(&mut Self) -> (Op, u64)) -> (Region, u64) {
         let known = self.scope.len();
         self.scope.extend(parameters);
@@ -240,7 +241,8 @@ impl Indices {
     }
 }
 
-/// Holds what is known of each value against what the lanes have; how many values are known, and how many are not.
+/// Holds what is known of each value against what the lanes have; how many values are known, and
+/// how many are not.
 fn check(seed: u64, kernel: &Kernel) -> (usize, usize) {
     let known = Lanes::of(kernel, 0);
     let (mut sure, mut unsure) = (0, 0);

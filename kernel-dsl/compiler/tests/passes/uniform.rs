@@ -90,8 +90,8 @@ fn what_is_proven_uniform_after_passes_is() {
     assert!(proven.values > 1000, "{proven:?}");
 }
 
-/// A carried value that is the same for a block, and comes back by two ways of which the block's index chooses: walking the
-/// loop again finds nothing new.
+/// A carried value that is the same for a block, and comes back by two ways of which the block's
+/// index chooses: walking the loop again finds nothing new.
 #[test]
 fn what_blocks_carry_settles() {
     let mut b = Builder::new(generator::empty());

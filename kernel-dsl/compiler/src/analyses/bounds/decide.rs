@@ -1,16 +1,16 @@
-//! Comparisons that are decided by where they stand, by what the launch promises, or by both.
+//! Comparisons that their context, the promises of the launch, or both decide.
 //!
-//! A `usize` is a polynomial of extents, of indices of threads and blocks, of the numbers of loops' turns, and of what else there is;
-//! no `usize` wraps, as its overflow is an error of the kernel, so that it is one of integers. Known are the bounds of these, the
-//! conditions of the branches and loops around, what `#[requires]` says, and that a block's index is below the blocks that `grid` has.
-//! A comparison of which only one outcome is possible ([`linear`]) becomes that one; one of two that differ in what
-//! is not possible alone, as `<=` where both are never equal, becomes the stricter.
+//! A `usize` is a polynomial over extents, indices of threads and blocks, iteration numbers of
+//! loops, and opaque values. No `usize` wraps, since its overflow is an error of the kernel. So the
+//! polynomial is one over the integers. Known facts are the bounds of these variables, the
+//! conditions of enclosing branches and loops, `#[requires]`, and that a block's index is below the
+//! number of blocks from `grid`. A comparison with one possible outcome ([`linear`]) becomes that
+//! outcome. Of two comparisons that differ only where operands cannot be equal, such as `<=` and
+//! `<`, the stricter one is used.
 //!
-//! Of a mutant this says, as the passes do, what it does where no `usize` of its own wraps: where one does, that is an error, which
-//! the oracle tells of.
-//!
-//! What is computed where the program would not have computed it may have wrapped; then nobody asks for a comparison of it, and any outcome
-//! is as good.
+//! For a mutant, as for passes, the result holds where none of its `usize` values wraps. Where one
+//! wraps, the oracle reports an error. A value that the program would not have computed may have
+//! wrapped: no comparison of it is used, and any outcome is allowed.
 
 use super::linear::{Polynomial, Variable, impossible};
 use super::promised::{Extent, Promised, Reader, extent_of};
@@ -44,7 +44,7 @@ enum Of {
 #[derive(Clone, Default)]
 pub struct Bounds {
     variables: HashMap<Of, Variable>,
-    /// What each variable stands for, by number.
+    /// Returns the meaning of each variable.
     named: Vec<Of>,
     /// What every launch keeps: each is ≥ 0.
     known: Vec<Polynomial>,
@@ -59,12 +59,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// What `grid` and `#[requires(…)]` say of an instance.
+    /// Returns the facts that `grid` and `#[requires(…)]` state about an instance.
     pub fn of(program: &Monomorphic, promised: &Promised) -> Bounds {
         Bounds::some(program, promised, true, true)
     }
 
-    /// What of both is asked for.
+    /// Returns the facts of both that are queried.
     pub(super) fn some(program: &Monomorphic, promised: &Promised, requires: bool, grid: bool) -> Bounds {
         let (launch, reader) = (&program.program().launch, Reader::of(program));
         let mut bounds = Bounds::default();
@@ -109,8 +109,9 @@ impl Bounds {
         }
     }
 
-    /// Whether a number is what its variables say even where nobody asks for it: all that is divided in it, or chosen from, has not
-    /// wrapped, as somebody asks for those; sums and products may have, and are what they say modulo 2ⁿ.
+    /// Returns whether a number is what its variables say even where nobody asks for it: all that
+    /// is divided in it, or chosen from, has not wrapped, as somebody asks for those; sums and
+    /// products may have, and are what they say modulo 2ⁿ.
     fn is_plain(&self, number: &Polynomial, asked: &[Polynomial]) -> bool {
         number.variables().into_iter().all(|variable| {
             let of = self.made.get(&variable).into_iter().flatten();
@@ -119,8 +120,9 @@ impl Bounds {
         })
     }
 
-    /// What is known of the variables of these, and of the variables that these are made of. What is made of a variable says nothing of
-    /// it: that may be computed where nobody asks for it, of what has wrapped.
+    /// What is known of the variables of these, and of the variables that these are made of. What
+    /// is made of a variable says nothing of it: that may be computed where nobody asks for it, of
+    /// what has wrapped.
     fn known_of(&self, asked: &[Polynomial]) -> Vec<Polynomial> {
         let mut known: Vec<Polynomial> = asked.to_vec();
         let mut seen = BTreeSet::new();
@@ -187,7 +189,7 @@ impl Bounds {
         }
     }
 
-    /// An expression of the launch, which nothing in wraps.
+    /// Returns the value of a launch expression in which nothing wraps.
     fn expression(&mut self, e: &Expr, reader: &Reader<'_>, promised: &Promised) -> Option<Polynomial> {
         if let Some(extent) = reader.extent(e) {
             return Some(self.extent(extent, promised));
@@ -263,8 +265,8 @@ impl Bounds {
         }
     }
 
-    /// Of each access, in the order of the code, whether its indices lie below their extents, and what its bytes are. The kernel's places
-    /// are such still.
+    /// Of each access, in the order of the code, whether its indices lie below their extents, and
+    /// what its bytes are. The kernel's places are such still.
     pub(super) fn accesses(&self, kernel: &Kernel, promised: &Promised) -> (Vec<Seen>, Variables) {
         let mut kernel = kernel.clone();
         let outcomes = [0, 1].map(|_| kernel.value(Type::Scalar(Scalar::Bool)));
@@ -303,7 +305,7 @@ impl Bounds {
         Variables(self.named.iter().enumerate().map(meaning).collect())
     }
 
-    /// What a number is in the thread of these indices, where nothing else decides it.
+    /// Returns a number in the thread with these indices, where nothing else decides it.
     fn in_thread(&self, number: &Polynomial, thread: [u32; 3]) -> Option<i128> {
         let variable = |variable: Variable| {
             let both = || {
@@ -333,7 +335,8 @@ pub(super) struct Seen {
     pub kind: AccessKind,
     pub place: Place,
     pub bytes: u32,
-    /// The branches and loops by which its indices are below their extents; `None` where that is not proved.
+    /// The branches and loops by which its indices are below their extents; `None` where that is
+    /// not proved.
     pub proof: Option<Vec<Location>>,
     /// Its bytes, where they and all conditions of its being made are understood.
     pub formula: Option<Formula>,
@@ -355,7 +358,7 @@ struct Look {
     computed: HashMap<Value, Location>,
 }
 
-/// What holds of a and b where a comparison does: each is ≥ 0.
+/// Returns the polynomials in a and b that are ≥ 0 where a comparison holds.
 fn facts(comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Vec<Polynomial> {
     let above = |a: &Polynomial, b: &Polynomial, by: i128| a.plus(b, -1).plus(&Polynomial::constant(1), -by);
     match comparison {
@@ -505,7 +508,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The outcome of a comparison that was undecided where it stands, where more is known.
+    /// Returns the outcome of a comparison that was undecided where it stands, where more is known.
     fn outcome(&mut self, value: Value) -> Option<Value> {
         let Some(Truth::Compare(comparison, a, b)) = self.truths.get(&value).copied() else { return None };
         if self.asked_at.insert(value, self.here.len())? >= self.here.len() {
@@ -527,7 +530,7 @@ impl Decider<'_> {
         }
     }
 
-    /// What a result is.
+    /// Returns the polynomial of a result.
     fn learn(&mut self, op: &Op, result: Value) {
         let truth = match op {
             Op::Compare(comparison, a, b) if self.is_usize(*a) => Some(Truth::Compare(*comparison, *a, *b)),
@@ -643,7 +646,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Whether control comes here by more than what is known here.
+    /// Returns whether control reaches this point under more conditions than are known here.
     fn is_obscure(&self) -> bool {
         self.look.as_ref().is_some_and(|look| look.obscure)
     }
@@ -654,7 +657,7 @@ impl Decider<'_> {
         }
     }
 
-    /// What is learnt next is by the branch or loop at `location`.
+    /// Records that the branch or loop at `location` implies the next facts.
     fn group(&mut self, location: Location) {
         let first = self.here.len();
         if let Some(look) = &mut self.look {
@@ -669,7 +672,7 @@ impl Decider<'_> {
         self.assume(condition, holds);
     }
 
-    /// Whether all that a condition says is learnt where it is `holds`.
+    /// Returns whether all that a condition says is learnt where it is `holds`.
     fn is_clear(&self, condition: Value, holds: bool) -> bool {
         match (self.truths.get(&condition).copied(), holds) {
             (Some(Truth::Compare(comparison, ..)), _) => {
@@ -758,7 +761,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Index, extent, and how many elements are accessed from there, in each dimension.
+    /// Returns the index, extent, and how many elements are accessed from there, in each dimension.
     fn dims(&mut self, place: &Place, element: Scalar, n: u32) -> Vec<(Polynomial, Polynomial, u32)> {
         let reach = place.reach(n, element);
         let mut dims: Vec<(Polynomial, Polynomial, u32)> = match place {
@@ -784,7 +787,8 @@ impl Decider<'_> {
         dims
     }
 
-    /// The branches and loops by which all indices are below their extents: with one less they are not, or need not be.
+    /// Returns the branches and loops by which all indices are below their extents: with one less
+    /// they are not, or need not be.
     fn proof(&mut self, dims: &[(Polynomial, Polynomial, u32)]) -> Option<Vec<Location>> {
         let groups = self.look.as_ref().map_or(Vec::new(), |look| look.groups.clone());
         let here = std::mem::take(&mut self.here);
@@ -820,7 +824,8 @@ impl Decider<'_> {
         proof
     }
 
-    /// Whether `n` elements from `index` on lie within in every thread that there may be, of which each is looked at.
+    /// Returns whether `n` elements from `index` on lie within in every thread that there may be,
+    /// of which each is looked at.
     fn in_all_threads(&self, index: &Polynomial, extent: &Polynomial, n: u32) -> bool {
         let [x, y, z] = self.kernel.block.most();
         let fits = |thread: [u32; 3]| {
@@ -831,7 +836,7 @@ impl Decider<'_> {
         all.try_for_each(fits).is_some()
     }
 
-    /// The bytes that are accessed, from the first of the buffer or array.
+    /// Returns the bytes that are accessed, from the first of the buffer or array.
     fn formula(&mut self, place: &Place, element: Scalar, bytes: u32) -> Option<Formula> {
         let unit = place.unit(element);
         let mut first = match place {
@@ -862,7 +867,7 @@ impl Decider<'_> {
         Some(Formula { first, bytes, conditions: self.here.clone() })
     }
 
-    /// What follows where a truth value is `holds`; each is ≥ 0.
+    /// Returns the polynomials that are ≥ 0 where a truth value is `holds`.
     fn meaning(&mut self, condition: Value, holds: bool, found: &mut Vec<Polynomial>) {
         match (self.truths.get(&condition).copied(), holds) {
             (Some(Truth::Compare(comparison, a, b)), _) => {
@@ -878,7 +883,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Whether these cannot hold here, each of them ≥ 0.
+    /// Returns whether these cannot hold here, each of them ≥ 0.
     fn never(&mut self, asked: &[Polynomial], splits: usize) -> bool {
         let known = self.bounds.known_of(&[&self.bounds.known[..], &self.here[..], asked].concat());
         if impossible(&known, asked) {
@@ -903,7 +908,7 @@ impl Decider<'_> {
         })
     }
 
-    /// Nothing, if a comparison never holds of two numbers that somebody asks for: neither has wrapped.
+    /// Returns `None` if a comparison never holds of two numbers that are used: neither wraps.
     fn possibly(&mut self, comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Option<()> {
         let asked = [facts(comparison, a, b), vec![a.clone(), b.clone()]].concat();
         (!self.never(&asked, MAX_SPLITS)).then_some(())
@@ -919,7 +924,7 @@ impl Decider<'_> {
         [true, false].into_iter().find(|holds| never(if *holds { comparison.inverse() } else { comparison }))
     }
 
-    /// Whether two are equal wherever a condition does, or does not, hold.
+    /// Returns whether two are equal wherever a condition does, or does not, hold.
     fn equal_where(&mut self, condition: Value, holds: bool, a: Value, b: Value) -> bool {
         let (a, b) = (self.number(a), self.number(b));
         let chosen = if holds { &a } else { &b };
@@ -935,7 +940,7 @@ impl Decider<'_> {
         })
     }
 
-    /// Where both are never equal.
+    /// Returns the comparison that is equivalent where both operands are never equal.
     fn stricter(&mut self, comparison: Comparison, a: Value, b: Value) -> Option<Comparison> {
         let stricter = match comparison {
             Comparison::Le => Comparison::Lt,
@@ -947,12 +952,12 @@ impl Decider<'_> {
     }
 }
 
-/// Whether control goes elsewhere at the end of a side of a branch.
+/// Returns whether control goes elsewhere at the end of a side of a branch.
 fn leaves(region: &Region) -> bool {
     region.yielded().is_none()
 }
 
-/// Whether control leaves anything from within the region.
+/// Returns whether control leaves anything from within the region.
 fn escapes(region: &Region) -> bool {
     let one = |inst: &Inst| {
         matches!(inst.op, Op::Return | Op::Break(..) | Op::Continue(..)) || inst.op.regions().into_iter().any(escapes)
@@ -960,7 +965,7 @@ fn escapes(region: &Region) -> bool {
     region.insts.iter().any(one)
 }
 
-/// Whether threads end within the region.
+/// Returns whether threads end within the region.
 fn returns(region: &Region) -> bool {
     region.insts.iter().any(|inst| matches!(inst.op, Op::Return) || inst.op.regions().into_iter().any(returns))
 }

@@ -1,8 +1,9 @@
-//! Inequalities of integers, and what follows from them.
+//! Inequalities over the integers, and their consequences.
 //!
-//! A polynomial has integer factors, and variables that are zero or more. What is not linear counts as a variable of its own: a product
-//! of n and q, say. Whether nothing can be is decided by Fourier's elimination, with each inequality divided by what its factors
-//! have in common and its constant rounded: who finds that nothing can be has shown it, and who does not has shown nothing.
+//! A polynomial has integer coefficients and non-negative variables. A nonlinear monomial, such as
+//! n·q, counts as one variable. Infeasibility is decided by Fourier-Motzkin elimination. Each
+//! inequality is divided by the common factor of its coefficients, and its constant is rounded. A
+//! contradiction is a proof. The absence of a contradiction proves nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +47,7 @@ impl Polynomial {
         self.0.retain(|_, factor| *factor != 0);
     }
 
-    /// The number that it is, if it is one.
+    /// Returns the number, if the polynomial is constant.
     pub fn number(&self) -> Option<i128> {
         match self.0.len() {
             0 => Some(0),
@@ -55,13 +56,13 @@ impl Polynomial {
         }
     }
 
-    /// Whether it is a variable alone, or a number.
+    /// Returns whether the polynomial is one variable, or constant.
     pub fn is_variable_or_number(&self) -> bool {
         self.number().is_some()
             || self.0.iter().all(|(monomial, factor)| monomial.len() == 1 && *factor == 1) && self.0.len() == 1
     }
 
-    /// self + factor · other.
+    /// Returns self + factor · other.
     pub fn plus(&self, other: &Polynomial, factor: i128) -> Polynomial {
         let mut sum = self.clone();
         for (monomial, of) in &other.0 {
@@ -70,7 +71,7 @@ impl Polynomial {
         sum
     }
 
-    /// self · other, where that has not too many terms.
+    /// Returns self · other, or `None` if the product has too many terms.
     pub fn times(&self, other: &Polynomial) -> Option<Polynomial> {
         let mut product = Polynomial::default();
         for (a, m) in &self.0 {
@@ -95,17 +96,17 @@ impl Polynomial {
         }
     }
 
-    /// Its products, but for the constant.
+    /// Iterates over the monomials, without the constant.
     fn monomials(&self) -> impl Iterator<Item = &Monomial> {
         self.0.keys().filter(|monomial| !monomial.is_empty())
     }
 
-    /// All variables in it.
+    /// Returns all variables in it.
     pub fn variables(&self) -> BTreeSet<Variable> {
         self.0.keys().flatten().copied().collect()
     }
 
-    /// The same with another polynomial for a variable, where that has not too many terms.
+    /// Replaces a variable by a polynomial. Returns `None` if the result has too many terms.
     pub fn with(&self, variable: Variable, other: &Polynomial) -> Option<Polynomial> {
         let mut all = Polynomial::default();
         for (monomial, factor) in &self.0 {
@@ -118,7 +119,7 @@ impl Polynomial {
         Some(all)
     }
 
-    /// Its products, the constant's too, each with its factor.
+    /// Iterates over the monomials and their coefficients, with the constant.
     pub fn terms(&self) -> impl Iterator<Item = (&Monomial, i128)> {
         self.0.iter().map(|(monomial, factor)| (monomial, *factor))
     }
@@ -127,7 +128,8 @@ impl Polynomial {
         self.0.get(monomial).copied().unwrap_or(0)
     }
 
-    /// The same inequality, `self` ≥ 0, with factors that have nothing in common: the constant may be less, as all are integers.
+    /// Returns the same inequality, `self` ≥ 0, with factors that have nothing in common: the
+    /// constant may be less, as all are integers.
     fn reduced(mut self) -> Polynomial {
         let common = self.monomials().map(|monomial| self.factor(monomial).unsigned_abs()).fold(0, gcd);
         if common > 1 {
@@ -145,7 +147,8 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Whether not all of these can be ≥ 0. `asked` are those that the question is of: of the others what has to do with them counts.
+/// Returns whether not all of these can be ≥ 0. `asked` are those that the question is of: of the
+/// others what has to do with them counts.
 pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
     // Where a product is one or more each of its factors is.
     let asked = &[asked.to_vec(), asked.iter().flat_map(Polynomial::factors_of_one_or_more).collect()].concat()[..];
@@ -245,7 +248,8 @@ mod tests {
         let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(0, &[(1, &[1, 2]), (-1, &[3])])];
         // q · n ≤ a ≤ m · n: q may be m.
         assert!(!impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
-        // All of it for every choice of small numbers: where nothing is said to be possible, nothing is.
+        // All of it for every choice of small numbers: where nothing is said to be possible,
+        // nothing is.
         let lines = (-2..=2).flat_map(|a| (-2..=2).map(move |b| of(-1, &[(a, &[0]), (b, &[1])])));
         let holds = |p: &Polynomial, x: i128, y: i128| {
             let p = p.with(0, &Polynomial::constant(x)).and_then(|p| p.with(1, &Polynomial::constant(y)));

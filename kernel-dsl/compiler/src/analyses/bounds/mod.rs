@@ -1,10 +1,11 @@
-//! Which accesses lie within their buffers and arrays in every launch, and by what.
+//! Which accesses are in bounds in every launch, and why.
 //!
-//! An index is a polynomial of extents, of indices of threads and blocks, and of the numbers of loops' turns (`linear`). Of these
-//! the block's and the grid's extents are known, what `#[requires]` says (`promised`), and the conditions of the branches and loops
-//! around (`decide`). Where an index cannot reach its extent by these, the access is proved, and the fewest of them that do it are
-//! told. Where an access is made by conditions that are all understood, its bytes in a launch of known extents follow without
-//! running anything (`range`).
+//! An index is a polynomial over extents, indices of threads and blocks, and iteration numbers of
+//! loops (`linear`). Known facts are the extents of block and grid, `#[requires]` (`promised`), and
+//! the conditions of enclosing branches and loops (`decide`). If these facts keep an index below
+//! its extent, the access is proven, and a minimal set of them is reported. If all conditions of an
+//! access are understood, its bytes in a launch of known extents follow without execution
+//! (`range`).
 //!
 //! No `usize` wraps: that is an error of the kernel by itself.
 
@@ -47,7 +48,8 @@ pub struct Site {
     formulas: Option<Vec<Formula>>,
 }
 
-/// By what an access lies within its buffer or array, beyond the shapes of block and array, which are always known.
+/// By what an access lies within its buffer or array, beyond the shapes of block and array, which
+/// are always known.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Proof {
     /// The branches, loops and guards around it that are needed.
@@ -100,9 +102,9 @@ impl Reach {
         Reach { sites, variables }
     }
 
-    /// The bytes from the first to the last that `site` touches in a launch, counted from the beginning of the buffer or array; an
-    /// empty range where no thread comes there. `None` where that cannot be told from the launch's extents, or
-    /// only at length.
+    /// Returns the bytes from the first to the last that `site` touches in a launch, counted from
+    /// the beginning of the buffer or array; an empty range where no thread comes there. `None`
+    /// where that cannot be told from the launch's extents, or only at length.
     pub fn bytes(&self, site: &Site, launched: &Launched) -> Option<Range<u64>> {
         let mut all = Vec::new();
         for formula in site.formulas.as_ref()? {
@@ -114,7 +116,7 @@ impl Reach {
 }
 
 impl Site {
-    /// Another access of the same place.
+    /// Adds another access of the same place.
     fn and(&mut self, proof: Option<Proof>, formula: Option<Formula>) {
         self.proof = match (self.proof.take(), proof) {
             (Some(mut one), Some(other)) => {

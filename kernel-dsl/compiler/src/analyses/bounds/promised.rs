@@ -1,4 +1,5 @@
-//! What every launch of a kernel keeps: extents that are equal, or known, and how many blocks there are along an axis.
+//! What every launch of a kernel guarantees: equal or known extents, and the number of blocks along
+//! an axis.
 
 use crate::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
 use crate::ir::{Binary, Comparison, Kernel, Op, Region, Role, Special, Value};
@@ -17,7 +18,7 @@ pub struct Promised {
 }
 
 impl Promised {
-    /// What `grid` and `#[requires(…)]` say of an instance.
+    /// Returns the facts that `grid` and `#[requires(…)]` state about an instance.
     pub fn of(program: &Monomorphic) -> Promised {
         let (launch, reader) = (&program.program().launch, Reader::of(program));
         let mut promised = Promised::nothing();
@@ -30,12 +31,12 @@ impl Promised {
         promised
     }
 
-    /// Nothing.
+    /// Returns no promises.
     pub(super) fn nothing() -> Promised {
         Promised { first: HashMap::new(), known: HashMap::new(), grid: [None; 3] }
     }
 
-    /// The first of the extents that are equal to it.
+    /// Returns the first of the extents that are equal to it.
     pub(super) fn first(&self, extent: Extent) -> Extent {
         self.first.get(&extent).copied().unwrap_or(extent)
     }
@@ -73,7 +74,8 @@ impl Promised {
         }
     }
 
-    /// Has what is known in place of what asks for it: equal extents are one, and a block's index is below the number of blocks.
+    /// Has what is known in place of what asks for it: equal extents are one, and a block's index
+    /// is below the number of blocks.
     pub fn apply(&self, kernel: &mut Kernel) {
         let mut defined = HashMap::new();
         let mut body = std::mem::take(&mut kernel.body);
@@ -137,7 +139,7 @@ enum Term {
     One,
 }
 
-/// The extent that a parameter is, if it is one.
+/// Returns the extent that a parameter is, if it is one.
 pub(super) fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
     let parameter = kernel.parameters.get(parameter as usize)?;
     match parameter.role {
@@ -158,7 +160,7 @@ pub(super) struct Reader<'p> {
 }
 
 impl<'p> Reader<'p> {
-    /// Of an instance.
+    /// Collects the promises of an instance.
     pub fn of(program: &'p Monomorphic) -> Reader<'p> {
         let all = program.arguments();
         let alone = |parameter: u32| all.iter().filter(|a| a.parameter == parameter).count() == 1;
@@ -167,7 +169,7 @@ impl<'p> Reader<'p> {
         Reader { program, arguments }
     }
 
-    /// An argument's extent, where an expression is one.
+    /// Returns an argument's extent, where an expression is one.
     pub fn extent(&self, e: &Expr) -> Option<Extent> {
         let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } = &e.kind else { return None };
         let ExprKind::Local(LocalId(parameter)) = arguments.first()?.kind else { return None };

@@ -1,5 +1,6 @@
-//! The bytes that an access touches in a launch, from the polynomials of its address and of the conditions around it: the smallest and
-//! the largest, over all threads and turns of loops that keep these conditions.
+//! The bytes that an access touches in a launch, from the polynomials of its address and its
+//! conditions: the minimum and the maximum over all threads and iterations that satisfy the
+//! conditions.
 
 use super::linear::{Polynomial, Variable};
 use crate::ir::Special;
@@ -50,7 +51,7 @@ pub(super) enum Meaning {
 pub(super) struct Variables(pub Vec<Meaning>);
 
 impl Variables {
-    /// The bytes that are touched in a launch: none is an empty range.
+    /// Returns the bytes that are touched in a launch: none is an empty range.
     pub fn range(&self, formula: &Formula, launched: &Launched) -> Option<Range<u64>> {
         let mut search = Search {
             variables: self,
@@ -65,7 +66,8 @@ impl Variables {
         for polynomial in formula.conditions.iter().chain([&formula.first]) {
             search.settle(polynomial, &mut seen)?;
         }
-        // Threads and blocks before turns, and outer turns before inner ones, whose ends they may decide.
+        // Threads and blocks before turns, and outer turns before inner ones, whose ends they may
+        // decide.
         search.free.sort_by_key(|v| (matches!(self.0[*v as usize], Meaning::Turn(_)), *v));
         search.search(0)?;
         let Some((first, last)) = search.found else { return Some(0..0) };
@@ -87,7 +89,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Gives the variables of a polynomial what is known of them; `None` where one is not understood.
+    /// Gives the variables of a polynomial what is known of them; `None` where one is not
+    /// understood.
     fn settle(&mut self, polynomial: &Polynomial, seen: &mut BTreeSet<Variable>) -> Option<()> {
         for variable in polynomial.variables() {
             if !seen.insert(variable) {
@@ -119,7 +122,7 @@ impl Search<'_> {
         Some(())
     }
 
-    /// What a polynomial is, of values that are there.
+    /// Returns the value of a polynomial over known variables.
     fn value(&self, polynomial: &Polynomial) -> Option<i128> {
         let mut sum = 0i128;
         for (monomial, factor) in polynomial.terms() {
@@ -168,7 +171,7 @@ impl Search<'_> {
         Some(())
     }
 
-    /// One thread in one turn.
+    /// Returns the value for one thread in one iteration.
     fn one(&mut self) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
         let formula = self.formula;

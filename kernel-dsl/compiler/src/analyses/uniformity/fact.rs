@@ -1,4 +1,4 @@
-//! What is known of a value: m·U + tₙ in thread n, and verdicts.
+//! What is known about a value: m·U + tₙ in thread n, and verdicts.
 
 use super::threads::{Threads, gcd};
 use super::verdict::{Entry, Hop, UniformScope, Verdict, Verdicts};
@@ -12,8 +12,8 @@ pub const WARPS: u8 = 32;
 /// Of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Fact {
-    /// The m of m·U + tₙ; 0 where the value is known but for the thread. Only of unsigned integers is it more than 1, and
-    /// only there does an unknown U stand beside tₙ, which are signed then.
+    /// The m of m·U + tₙ; 0 where the value is known except the thread. Only of unsigned integers
+    /// is it more than 1, and only there does an unknown U stand beside tₙ, which are signed then.
     pub multiple: u64,
     /// The tₙ.
     pub threads: Threads,
@@ -21,8 +21,8 @@ pub(super) struct Fact {
     pub base: Verdicts,
     /// Of tₙ.
     pub varies: Verdicts,
-    /// Bits of the lane's index, and [`WARPS`], that the value does not depend on: threads of a block that differ in
-    /// these alone have the same.
+    /// Bits of the lane's index, and [`WARPS`], that the value does not depend on: threads of a
+    /// block that differ in these alone have the same.
     pub merged: u8,
 }
 
@@ -33,7 +33,7 @@ impl Fact {
         Fact { multiple: 0, threads, base: Verdicts::UNIFORM, varies, merged }
     }
 
-    /// The same known number for all threads.
+    /// Returns the same known number for all threads.
     pub fn constant(bits: u64) -> Fact {
         Fact::known(Threads::Same(bits), Verdicts::UNIFORM)
     }
@@ -43,7 +43,7 @@ impl Fact {
         Fact { multiple: 1, threads: Threads::Same(0), base, varies: Verdicts::UNIFORM, merged: 0 }
     }
 
-    /// What nobody has written, and what control does not reach.
+    /// Returns the fact about an unwritten value, and about unreachable code.
     pub fn undefined() -> Fact {
         Fact::opaque(Verdicts::UNIFORM)
     }
@@ -56,12 +56,12 @@ impl Fact {
         self.multiple == 0
     }
 
-    /// The known number of all threads.
+    /// Returns the known number of all threads.
     pub fn same(&self) -> Option<u64> {
         self.threads.same().filter(|_| self.is_known())
     }
 
-    /// Bits that it does not depend on.
+    /// Returns the bits that it does not depend on.
     pub fn merged(&self) -> u8 {
         let uniform = |scope| self.verdicts().at(scope).verdict == Verdict::Uniform;
         match (uniform(UniformScope::Block), uniform(UniformScope::Warp)) {
@@ -71,7 +71,7 @@ impl Fact {
         }
     }
 
-    /// An opaque value that does not depend on `merged`.
+    /// Returns an opaque value that does not depend on `merged`.
     pub fn merging(merged: u8, verdicts: Verdicts) -> Fact {
         let mut fact = Fact { merged, ..Fact::opaque(verdicts) };
         if merged & ALL_LANES == ALL_LANES {
@@ -89,7 +89,8 @@ impl Fact {
         Fact { base, varies, ..self.clone() }
     }
 
-    /// The value where threads come here for different reasons. A known number is what it is however they came.
+    /// Returns the value where threads come here for different reasons. A known number is what it
+    /// is however they came.
     pub fn tainted(mut self, by: Verdicts) -> Fact {
         if !by.is_uniform() && !self.is_known() {
             self.base = self.base.join(by);
@@ -98,8 +99,8 @@ impl Fact {
         self
     }
 
-    /// One or the other, the same way for all threads. `small`: whether it is an unsigned integer
-    /// of at most 32 bits.
+    /// Returns the one or the other, the same way for all threads. `small`: whether it is an
+    /// unsigned integer of at most 32 bits.
     pub fn or(&self, other: &Fact, small: bool) -> Fact {
         let base = self.base.join(other.base);
         let varies = self.varies.join(other.varies);
@@ -118,7 +119,8 @@ impl Fact {
         Fact::merging(merged, base.join(varies))
     }
 
-    /// Whether the tₙ are the same up to what U may hold: one multiple of m for all threads.
+    /// Returns whether the tₙ are the same up to what U may hold: one multiple of m for all
+    /// threads.
     fn same_threads(&self, other: &Fact) -> bool {
         self.threads == other.threads
             || self.multiple > 0
@@ -128,7 +130,7 @@ impl Fact {
                 }
     }
 
-    /// Whether the same is known, whatever the causes.
+    /// Returns whether the same is known, whatever the causes.
     pub fn agrees(&self, other: &Fact) -> bool {
         self.multiple == other.multiple
             && self.same_threads(other)

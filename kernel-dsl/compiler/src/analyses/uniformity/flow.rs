@@ -1,15 +1,16 @@
-//! The walk through a kernel, and what it carries along.
+//! The walk through a kernel, and its state.
 //!
-//! Control is a tree, so the walk is one of a tree too: it keeps what is known of each local where it is, and the constructs that
-//! are open. Threads part at an `If`, and at a `Break`, `Continue` or `Return` that not all of them come to; they are
-//! together again where the `If` ends, or the construct that was left. In between, the `If`'s condition, or what decided who
-//! left, taints control.
+//! Control flow is a tree, and so is the walk. It tracks what is known about each local at the
+//! current point, and the open constructs. Threads diverge at an `If`, and at a `Break`, `Continue`
+//! or `Return` that not all of them reach. They reconverge at the end of the `If`, or of the
+//! construct that was left. In between, control is tainted by the condition of the `If`, or by the
+//! condition that decided who left.
 //!
-//! Where ways of control meet, a local that was written on one of them is either of what it was; and where not all
-//! threads came the same way, they do not have the same, even if each way has one number for all. Threads that leave a loop in different
-//! iterations have what it had there.
+//! Where paths of control merge, a local that one of them wrote has either value. Where threads
+//! took different paths, the local differs between threads, even if it is uniform on each path.
+//! Threads that leave a loop in different iterations keep the value of their iteration.
 //!
-//! A loop is walked until nothing changes. What is known of a value only ever gets less, so that ends.
+//! A loop is walked until nothing changes. Facts only get weaker, so the iteration terminates.
 
 use super::Races;
 use super::fact::{Fact, settle_only_warp};
@@ -77,7 +78,8 @@ struct Way {
     values: Values,
     /// Which threads take it, of those that came into the construct.
     who: Verdicts,
-    /// Whether it leaves a loop on the way, in different iterations: what is defined there is not one value.
+    /// Whether it leaves a loop on the way, in different iterations: what is defined there is not
+    /// one value.
     crosses: bool,
 }
 
@@ -101,7 +103,8 @@ pub(super) struct Flow<'k> {
     pub control: FastMap<usize, Verdicts>,
     /// Why threads have left, for [`Hop::Left`].
     pub leaving: Vec<Cause>,
-    /// Whether the threads that come into a loop leave it by its breaks together, by the instruction's address.
+    /// Whether the threads that come into a loop leave it by its breaks together, by the
+    /// instruction's address.
     pub breaks: FastMap<usize, Verdicts>,
 }
 
@@ -125,7 +128,7 @@ impl<'k> Flow<'k> {
         self.region(&self.kernel.body);
     }
 
-    /// The values of the region's `Yield`, if control comes to its end.
+    /// Returns the values of the region's `Yield`, if control comes to its end.
     fn region(&mut self, region: &'k Region) -> Option<Values> {
         for inst in &region.insts {
             if !inst.op.is_pure() && !matches!(inst.op, Op::ReadLocal { .. } | Op::WriteLocal { .. } | Op::Yield(_)) {
@@ -172,7 +175,7 @@ impl<'k> Flow<'k> {
         None
     }
 
-    /// Whether threads come to this point together.
+    /// Returns whether threads come to this point together.
     fn control_now(&self) -> Verdicts {
         let mut all = self.since(0).join(self.gone.returned);
         if self.kernel.block.most_threads() <= 32 {
@@ -181,7 +184,8 @@ impl<'k> Flow<'k> {
         all
     }
 
-    /// Whether the threads that came into the open construct `depth` come to this point together.
+    /// Returns whether the threads that came into the open construct `depth` come to this point
+    /// together.
     fn since(&self, depth: usize) -> Verdicts {
         let entered = self.open[depth..].iter().fold(Verdicts::UNIFORM, |all, open| all.join(open.enters));
         let left = &self.gone.constructs[depth..];
@@ -215,7 +219,8 @@ impl<'k> Flow<'k> {
     fn leave(&mut self, label: Label, values: &Values, again: bool, inst: &Inst) {
         let Some(depth) = self.open.iter().rposition(|o| o.label == Some(label)) else { return };
         let who = self.since(depth);
-        // Of a loop that is left on the way, threads have what it had in the iteration in which they left.
+        // Of a loop that is left on the way, threads have what it had in the iteration in which
+        // they left.
         let crossed = if again { depth + 1 } else { depth };
         let mut crosses = false;
         for i in crossed..self.open.len() {
@@ -278,7 +283,7 @@ impl<'k> Flow<'k> {
         }
     }
 
-    /// Results that are these values.
+    /// Sets the facts of results to those of these values.
     fn pass_on(&mut self, results: &[Value], values: &[Value], inst: &Inst) {
         for (result, value) in results.iter().zip(values) {
             let fact = self.facts.of(*value).told(Hop::From(*value), inst.location);
@@ -296,7 +301,7 @@ impl<'k> Flow<'k> {
         self.meet(open.exits, Verdicts::UNIFORM, inst)
     }
 
-    /// The end of a construct: all its ways out become one. Whether there is any.
+    /// Ends a construct: merges all its exits. Returns whether there is one.
     fn meet(&mut self, ways: Vec<Way>, also: Verdicts, inst: &Inst) -> bool {
         let who = ways.iter().fold(also, |all, way| all.join(way.who));
         let crosses = ways.iter().any(|way| way.crosses);
@@ -385,7 +390,8 @@ impl<'k> Flow<'k> {
         }
     }
 
-    /// Takes what comes back to the head of a loop into what is known there; whether that is less than before.
+    /// Takes what comes back to the head of a loop into what is known there; whether that is less
+    /// than before.
     fn back(&mut self, head: &mut Head, at_head: &State, ways: Vec<Way>, parameters: &[Value]) -> bool {
         let who = ways.iter().fold(Verdicts::UNIFORM, |all, way| all.join(way.who));
         let mut changed = false;
@@ -415,7 +421,8 @@ impl<'k> Flow<'k> {
             let old = &self.locals.known[at_head[slot] as usize];
             let fact = old.or(&self.locals.known[end[slot] as usize], self.locals.small[slot]);
             let first = !head.locals.contains_key(&(slot as u32));
-            // Until a local has a fact of the head's own, the body was walked with one of before the loop.
+            // Until a local has a fact of the head's own, the body was walked with one of before
+            // the loop.
             if first || !fact.agrees(old) {
                 changed = true;
                 head.locals.insert(slot as u32, fact);

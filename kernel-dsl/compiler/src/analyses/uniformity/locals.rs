@@ -1,4 +1,4 @@
-//! What is known of locals, here and where ways of control meet.
+//! What is known about locals at a point and where paths of control merge.
 
 use super::fact::Fact;
 use super::operation::{Facts, is_small};
@@ -8,8 +8,8 @@ use crate::ir::{Kernel, LocalId, Location, Value};
 /// Arrays of at most so many elements are known element by element.
 const MAX_TRACKED_ELEMENTS: u32 = 16;
 
-/// What is known of each local's elements at a point: numbers of facts. Two of the same number come from the same
-/// write, or the same meeting of ways.
+/// What is known of each local's elements at a point: numbers of facts. Two of the same number come
+/// from the same write, or the same meeting of ways.
 pub(super) type State = Vec<u32>;
 
 /// The locals of a kernel, while it is walked.
@@ -36,7 +36,7 @@ impl<'k> Locals<'k> {
         Locals { kernel, slots, known: vec![Fact::undefined()], now: vec![0; small.len()], small }
     }
 
-    /// What is known where ways meet that threads took as `who` says.
+    /// Merges the facts of paths that threads took as `who` says.
     pub fn met(&mut self, ways: Vec<State>, who: Verdicts) -> State {
         let mut ways = ways.into_iter();
         let mut met = ways.next().unwrap_or_default();
@@ -54,7 +54,8 @@ impl<'k> Locals<'k> {
         met
     }
 
-    /// What was written since `before` is now what it was when a thread left, and who left when says `who`.
+    /// What was written since `before` is now what it was when a thread left, and who left when
+    /// says `who`.
     pub fn spread(&mut self, before: &State, who: Verdicts) {
         if who.is_uniform() {
             return;
@@ -72,7 +73,7 @@ impl<'k> Locals<'k> {
         self.known.len() as u32 - 1
     }
 
-    /// The slots that an access may mean, and whether it means one for certain.
+    /// Returns the slots that an access may mean, and whether it means one for certain.
     fn slots_of(&self, local: LocalId, index: Option<Value>, facts: &Facts) -> (std::ops::Range<usize>, bool) {
         let ((first, each), len) = (self.slots[local.0 as usize], self.kernel.locals[local.0 as usize].len);
         let first = first as usize;
@@ -86,7 +87,7 @@ impl<'k> Locals<'k> {
         }
     }
 
-    /// What a read gives.
+    /// Returns the fact about a read.
     pub fn read(&self, local: LocalId, index: Option<Value>, facts: &Facts) -> Fact {
         let (slots, certain) = self.slots_of(local, index, facts);
         let Some(first) = slots.clone().next() else { return Fact::undefined() };
@@ -94,8 +95,8 @@ impl<'k> Locals<'k> {
         if certain {
             return fact(first).clone();
         }
-        // Some element: where not all of them vary, it may be one that does not. An element of an array that is known as
-        // a whole may always.
+        // Some element: where not all of them vary, it may be one that does not. An element of an
+        // array that is known as a whole may always.
         let each = self.slots[local.0 as usize].1;
         let least = |scope| slots.clone().map(|slot| fact(slot).verdicts().at(scope).verdict).min();
         let surely = |scope| each && least(scope) == Some(Verdict::Varies);
@@ -106,7 +107,7 @@ impl<'k> Locals<'k> {
         Fact::opaque(doubted).tainted(which)
     }
 
-    /// What is known after a write.
+    /// Updates the facts after a write.
     pub fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, at: Location, facts: &Facts) {
         let (slots, certain) = self.slots_of(local, index, facts);
         let fact = facts.of(value).told(Hop::From(value), at);

@@ -1,14 +1,17 @@
-//! What is the same for all threads of a scope, and where threads are together.
+//! Which values are uniform across the threads of a scope, and where threads are converged.
 //!
-//! For each value and each point of control, and for each scope (the grid, a block, a warp), there is a [`Verdict`]. A
-//! parameter is the same for the grid, a block's index for the block, `thread::y()` for the warp where a row of the
-//! block is a warp. What is computed from such values is the same where all of them are; `threads` sees what an analysis of
-//! dependences alone does not, that `thread::x() / 32` is the same for a warp. A load that may see writes is
-//! [`Verdict::Unknown`]; one from memory that nobody writes is what its address is. What lanes exchange is the same
-//! for a warp where they end with the same: after a vote, a shuffle from one lane, a butterfly.
+//! For each value and each point of control there is a [`Verdict`] for each scope: grid, block,
+//! warp. A parameter is uniform across the grid, and a block's index across the block.
+//! `thread::y()` is uniform across the warp where a row of the block is a warp. A result of uniform
+//! operands is uniform. `threads` adds what an analysis of dependences misses: `thread::x() / 32`
+//! is uniform across a warp.
 //!
-//! Control is what its conditions are (`flow`). In that, an early `return`, `break` or `continue` counts as a condition
-//! around all that it skips.
+//! A load that may see writes is [`Verdict::Unknown`]. A load of read-only memory is as uniform as
+//! its address. The result of an exchange between lanes is uniform across a warp where all lanes
+//! receive the same value: a vote, a shuffle from one lane, a butterfly.
+//!
+//! Control is as uniform as its conditions (`flow`). An early `return`, `break` or `continue`
+//! counts as a condition around everything that it skips.
 
 mod fact;
 mod flow;
@@ -74,7 +77,8 @@ impl<'k> Uniformity<'k> {
         Uniformity::assuming(kernel, Races::Possible)
     }
 
-    /// Analyses a kernel in which what threads do in memory is ordered, by barriers or fences, wherever it matters.
+    /// Analyses a kernel in which what threads do in memory is ordered, by barriers or fences,
+    /// wherever it matters.
     pub fn without_races(kernel: &'k Kernel) -> Uniformity<'k> {
         Uniformity::assuming(kernel, Races::None)
     }
@@ -85,36 +89,41 @@ impl<'k> Uniformity<'k> {
         Uniformity { flow }
     }
 
-    /// Whether all threads of the scope that define `value` at the same point, in the same iteration, have the same.
+    /// Returns whether all threads of the scope that define `value` at the same point, in the same
+    /// iteration, have the same.
     pub fn of(&self, value: Value, scope: UniformScope) -> Verdict {
         self.flow.facts.of(value).verdicts().at(scope).verdict
     }
 
-    /// The widest scope in which `value` is proven to be the same.
+    /// Returns the widest scope in which `value` is proven to be the same.
     pub fn scope_of(&self, value: Value) -> UniformScope {
         let all = [UniformScope::Grid, UniformScope::Block, UniformScope::Warp];
         all.into_iter().find(|s| self.of(value, *s) == Verdict::Uniform).unwrap_or(UniformScope::Lane)
     }
 
-    /// What `value` is in each thread of a block, by linear index, where it follows from that and constants alone: in the largest block
-    /// that there may be, of which a smaller one has the first.
+    /// What `value` is in each thread of a block, by linear index, where it follows from that and
+    /// constants alone: in the largest block that there may be, of which a smaller one has the
+    /// first.
     pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
         self.flow.facts.numbers(value)
     }
 
-    /// Bits of the lane's index that `value` does not depend on, and [`WARPS`] where it does not on the warp's: threads of a
-    /// block that differ in these alone, and come to its definition together, have the same.
+    /// Returns the bits of the lane's index that `value` does not depend on, and [`WARPS`] where it
+    /// does not on the warp's: threads of a block that differ in these alone, and come to its
+    /// definition together, have the same.
     pub fn indifferent(&self, value: Value) -> u8 {
         self.flow.facts.of(value).merged()
     }
 
-    /// Whether all threads of the scope come to `inst` together: an instruction of this very kernel that has an effect
-    /// or holds regions. `None` for others, and where control does not come at all.
+    /// Returns whether all threads of the scope come to `inst` together: an instruction of this
+    /// very kernel that has an effect or holds regions. `None` for others, and where control does
+    /// not come at all.
     pub fn control_at(&self, inst: &Inst, scope: UniformScope) -> Option<Verdict> {
         self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope).verdict)
     }
 
-    /// Why control at `inst` is not uniform: from what parts threads there back to the root. Empty where nothing does.
+    /// Returns the steps from the divergence at `inst` back to its root. Empty where control is
+    /// uniform.
     pub fn why(&self, inst: &Inst, scope: UniformScope) -> Vec<Step> {
         let entry = self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope));
         let mut steps: Vec<Step> = Vec::new();

@@ -1,4 +1,4 @@
-//! What operations make of facts.
+//! The transfer function of each operation: facts about results from facts about operands.
 
 use super::Races;
 use super::fact::{ALL_LANES, Fact, WARPS};
@@ -31,7 +31,7 @@ impl<'k> Facts<'k> {
         &self.by_value[value.0 as usize]
     }
 
-    /// The number of each thread, where it is known.
+    /// Returns the number of each thread, where it is known.
     pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
         let fact = self.of(value);
         fact.is_known().then(|| fact.threads.by_thread(self.kernel.block.most_threads()))
@@ -48,12 +48,13 @@ impl<'k> Facts<'k> {
         *old = fact;
     }
 
-    /// Whether its numbers are unsigned, of at most 32 bits.
+    /// Returns whether its numbers are unsigned, of at most 32 bits.
     pub fn is_small(&self, value: Value) -> bool {
         is_small(self.kernel.ty(value))
     }
 
-    /// Sets the results of an operation that computes, loads, or hands over: whatever holds no region and is no local's.
+    /// Sets the results of an operation that computes, loads, or passes: whatever holds no
+    /// region and is no local's.
     pub fn inst(&mut self, inst: &Inst) {
         let at = inst.location;
         let fact = match &inst.op {
@@ -98,7 +99,7 @@ impl<'k> Facts<'k> {
         }
     }
 
-    /// The verdicts of all of `values`, told as what is computed from them.
+    /// Returns the verdicts of all of `values`, told as what is computed from them.
     pub fn told(&self, values: &[Value], at: Location) -> Verdicts {
         let told = values.iter().map(|v| self.of(*v).verdicts().told(Hop::From(*v), at));
         told.fold(Verdicts::UNIFORM, Verdicts::join)
@@ -108,7 +109,7 @@ impl<'k> Facts<'k> {
         Fact::merging(self.merged(values), self.told(values, at))
     }
 
-    /// What none of `values` depends on.
+    /// Returns the bits of the lane index that none of `values` depends on.
     fn merged(&self, values: &[Value]) -> u8 {
         values.iter().fold(ALL_LANES | WARPS, |merged, v| merged & self.of(*v).merged())
     }
@@ -206,7 +207,8 @@ impl<'k> Facts<'k> {
         fact
     }
 
-    /// Arithmetic on m·U + tₙ where what comes out has that form too. `usize` does not wrap; other types may.
+    /// Returns the arithmetic on m·U + tₙ where what comes out has that form too. `usize` does not
+    /// wrap; other types may.
     fn arithmetic(&self, op: Binary, ty: Scalar, a: Value, b: Value, at: Location) -> Option<Fact> {
         let (x, y) = (self.of(a), self.of(b));
         let made = |multiple, threads, base: [Verdicts; 2]| {
@@ -267,8 +269,8 @@ impl<'k> Facts<'k> {
         }
     }
 
-    /// The bit of the lane's index over which `op` of `a` and `b` joins two lanes: one operand is the other as it is
-    /// there.
+    /// Returns the bit of the lane's index over which `op` of `a` and `b` joins two lanes: one
+    /// operand is the other as it is there.
     fn step_of_a_butterfly(&self, op: Binary, a: Value, b: Value) -> Option<u8> {
         // Of a sum, the lane and its partner compute a + b and b + a.
         let from = |exchanged: Value, own: Value| {
@@ -299,7 +301,8 @@ impl<'k> Facts<'k> {
         Fact { merged: chosen.merged | self.merged(&[condition, yes, no]), ..chosen }
     }
 
-    /// Memory that nobody writes gives all who ask for one element the same. What else memory gives is not known here.
+    /// Returns the fact about a load. Read-only memory gives equal values for equal addresses.
+    /// Other memory is unknown.
     fn load(&self, place: &Place, policy: Policy, guard: Option<&Guard>, at: Location) -> Fact {
         let mut values = Vec::new();
         match place {
@@ -364,7 +367,7 @@ impl<'k> Facts<'k> {
         Fact::merging(merged & (asked | ALL_LANES), self.told(&[value, selector], at))
     }
 
-    /// How far threads run a loop from `start` to `end` equally often.
+    /// Returns how far threads run a loop from `start` to `end` equally often.
     pub fn trips(&self, [start, end, step]: [Value; 3], at: Location) -> Verdicts {
         let ty = self.kernel.ty(start).scalar().unwrap_or(Scalar::Usize);
         let [from, to, by] = [start, end, step].map(|v| self.of(v));
@@ -396,7 +399,8 @@ impl<'k> Facts<'k> {
         })
     }
 
-    /// The index of a loop from `start` by `step`, in one and the same iteration of all threads.
+    /// Returns the index of a loop from `start` by `step`, in one and the same iteration of all
+    /// threads.
     pub fn index(&self, start: Value, step: Value, at: Location) -> Fact {
         let (from, by) = (self.of(start), self.of(step));
         let verdicts = self.told(&[start, step], at);
@@ -410,7 +414,7 @@ impl<'k> Facts<'k> {
     }
 }
 
-/// Unknown, through memory.
+/// Returns an unknown fact with memory as its cause.
 fn memory(at: Location) -> Verdicts {
     Verdicts::all(Entry::because(Verdict::Unknown, Cause { hop: Hop::Memory, location: at }))
 }
@@ -427,13 +431,13 @@ fn quotient(fact: &Fact, by: u64) -> Option<(u64, Threads)> {
     Some((fact.multiple / by, threads))
 }
 
-/// What is left of m·U + tₙ divided by `by`.
+/// Returns m·U + tₙ divided by `by`.
 fn remainder(fact: &Fact, by: u64) -> Option<Threads> {
     let divisor = divisor(fact, by)?;
     fact.threads.map(|n| Some((n as i64).rem_euclid(divisor) as u64))
 }
 
-/// The new verdicts, with the old causes where those still hold.
+/// Returns the new verdicts, with the old causes where those still hold.
 fn keep(old: Verdicts, new: Verdicts) -> Verdicts {
     Verdicts::by_scope(|scope| {
         let (old, new) = (old.at(scope), new.at(scope));
@@ -441,12 +445,13 @@ fn keep(old: Verdicts, new: Verdicts) -> Verdicts {
     })
 }
 
-/// Whether a type's numbers are never negative, and their bits are the number.
+/// Returns whether a type's numbers are never negative, and their bits are the number.
 fn unsigned(ty: Type) -> bool {
     ty.scalar().is_some_and(|s| s.is_integer() && !s.is_signed())
 }
 
-/// Whether a type's numbers are unsigned, of at most 32 bits: sums of them are far from the limits that facts compute with.
+/// Returns whether a type's numbers are unsigned, of at most 32 bits: sums of them are far from the
+/// limits that facts compute with.
 pub(super) fn is_small(ty: Type) -> bool {
     unsigned(ty) && ty.scalar().is_some_and(|s| s.bits() <= 32)
 }

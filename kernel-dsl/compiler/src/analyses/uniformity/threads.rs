@@ -1,10 +1,11 @@
-//! What is known of a number, thread by thread.
+//! What is known about a number, thread by thread.
 //!
-//! What a kernel computes from thread indices and constants alone is computed here, for each thread of the block, the
-//! largest that there may be: in a smaller one a thread has the same indices. Of other numbers it is known that they are m·U + tₙ for the thread n: m a constant, U a
-//! number that nothing is known of but whether it is uniform, and tₙ known for each thread. `grid::index()` is 256·U + n
-//! in a block of 256, U the block's index. So a division by 32 leaves 8·U + n / 32, the same in all lanes of a warp; and
-//! a remainder of 32 has no U in it.
+//! Values that depend on thread indices and constants alone are computed for each thread of the
+//! largest possible block. In a smaller block a thread has the same indices. Other numbers have the
+//! form m·U + tₙ in thread n: m a constant, U an opaque number that is uniform or not, and tₙ known
+//! for each thread. `grid::index()` is 256·U + n in a block of 256 threads, with U the block's
+//! index. So a division by 32 gives 8·U + n / 32, which is uniform across a warp, and a remainder
+//! by 32 does not depend on U.
 
 use super::fact::{ALL_LANES, WARPS};
 use super::verdict::UniformScope;
@@ -24,7 +25,7 @@ pub(super) enum Threads {
 }
 
 impl Threads {
-    /// The thread indices along `axis`.
+    /// Returns the thread indices along `axis`.
     pub fn index(kernel: &Kernel, axis: u8) -> Threads {
         let [x, y, z] = kernel.block.most();
         let each = (0..z).flat_map(|k| (0..y).flat_map(move |j| (0..x).map(move |i| [i, j, k])));
@@ -58,7 +59,7 @@ impl Threads {
         }
     }
 
-    /// Whether all threads of the scope have the same.
+    /// Returns whether all threads of the scope have the same.
     pub fn agree(&self, scope: UniformScope) -> bool {
         match self {
             Threads::Same(_) => true,
@@ -67,7 +68,7 @@ impl Threads {
         }
     }
 
-    /// Bits of the lane's index, and [`WARPS`], that it does not depend on.
+    /// Returns the bits of the lane's index, and [`WARPS`], that it does not depend on.
     pub fn merged(&self) -> u8 {
         let each = match self {
             Threads::Same(_) => return ALL_LANES | WARPS,
@@ -79,7 +80,7 @@ impl Threads {
         [1, 2, 4, 8, 16].into_iter().filter(over).fold(warps, |merged, bit| merged | bit)
     }
 
-    /// The number of each of `count` threads.
+    /// Returns the number of each of `count` threads.
     pub fn by_thread(&self, count: u32) -> Vec<u64> {
         match self {
             Threads::Same(n) => vec![*n; count as usize],
@@ -87,7 +88,7 @@ impl Threads {
         }
     }
 
-    /// The one number of all threads.
+    /// Returns the one number of all threads.
     pub fn same(&self) -> Option<u64> {
         match self {
             Threads::Same(n) => Some(*n),
@@ -96,7 +97,7 @@ impl Threads {
     }
 }
 
-/// The greatest common divisor; of 0 and n it is n.
+/// Returns the greatest common divisor; of 0 and n it is n.
 pub(super) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);

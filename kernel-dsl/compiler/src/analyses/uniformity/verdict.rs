@@ -1,4 +1,4 @@
-//! Verdicts, scope by scope, and why they are so.
+//! Verdicts by scope, and their causes.
 
 use crate::ir::{Location, Special, Value};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub enum UniformScope {
 }
 
 impl UniformScope {
-    /// In a word.
+    /// Returns the name of the scope.
     pub fn name(self) -> &'static str {
         match self {
             UniformScope::Grid => "grid",
@@ -37,7 +37,8 @@ const SCOPES: usize = 3;
 pub enum Verdict {
     /// Proven: all of them.
     Uniform,
-    /// Not known at compile time. It came through memory, or by arithmetic that may make different values equal.
+    /// Not known at compile time. It came through memory, or by arithmetic that may make different
+    /// values equal.
     Unknown,
     /// It is computed from what differs: from a thread's index, or for the grid a block's.
     Varies,
@@ -85,7 +86,7 @@ impl Entry {
         }
     }
 
-    /// Why it is not uniform.
+    /// Returns the cause of the divergence.
     pub fn cause(self) -> Option<Cause> {
         self.cause
     }
@@ -98,7 +99,7 @@ pub(super) struct Verdicts([Entry; SCOPES]);
 impl Verdicts {
     pub const UNIFORM: Verdicts = Verdicts([Entry::UNIFORM; SCOPES]);
 
-    /// The same entry for all scopes.
+    /// Returns the same entry for all scopes.
     pub fn all(entry: Entry) -> Verdicts {
         Verdicts([entry; SCOPES])
     }
@@ -125,8 +126,8 @@ impl Verdicts {
         self.0.iter().all(|e| e.verdict == Verdict::Uniform)
     }
 
-    /// What needs both to agree. Where both disagree alike, the first's cause is kept: so a cause, once there, stays,
-    /// and traces end.
+    /// What needs both to agree. Where both disagree alike, the first's cause is kept: so a cause,
+    /// once there, stays, and traces end.
     pub fn join(self, other: Verdicts) -> Verdicts {
         let mut joined = self;
         for (mine, theirs) in joined.0.iter_mut().zip(other.0) {
@@ -137,17 +138,17 @@ impl Verdicts {
         joined
     }
 
-    /// The same, told as `hop` at `location`.
+    /// Returns the same entry with `hop` at `location` added to its cause.
     pub fn told(self, hop: Hop, location: Location) -> Verdicts {
         Verdicts(self.0.map(|e| Entry::because(e.verdict, Cause { hop, location })))
     }
 
-    /// No worse than unknown: of values that may be equal after all.
+    /// Returns verdicts that are at best unknown, for values that may be equal.
     pub fn doubted(self) -> Verdicts {
         Verdicts(self.0.map(|e| Entry { verdict: e.verdict.min(Verdict::Unknown), ..e }))
     }
 
-    /// Whether the verdicts are the same, whatever their causes.
+    /// Returns whether the verdicts are the same, whatever their causes.
     pub fn agrees(&self, other: &Verdicts) -> bool {
         self.0.iter().zip(&other.0).all(|(a, b)| a.verdict == b.verdict)
     }

@@ -1,4 +1,4 @@
-//! Where control may go two ways, and the threads that go the same: for reports.
+//! Points where control may take two paths, and the threads that take the same one: for reports.
 
 use super::{UniformScope, Uniformity, Verdict};
 use crate::ir::{Inst, Kernel, Location, Op, Place, Region, Value};
@@ -12,13 +12,13 @@ pub struct Branch {
     pub looped: bool,
     /// Constructs that the place became.
     pub count: u32,
-    /// The threads that come to it together and are proven to go the same way; of a loop, to go round as often, but for those that leave
-    /// within a loop that counts, or return.
+    /// The threads that come to it together and are proven to go the same way; of a loop, to go
+    /// round as often, except those that leave within a loop that counts, or return.
     pub scope: UniformScope,
 }
 
-/// The branches and loops of `kernel`, in the order in which their places first appear. What leaves a loop within is a
-/// branch itself, the condition of a `while` among it.
+/// Returns the branches and loops of `kernel`, in the order in which their places first appear.
+/// What leaves a loop within is a branch itself, the condition of a `while` among it.
 pub fn branches(kernel: &Kernel) -> Vec<Branch> {
     let mut found = Vec::new();
     walk(&Uniformity::new(kernel), &kernel.body, &mut found);
@@ -40,7 +40,7 @@ fn walk(uniformity: &Uniformity<'_>, region: &Region, found: &mut Vec<Branch>) {
     }
 }
 
-/// Whether it is a loop, and which threads go the same way.
+/// Returns whether it is a loop, and which threads go the same way.
 fn decided(uniformity: &Uniformity<'_>, inst: &Inst) -> Option<(bool, UniformScope)> {
     match &inst.op {
         Op::If { condition, .. } => Some((false, uniformity.scope_of(*condition))),
@@ -51,20 +51,21 @@ fn decided(uniformity: &Uniformity<'_>, inst: &Inst) -> Option<(bool, UniformSco
 }
 
 impl Uniformity<'_> {
-    /// The widest scope in which all of these are proven to be the same.
+    /// Returns the widest scope in which all of these are proven to be the same.
     pub fn scope_of_all(&self, values: impl IntoIterator<Item = Value>) -> UniformScope {
         values.into_iter().map(|value| self.scope_of(value)).max().unwrap_or(UniformScope::Grid)
     }
 
-    /// The widest scope whose threads are proven to leave `inst`, a loop of this very kernel, in the same turn if they do so by its breaks; `None`
-    /// where control does not come.
+    /// Returns the widest scope whose threads are proven to leave `inst`, a loop of this very
+    /// kernel, in the same turn if they do so by its breaks; `None` where control does not come.
     fn scope_of_breaks(&self, inst: &Inst) -> Option<UniformScope> {
         let breaks = self.flow.breaks.get(&std::ptr::from_ref(inst).addr())?;
         let all = [UniformScope::Grid, UniformScope::Block, UniformScope::Warp];
         Some(all.into_iter().find(|s| breaks.at(*s).verdict == Verdict::Uniform).unwrap_or(UniformScope::Lane))
     }
 
-    /// The widest scope whose threads are proven to access the same place, where they come there together.
+    /// Returns the widest scope whose threads are proven to access the same place, where they come
+    /// there together.
     pub fn scope_of_place(&self, place: &Place) -> UniformScope {
         let mut values: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         match place {

@@ -1,10 +1,11 @@
-//! Places to addresses: one base for accesses that differ by a constant, the constant in the instruction.
+//! Address lowering: places become addresses. Accesses that differ by a constant share one base.
 //!
-//! An index is a sum of terms and a constant. The constant goes into the access as bytes; this is exact because
-//! arithmetic on `usize` does not wrap. The terms are summed by the loop in which they change, outermost first, so that
-//! what does not change in a loop can leave it, and each partial sum moves the base: [`Op::Offset`] with one term.
-//! Elements are counted in 32 bits from the address that a parameter gives: a view spans less than 2³² elements.
-//! Addresses in shared memory are bytes in 32 bits, from a constant.
+//! An index is a sum of terms and a constant. The constant becomes the byte offset of the access,
+//! which is exact because arithmetic on `usize` does not wrap. The terms are added by the loop in
+//! which they change, outermost first, so that loop-invariant sums can leave the loop. Each partial
+//! sum moves the base: [`Op::Offset`] with one term. Elements are counted in 32 bits from the
+//! address of a parameter: a view spans less than 2³² elements. Addresses in shared memory are
+//! 32-bit byte offsets from a constant.
 
 mod shared;
 
@@ -15,8 +16,8 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 
-/// The largest constant, in elements, that is taken out of an index. Beyond, an access could not add it anyway, and the
-/// base cannot be moved back by it.
+/// The largest constant, in elements, that is taken out of an index. Beyond, an access could not
+/// add it anyway, and the base cannot be moved back by it.
 const MAX_ACCESS_CONSTANT: u64 = 1 << 28;
 
 /// Bytes of the largest access.
@@ -96,7 +97,8 @@ struct Lowerer<'k> {
     definitions: Vec<Definition>,
     /// The number of loops around the point from which on a value no longer changes.
     levels: Vec<u32>,
-    /// Whether a value is a sum that is worth taking apart: it has a constant addend, or addends of several levels.
+    /// Whether a value is a sum that is worth taking apart: it has a constant addend, or addends of
+    /// several levels.
     mixed: Vec<bool>,
     offsets: Vec<MovedBase>,
     /// Bytes of each array of dynamic size so far.
@@ -184,8 +186,8 @@ impl Lowerer<'_> {
         };
     }
 
-    /// `value` as a sum. `outermost` is false within another sum or product, where a negative constant could make the sum
-    /// of the other terms wrap although the whole does not.
+    /// `value` as a sum. `outermost` is false within another sum or product, where a negative
+    /// constant could make the sum of the other terms wrap although the whole does not.
     fn split(&self, value: Value, outermost: bool) -> AddressSum {
         let sum = self.parts(value, outermost);
         if sum.constant.unsigned_abs() <= MAX_ACCESS_CONSTANT {
@@ -241,8 +243,8 @@ impl Lowerer<'_> {
         AddressTerm { level: level(value).max(stride.map_or(0, level)), value, stride, scale }
     }
 
-    /// Index times stride. With a stride that is not constant the index stays whole: its constant would become one more
-    /// product.
+    /// Returns the index times stride. With a stride that is not constant the index stays whole:
+    /// its constant would become one more product.
     fn scaled(&self, index: Value, stride: Option<Value>) -> AddressSum {
         let Some(stride) = stride else { return self.split(index, true) };
         let Some(c) = self.constants.bits(stride) else {
@@ -275,8 +277,8 @@ impl Lowerer<'_> {
         moved
     }
 
-    /// Adds `sum`, which is index times stride, or that product whole where a negative constant is not alone, or is more than an
-    /// access can add: no term could take it away again.
+    /// Adds `sum`, which is index times stride, or that product whole where a negative constant is
+    /// not alone, or is more than an access can add: no term could take it away again.
     fn add(&self, to: &mut AddressSum, sum: AddressSum, index: Value, stride: Option<Value>, alone: bool) {
         if sum.constant < 0 && !alone {
             let whole = match stride.map(|s| self.constants.bits(s)) {
@@ -291,7 +293,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Where `base` leads from, if it is an offset in elements of the same size.
+    /// Returns where `base` leads from, if it is an offset in elements of the same size.
     fn from(&self, base: Value, bytes: u32) -> MovedBase {
         if let Definition::Offset(i) = self.definitions[base.0 as usize] {
             let moved = &self.offsets[i as usize];
@@ -322,7 +324,8 @@ impl Lowerer<'_> {
         let mut steps: SmallVec<[(AddressSum, u32); 1]> = SmallVec::new();
         let mut inside = within.map_or(0, |w| i64::from(w.offset));
         for step in within.into_iter().flat_map(|w| &w.indices) {
-            // With a constant that is negative already, another might be more than an access can add.
+            // With a constant that is negative already, another might be more than an access can
+            // add.
             let part = self.split(step.index, sum.constant >= 0);
             inside += part.constant * i64::from(step.bytes);
             steps.push((AddressSum { constant: 0, ..part }, step.bytes));
@@ -350,8 +353,9 @@ impl Lowerer<'_> {
         Place::Address { base: address, offset }
     }
 
-    /// An `Offset` with a product, or with terms of several levels, as one of a single index: the products and what changes in
-    /// outer loops only stand by themselves. `None` where it is as it should be.
+    /// Returns an `Offset` with a product, or with terms of several levels, as one of a single
+    /// index: the products and what changes in outer loops only stand by themselves. `None` where
+    /// it is as it should be.
     fn regrouped(
         &mut self,
         base: Value,
@@ -457,7 +461,7 @@ impl Lowerer<'_> {
     }
 }
 
-/// The terms by level, outermost first; those that a loop does not change come first.
+/// Returns the terms by level, outermost first; those that a loop does not change come first.
 fn groups(terms: &mut [AddressTerm]) -> impl Iterator<Item = &[AddressTerm]> {
     terms.sort_unstable();
     terms.chunk_by(|a, b| a.level == b.level)

@@ -1,4 +1,4 @@
-//! Addresses in shared memory: bytes, of which there are few, so that sums may be grouped freely.
+//! Addresses in shared memory: byte offsets in a small range, so that sums may be regrouped freely.
 
 use super::{AddressSum, AddressTerm, Lowerer, gcd, groups};
 use crate::ir::*;
@@ -6,7 +6,7 @@ use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 
 impl Lowerer<'_> {
-    /// The scalar of a shared array that indices name.
+    /// Returns the scalar of a shared array that indices name.
     pub(super) fn shared_place(
         &mut self,
         array: SharedId,
@@ -40,7 +40,8 @@ impl Lowerer<'_> {
         self.shared(sum, location, out)
     }
 
-    /// Σ index · bytes in shared memory. Bytes there are few: sums cannot come near 2³², and so may be grouped freely.
+    /// Σ index · bytes in shared memory. Bytes there are few: sums cannot come near 2³², and so may
+    /// be grouped freely.
     fn bytes(&self, parts: impl Iterator<Item = (Value, u32)>) -> AddressSum {
         let mut sum = AddressSum::default();
         for (index, bytes) in parts {
@@ -51,8 +52,9 @@ impl Lowerer<'_> {
         sum
     }
 
-    /// Where `column`, in bytes, lies in a swizzled row. Only the low bits of both count: what moves a column by whole turns, and
-    /// a row by whole periods, stays outside of the exclusive or, and so in what accesses share.
+    /// Returns where `column`, in bytes, lies in a swizzled row. Only the low bits of both count:
+    /// what moves a column by whole turns, and a row by whole periods, stays outside of the
+    /// exclusive or, and so in what accesses share.
     fn swizzled(
         &mut self,
         swizzle: Swizzle,
@@ -110,7 +112,8 @@ impl Lowerer<'_> {
         sum
     }
 
-    /// The address of an array of dynamic size: behind the static ones, and those of dynamic size before it.
+    /// Returns the address of an array of dynamic size: behind the static ones, and those of
+    /// dynamic size before it.
     pub(super) fn dynamic(&mut self, array: DynamicId, extents: &[Value], at: Location, out: &mut Vec<Inst>) -> Op {
         let Some(element) = self.kernel.dynamic.get(array.0 as usize).map(|a| a.element) else {
             self.errors.push(self.kernel.error(at, "IR is malformed: there is no such array of dynamic size"));

@@ -1,4 +1,4 @@
-//! What a carried address becomes within its loop, and how it is used there.
+//! The values that a carried address takes within its loop, and their uses.
 
 use super::super::exits::Exits;
 use crate::hash::FastMap;
@@ -29,7 +29,7 @@ pub struct Family {
 }
 
 impl<'r> Body<'r> {
-    /// The body of the loop `label`; `types` are those of the kernel's values.
+    /// Returns the body of the loop `label`; `types` are those of the kernel's values.
     pub fn of(region: &'r Region, label: Label, types: &[Type]) -> Body<'r> {
         let mut body = Body {
             label,
@@ -55,7 +55,8 @@ impl<'r> Body<'r> {
         }
     }
 
-    /// The family of carried value `k`, which is `parameter`; `None` if it is made anew rather than moved.
+    /// Returns the family of carried value `k`, which is `parameter`; `None` if it is made anew
+    /// rather than moved.
     pub fn family(&self, k: usize, parameter: Value) -> Option<Family> {
         let mut family = Family { members: HashSet::from([parameter]), steps: Vec::new() };
         let mut rest: Vec<Value> = self.next.iter().map(|values| values[k]).collect();
@@ -78,7 +79,8 @@ impl<'r> Body<'r> {
         Some(family)
     }
 
-    /// The distance, not changed by the loop, that each use of the family adds but those that make it; `None` if there is no such.
+    /// Returns the distance, not changed by the loop, that each use of the family adds but those
+    /// that make it; `None` if there is no such.
     pub fn distance(&self, k: usize, family: &Family) -> Option<Distance> {
         let mut found = None;
         self.agrees(self.region, true, k, &family.members, &mut found).then_some(found?)
@@ -112,12 +114,13 @@ impl<'r> Body<'r> {
     }
 }
 
-/// Whether ptxas may unroll a loop with this body: it leaves one as it is that has a barrier, or that it is told to.
+/// Returns whether ptxas may unroll a loop with this body: it leaves one as it is that has a
+/// barrier, or that it is told to.
 pub fn unrolls(body: &Region, unroll: Unroll) -> bool {
     unroll != Unroll::Never && !waits(body)
 }
 
-/// Whether there is a barrier in a region.
+/// Returns whether there is a barrier in a region.
 fn waits(region: &Region) -> bool {
     region.insts.iter().any(|i| i.op == Op::BlockSync || i.op.regions().into_iter().any(waits))
 }

@@ -1,4 +1,4 @@
-//! A carried address as an index from a parameter.
+//! A carried address in the form of an index from a parameter.
 
 use super::super::rewrite::rewrite;
 use super::Mover;
@@ -26,7 +26,7 @@ impl Root {
         (*self.bytes.get_or_insert(bytes) == bytes).then_some(self)
     }
 
-    /// The same, if it counts in the elements that `steps` count in.
+    /// Returns the same, if it counts in the elements that `steps` count in.
     pub fn of_elements(mut self, steps: &[Distance]) -> Option<Root> {
         let bytes = *self.bytes.get_or_insert(steps.first()?.1);
         steps.iter().all(|step| step.1 == bytes).then_some(self)
@@ -42,7 +42,8 @@ struct Indices<'f> {
     label: Label,
     /// Which of the carried values it is.
     carried: usize,
-    /// What replacements for it in the body, if what the loop hands out is of what it carries: of a `For`.
+    /// What replacements for it in the body, if what the loop hands out is of what it carries: of a
+    /// `For`.
     handed_out: Option<Value>,
     members: &'f HashSet<Value>,
     root: &'f Root,
@@ -69,7 +70,7 @@ impl Mover {
         };
     }
 
-    /// The index that an address is at, moved by `distance`, before its loop.
+    /// Returns the index that an address is at, moved by `distance`, before its loop.
     pub(super) fn index(
         &mut self,
         root: &Root,
@@ -98,7 +99,8 @@ impl Mover {
         value
     }
 
-    /// Makes the family of a carried value, number `carried` of those from parameter `first` of the body on, indices from `root`.
+    /// Makes the family of a carried value, number `carried` of those from parameter `first` of the
+    /// body on, indices from `root`.
     pub(super) fn carry_index(
         &mut self,
         body: &mut Region,
@@ -123,7 +125,8 @@ impl Mover {
         self.indices_in(body, true, &mut indices, &FastMap::default());
     }
 
-    /// Rewrites a region of the loop; `addresses` are those that are made already in what is around it.
+    /// Rewrites a region of the loop; `addresses` are those that are made already in what is around
+    /// it.
     fn indices_in(
         &mut self,
         region: &mut Region,

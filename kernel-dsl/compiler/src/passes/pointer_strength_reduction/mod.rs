@@ -1,16 +1,19 @@
-//! Addresses that loops carry, in the form that costs least.
+//! Pointer strength reduction: chooses the cheapest form of the addresses that loops carry.
 //!
-//! A view that runs along a matrix is an address that its loop carries, moves, and adds a thread's own place to. On sm_61
-//! 64 bits move by two additions in registers that ptxas then copies, while an address that is a parameter plus an index
-//! takes two instructions with the parameter in constant memory. So:
+//! A view that moves along a matrix is an address that its loop carries and advances, plus a
+//! thread's own offset. On sm_61, 64 bits advance by two additions in registers that ptxas then
+//! copies. A parameter plus an index takes two instructions, with the parameter in constant memory.
+//! So:
 //!
-//! * what starts from a parameter is carried as its index from there, in elements and 32 bits, with the distance that
-//!   every access adds already in it; the address is made where it is used (`indexed`);
-//! * what moves by constants in a loop that ptxas may unroll stays an address, for ptxas then reaches all
-//!   copies from one: it is carried moved by the distance that every access adds. So are addresses in shared memory, and those
-//!   that do not start from a parameter.
+//! * an address that starts from a parameter is carried as its index from there, in elements and 32
+//!   bits. The index includes the distance that every access adds. The address is made where it is
+//!   used (`indexed`);
+//! * an address that advances by constants, in a loop that ptxas may unroll, stays an address:
+//!   ptxas reaches all copies from one register. It is carried advanced by the distance that every
+//!   access adds. Addresses in shared memory, and those that do not start from a parameter, are
+//!   treated the same.
 //!
-//! Exact: addresses are sums in whatever order, and a view spans less than 2³² elements.
+//! The rewrite is exact: addresses are sums in any order, and a view spans less than 2³² elements.
 
 mod family;
 mod indexed;
@@ -55,7 +58,7 @@ struct Mover {
     used: Vec<bool>,
     /// Where each address starts from, if it is from a parameter.
     roots: Vec<Option<Root>>,
-    /// What replacements for each value.
+    /// The replacement of each value.
     replacements: Vec<Value>,
 }
 
@@ -67,7 +70,8 @@ struct Looping<'l> {
     /// The first of the body's parameters that is carried.
     first: usize,
     inits: &'l mut Values,
-    /// Of a `For`, what the carried values become in the end; of a `Loop`, which hands out others, none.
+    /// Of a `For`, what the carried values become in the end; of a `Loop`, which hands out others,
+    /// none.
     results: &'l mut [Value],
     location: Location,
 }
@@ -101,7 +105,8 @@ impl Mover {
                     self.looping(Looping { label: *label, body, unroll, first: 1, inits, results, location }, before);
                 }
                 Op::Loop { label, inits, body } => {
-                    // Its results are what `Break`s hand out, which are uses of what is carried like others.
+                    // Its results are what `Break`s hand out, which are uses of what is carried
+                    // like others.
                     let results = &mut [];
                     let unroll = Unroll::Auto;
                     self.looping(Looping { label: *label, body, unroll, first: 0, inits, results, location }, before);

@@ -1,5 +1,7 @@
-//! Words that are mixed of parts of others, by permutations of bytes: a word of four others takes three, two of which
-//! may serve another word. Rows of bytes that are turned into columns, four words of four others, take eight in all.
+//! Words that are mixed from parts of other words by byte permutations.
+//!
+//! A word from four others takes three permutations, two of which may serve another word. A 4×4
+//! transpose of bytes takes eight in total.
 
 use super::Pack;
 use crate::ir::{Bits, Inst, Location, Op, Type, Value};
@@ -24,7 +26,8 @@ pub(super) struct Mixer {
     packs: HashSet<Pack>,
     /// The halves of words that are mixed of four, by the two words that each is of.
     wanted: HashMap<[Value; 2], Vec<Half>>,
-    /// Where the halves are that are there already, in code that all of the region sees: in the lower or the upper half of a word.
+    /// Where the halves are that are there already, in code that all of the region sees: in the
+    /// lower or the upper half of a word.
     there: Halves,
 }
 
@@ -32,7 +35,7 @@ pub(super) struct Mixer {
 pub(super) type Halves = HashMap<Half, Half>;
 
 impl Mixer {
-    /// Of small integers that lie in words, and packs of them to mix.
+    /// Collects small integers that lie in words, and packs of them to mix.
     pub fn new(parts: HashMap<Value, Part>, packs: Vec<Pack>) -> Mixer {
         let mut mixer = Mixer { parts, packs: HashSet::new(), wanted: HashMap::new(), there: HashMap::new() };
         for pack in packs {
@@ -46,12 +49,13 @@ impl Mixer {
         mixer
     }
 
-    /// Whether a pack is mixed.
+    /// Returns whether a pack is mixed.
     pub fn mixes(&self, pack: &[Value]) -> bool {
         self.packs.contains(pack)
     }
 
-    /// What is there, for [`Mixer::leave`]: what a region makes, the code around it does not see.
+    /// Returns the current state for [`Mixer::leave`]: code around a region does not see its
+    /// values.
     pub fn enter(&self) -> Halves {
         self.there.clone()
     }
@@ -61,7 +65,7 @@ impl Mixer {
         self.there = outside;
     }
 
-    /// The word of a pack that is mixed, made by code that goes to `code`.
+    /// Returns the word of a pack that is mixed, made by code that goes to `code`.
     pub fn mix(&mut self, pack: &[Value], code: &mut Code) -> Option<Value> {
         if !self.mixes(pack) {
             return None;
@@ -86,7 +90,7 @@ impl Mixer {
         Some(code.permute(bytes))
     }
 
-    /// The bytes of a pack; `None` where a part is in no word.
+    /// Returns the bytes of a pack; `None` where a part is in no word.
     fn bytes(&self, pack: &[Value]) -> Option<[Byte; 4]> {
         let each = 4 / pack.len();
         let byte = |k: usize| {
@@ -96,7 +100,8 @@ impl Mixer {
         Some([byte(0)?, byte(1)?, byte(2)?, byte(3)?])
     }
 
-    /// Two bytes side by side in a word: in one that is there, or in a new one, together with two others of the same words that are wanted.
+    /// Returns the two bytes side by side in a word: in one that is there, or in a new one,
+    /// together with two others of the same words that are wanted.
     fn half(&mut self, half: Half, code: &mut Code) -> Half {
         if let Some(there) = self.there.get(&half) {
             return *there;
@@ -110,12 +115,12 @@ impl Mixer {
     }
 }
 
-/// The lower half and the upper.
+/// Returns the lower half and the upper.
 fn halves([a, b, c, d]: [Byte; 4]) -> [Half; 2] {
     [[a, b], [c, d]]
 }
 
-/// The words that bytes are of, each once.
+/// Returns the words that bytes are of, each once.
 fn words(bytes: &[Byte; 4]) -> SmallVec<[Value; 4]> {
     let mut words = SmallVec::new();
     for byte in bytes {

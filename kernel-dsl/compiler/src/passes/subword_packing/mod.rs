@@ -1,10 +1,13 @@
-//! Small integers that go about together stay one word: what a load brings, an `If` gives on, and a `Join` or a store puts
-//! together again is not taken apart on the way.
+//! Subword packing: small integers that are loaded, selected and stored together stay in one word.
 //!
-//! Four integers of 8 bits, or two of 16, are a *pack* where somebody wants them as a word: a [`Bits::Join`], a store, or what
-//! replacements in for a guarded load. A pack becomes a word where all of its uses want just that, and where it comes from has it:
-//! constants, consecutive results of a load (which loads words then), or of an `If` (which gives a word then). Where a join or
-//! a store wants parts of several words, and all that those are for is packs, it is mixed of them. In all other cases it is left as it is.
+//! Four integers of 8 bits, or two of 16, are a *pack* where one operation uses them as a word: a
+//! [`Bits::Join`], a store, or the masked-lane values of a predicated load. A pack becomes a word
+//! under two conditions. All its uses use that pack. Its source can provide the word: constants,
+//! consecutive results of a load, which then loads words, or results of an `If`, which then yields
+//! a word.
+//!
+//! A join or store of parts of several words is mixed from these words, if packs are the only uses
+//! of the words. Otherwise the pack stays as it is.
 
 mod mixed;
 
@@ -54,19 +57,19 @@ pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Parts of a word of such integers.
+/// Returns the parts of a word of such integers.
 fn parts(ty: Type) -> Option<usize> {
     let scalar = ty.scalar().filter(|s| s.is_integer() && s.bits() < 32)?;
     Some((32 / scalar.bits()) as usize)
 }
 
-/// The type of a word of the pack.
+/// Returns the type of a word of the pack.
 fn word(types: &[Type], pack: &[Value]) -> Option<Scalar> {
     let first = types[pack[0].0 as usize].scalar()?;
     Some(if first.is_signed() { Scalar::I32 } else { Scalar::U32 })
 }
 
-/// The packs of consecutive values; `None` where the values do not make up whole ones.
+/// Returns the packs of consecutive values; `None` where the values do not make up whole ones.
 fn packs_of(kernel: &Kernel, values: &[Value]) -> Option<Vec<Pack>> {
     let n = parts(kernel.ty(*values.first()?))?;
     let whole = values.len().is_multiple_of(n) && (values.len() / n).is_power_of_two();
@@ -99,7 +102,8 @@ struct WantedPack {
     pack: Pack,
     /// Those with one number are all words, or none is.
     together: usize,
-    /// Whether it may be mixed: not what replacements in for a load, which has no place for more instructions.
+    /// Whether it may be mixed: not the masked-lane values of a load, which has no place for more
+    /// instructions.
     mixes: bool,
 }
 
@@ -110,7 +114,8 @@ struct Uses<'k> {
     uses: HashMap<Value, Vec<PartUse>>,
     wanted: Vec<WantedPack>,
     together: usize,
-    /// The results of each load of small integers, and the packs that stand in for them in other lanes.
+    /// The results of each load of small integers, and the packs that stand in for them in other
+    /// lanes.
     loads: HashMap<Value, (Vec<Pack>, Vec<Pack>)>,
     /// What the regions of each `If` yield, and its results.
     ifs: HashMap<Value, ([Vec<Value>; 2], Vec<Value>)>,
@@ -211,13 +216,13 @@ impl<'k> Uses<'k> {
         pack.iter().all(|v| self.constants.bits(*v).is_some())
     }
 
-    /// The packs that the regions of an `If` yield for a pack of its results.
+    /// Returns the packs that the regions of an `If` yield for a pack of its results.
     fn yielded(&self, first: Value, at: usize, n: usize) -> Option<[Pack; 2]> {
         let ([then, otherwise], _) = self.ifs.get(&first)?;
         Some([SmallVec::from_slice(then.get(at..at + n)?), SmallVec::from_slice(otherwise.get(at..at + n)?)])
     }
 
-    /// The packs that a pack of choices is of.
+    /// Returns the packs that a pack of choices is of.
     fn chosen(&self, pack: &Pack) -> Option<[Pack; 2]> {
         let side = |k: usize| {
             let of = |v: &Value| match self.origins.get(v) {
@@ -229,7 +234,7 @@ impl<'k> Uses<'k> {
         Some([side(0)?, side(1)?])
     }
 
-    /// Where all of a pack comes from, if that is one place.
+    /// Returns where all of a pack comes from, if that is one place.
     fn origin(&self, pack: &Pack) -> Option<PartOrigin> {
         let origin = *self.origins.get(&pack[0])?;
         let follows = |(k, v): (usize, &Value)| match (origin, self.origins.get(v)) {
@@ -242,7 +247,7 @@ impl<'k> Uses<'k> {
         (aligned && pack.iter().enumerate().all(follows)).then_some(origin)
     }
 
-    /// The packs of loads that the parts of a pack lie in, if all are loaded.
+    /// Returns the packs of loads that the parts of a pack lie in, if all are loaded.
     fn loaded(&self, pack: &Pack) -> Option<Vec<&Pack>> {
         let of = |v: &Value| match self.origins.get(v) {
             Some(PartOrigin::Load(first, i)) => self.loads.get(first)?.0.get(i / pack.len()),
@@ -251,7 +256,7 @@ impl<'k> Uses<'k> {
         pack.iter().map(of).collect()
     }
 
-    /// The packs that become words, and those that are wanted and mixed of parts of them.
+    /// Returns the packs that become words, and those that are wanted and mixed of parts of them.
     fn packs(&self) -> (Vec<Pack>, Vec<Pack>) {
         // All that may: what is wanted, and what it is made of.
         let mut open: Vec<Pack> = self.wanted.iter().map(|w| w.pack.clone()).collect();
@@ -310,7 +315,8 @@ impl<'k> Uses<'k> {
         (good, mixed.into_iter().map(|number| self.wanted[number].pack.clone()).collect())
     }
 
-    /// Whether a pack can be a word if those in `good` are; `as_word` tells whether what is wanted by a number takes the pack, or parts of it, as a word.
+    /// Returns whether a pack can be a word if those in `good` are; `as_word` tells whether what is
+    /// wanted by a number takes the pack, or parts of it, as a word.
     fn stays(
         &self,
         pack: &Pack,
@@ -355,7 +361,7 @@ struct Rewriter {
     mixer: Mixer,
     /// The packs of choices.
     choices: Vec<Choice>,
-    /// What replacements for the results of joins.
+    /// The replacements of the results of joins.
     replacements: HashMap<Value, Value>,
 }
 
@@ -368,7 +374,7 @@ struct Choice {
 }
 
 impl Rewriter {
-    /// The word of a pack, if it becomes one or is constant.
+    /// Returns the word of a pack, if it becomes one or is constant.
     fn word(&mut self, pack: &[Value]) -> Option<Value> {
         if let Some((known, word)) = self.words.get(&pack[0])
             && known[..] == *pack
@@ -381,7 +387,8 @@ impl Rewriter {
         Some(self.constants.get(&mut self.types, Type::Scalar(ty), integer::join(&bits, part)))
     }
 
-    /// As [`Rewriter::word`], and of a pack that is mixed; what mixes it goes to `inserts`.
+    /// Returns the word of a pack, as [`Rewriter::word`] does, or mixes it. The mixing code is
+    /// appended to `inserts`.
     fn word_or_mixed(&mut self, pack: &[Value], location: Location, inserts: &mut Vec<Inst>) -> Option<Value> {
         if let Some(word) = self.word(pack) {
             return Some(word);
@@ -390,12 +397,12 @@ impl Rewriter {
         self.mixer.mix(pack, &mut Code { types, constants, inserts, location })
     }
 
-    /// Whether a pack becomes a word that is no constant.
+    /// Returns whether a pack becomes a word that is no constant.
     fn known(&self, pack: &[Value]) -> bool {
         self.words.get(&pack[0]).is_some_and(|(known, _)| known[..] == *pack) || self.mixer.mixes(pack)
     }
 
-    /// The words of consecutive packs, if all are such; at least one of them no constant.
+    /// Returns the words of consecutive packs, if all are such; at least one of them no constant.
     fn all(&mut self, values: &[Value], location: Location, inserts: &mut Vec<Inst>) -> Option<Values> {
         let n = parts(self.types[values.first()?.0 as usize])?;
         if !values.len().is_multiple_of(n) || !values.chunks(n).any(|pack| self.known(pack)) {
