@@ -148,7 +148,7 @@ impl Emitter<'_> {
         self.op(Opcode::Shf, [Modifier::L, Modifier::Wrap, Modifier::B32], [d.into(), a.clone(), a, distance]);
     }
 
-    /// Bytes 3, 2, 1, 0 of a word; of two words also the words change places.
+    /// Reverses the bytes of a word. In 64 bits the two words also change places.
     fn swap_bytes(&mut self, result: Value, s: Scalar, a: Operand) {
         let swap = |e: &mut Self, to: Operand, from: Operand| {
             e.op(Opcode::Prmt, [Modifier::B32], [to, from, Operand::Integer(0), Operand::Bits(0x0123)]);
@@ -167,7 +167,7 @@ impl Emitter<'_> {
         self.op(Opcode::Mov, [Modifier::B64], [d.into(), Operand::Vector(vec![low, high])]);
     }
 
-    /// An address and a distance in bytes.
+    /// Adds a distance in bytes to an address.
     fn address_sum(&mut self, result: Value, op: Binary, base: Value, bytes: Value) {
         let sum = matches!(op, Binary::Add | Binary::WrappingAdd);
         let Some(s) = self.ty(bytes).scalar().filter(|s| sum && s.is_integer() && s.bits() >= 32) else {
@@ -263,7 +263,8 @@ impl Emitter<'_> {
         self.op(Opcode::Selp, [ty], [d.into(), yes, no, p.into()]);
     }
 
-    /// There is no `selp.pred`: (p and yes) or (not p and no), less where a side is constant.
+    /// Selects a predicate as (p and yes) or (not p and no), with fewer instructions for a constant
+    /// side: PTX has no `selp.pred`.
     fn select_predicate(&mut self, result: Value, p: Register, yes: Value, no: Value) {
         let sides = (self.constant(yes), self.constant(no));
         let (yes, no) = (self.operand(yes), self.operand(no));

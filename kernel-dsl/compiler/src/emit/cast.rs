@@ -101,9 +101,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// `cvt` saturates at the destination's range, as Rust does, and gives 0 for a NaN of 32 bits
-    /// in 32 bits. To or from 64 bits it gives something else: there the NaN is asked for. Narrow
-    /// types are clamped.
+    /// Converts a float to an integer. In 32 bits `cvt` saturates like Rust and gives 0 for a NaN.
+    /// With 64 bits on either side, a NaN is tested separately. Narrow types are clamped.
     fn float_to_integer(&mut self, result: Value, from: Scalar, to: Scalar, a: Value) {
         let (float, integer) = (scalar_type(from), scalar_type(to));
         let a = self.operand(a);

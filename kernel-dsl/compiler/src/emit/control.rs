@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 type Registers = SmallVec<[Register; 4]>;
 
-/// What emission knows of the flow of values and control at the current place.
+/// The state of values and control flow at the current point of emission.
 pub(super) struct Flow {
     pub survey: Survey,
     /// The values that each carried register, or register of a construct's result, has held.
@@ -38,7 +38,7 @@ pub(super) struct Flow {
     /// Enclosing constructs that `Break` and `Continue` can name.
     scopes: Vec<Scope>,
     constructs: u32,
-    /// Whether control goes on after the construct that was emitted last.
+    /// Whether control continues after the construct that was emitted last.
     reached: bool,
 }
 
@@ -175,7 +175,7 @@ impl<'k> Emitter<'k> {
     /// Decides whether the results of `inst`, which `rest` of its region follows, get the registers
     /// that they wish for.
     fn grant(&mut self, inst: &Inst, rest: &[Inst]) {
-        // These write a result before they have read all operands, or do not write one at all.
+        // Such an instruction writes a result before it has read all operands, or may not write it.
         let early = match &inst.op {
             Op::Load { guard, .. } => guard.is_some() || inst.results.len() > 1,
             Op::Constant(_) | Op::Parameter(_) => true,
@@ -359,8 +359,8 @@ impl<'k> Emitter<'k> {
         registers
     }
 
-    /// Returns whether a loop in the current region can have `init`'s register for its parameter:
-    /// nobody else reads it.
+    /// Returns whether a loop in the current region can use the register of `init` for its
+    /// parameter: no other instruction reads `init`.
     fn gives_up(&self, init: Value, parameter: Value) -> bool {
         let survey = &self.flow.survey;
         survey.uses(init) == 1

@@ -11,7 +11,7 @@ impl Emitter<'_> {
     pub(super) fn inline(&mut self, results: &Values, code: &Inline, inputs: &Values) {
         let mut registers: HashMap<Register, Register> = HashMap::new();
         let (mut inputs, mut results) = (inputs.iter(), results.iter());
-        // What comes out elsewhere than where it is to be.
+        // Outputs that need a copy to another register.
         let mut copies: Vec<(Value, Register, Scalar)> = Vec::new();
         for (i, operand) in code.source().operands.iter().enumerate() {
             let Some(ty) = register_type(operand.ty) else { return self.malformed("an operand without registers") };

@@ -13,14 +13,14 @@ use crate::source::Source;
 /// asked to (`-lineinfo`), and makes the same code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lines {
-    /// It does.
+    /// The module has line directives.
     Kept,
-    /// It does not, so that a kernel that moves within its file keeps its PTX.
+    /// The module has none, so that a kernel that moves within its file keeps its PTX.
     Left,
 }
 
-/// What `.file` calls the file of a function: as [`Source::file`] does, except what a string of
-/// PTX cannot hold. Where the file is not known, it is the function's name in angle brackets.
+/// Returns the file name for `.file`: [`Source::file`] without characters that a PTX string cannot
+/// hold. Where the file is unknown, the name is the function's name in angle brackets.
 pub fn file_name(source: &Source) -> String {
     if source.file.is_empty() {
         return format!("<{}>", source.name);

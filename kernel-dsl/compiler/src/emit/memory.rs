@@ -8,15 +8,14 @@ use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbo
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 
-/// What an access is made of, from its place.
+/// The parts of an access, from its place.
 pub(super) struct Access {
     pub space: Modifier,
     address: Address,
 }
 
-/// Returns how many of `n` consecutive elements go in one access: the largest power of two that
-/// divides `n`, as far as the hardware goes, so that no access asks for more alignment than the
-/// whole has.
+/// Returns how many of `n` consecutive elements one access moves: the largest power of two that
+/// divides `n`, up to the limit of the hardware. So no access needs more alignment than the whole.
 fn at_once(n: usize, element: Scalar) -> usize {
     let most = (WIDEST / element.bytes()).min(4) as usize;
     (1 << n.trailing_zeros()).min(most)
@@ -131,7 +130,7 @@ impl Emitter<'_> {
             (Some(guard), Some(Some(_))) if words => guard.otherwise.iter().map(|v| self.constant(*v)).collect(),
             _ => None,
         };
-        // What the load writes, and the truth values that are to be made of bytes.
+        // Registers that the load writes, and predicates to compute from bytes.
         let mut written: Vec<Register> = Vec::with_capacity(results.len());
         for (i, &result) in results.iter().enumerate() {
             let truth = element == Scalar::Bool;
@@ -200,7 +199,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `cp.async`: around the first cache where all 16 bytes go at once.
+    /// Emits `cp.async`, which bypasses L1 for copies of 16 bytes.
     pub(super) fn copy_async(&mut self, copy: &AsyncCopy) {
         let (Some(to), Some(from)) = (self.access(&copy.to), self.access(&copy.from)) else { return };
         let Some(lanes) = self.lanes(copy.guard) else { return };
@@ -223,8 +222,8 @@ impl Emitter<'_> {
         self.guarded(lanes, Opcode::Cp, &words, operands);
     }
 
-    /// base + Σ indexᵢ · strideᵢ · size. Indices are 32 bits, and so are their products, which the
-    /// kernel may not overflow.
+    /// Emits base + Σ indexᵢ · strideᵢ · size. Indices and their products have 32 bits, which the
+    /// kernel must not overflow.
     pub(super) fn offset(&mut self, result: Value, base: Value, terms: &[(Value, Option<Value>)], bytes: u32) {
         let ty = self.ty(base);
         if self.ty(result) != ty || ty.scalar().is_some() {

@@ -70,7 +70,7 @@ struct Emitter<'k> {
     location: Option<Location>,
     written: Option<(u32, u16)>,
     lines: Lines,
-    /// What each value is in PTX, once it is defined.
+    /// The PTX form of each value that is defined so far.
     bindings: Vec<Option<Binding>>,
     flow: control::Flow,
     /// The registers of those parameters that are used.
@@ -82,7 +82,7 @@ struct Emitter<'k> {
     shared_base: Option<Register>,
 }
 
-/// What a value is in PTX.
+/// The PTX form of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Binding {
     Register(Register),
@@ -107,7 +107,7 @@ fn scalar_type(s: Scalar) -> ptx::Type {
         Scalar::I64 => ptx::Type::S64,
         Scalar::U64 => ptx::Type::U64,
         Scalar::F16 => ptx::Type::B16,
-        // What takes it apart and puts it together are integer operations.
+        // Integer operations pack and unpack it.
         Scalar::Bf16 | Scalar::Custom(_) => ptx::Type::U32,
         Scalar::F32 => ptx::Type::F32,
         Scalar::F64 => ptx::Type::F64,

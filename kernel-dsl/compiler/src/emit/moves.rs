@@ -37,7 +37,8 @@ pub(super) fn sequence(
 mod tests {
     use super::*;
 
-    /// Every assignment of four registers from five sources has the effect of a simultaneous one.
+    /// Checks that every assignment of four registers from five sources has the effect of parallel
+    /// copies.
     #[test]
     fn order_has_the_effect_of_all_at_once() {
         let register = |number| Register { declaration: 0, number };

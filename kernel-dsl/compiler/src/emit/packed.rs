@@ -24,11 +24,11 @@ fn words_at_once(n: usize, element: Scalar) -> usize {
     (n as u32 * element.bytes()).min(WIDEST) as usize / WORD_BYTES as usize
 }
 
-/// Which lanes load words.
+/// The lanes that load words.
 pub(super) struct Lanes {
     /// Those; all, if there is none.
     pub guard: Option<Guard>,
-    /// What the elements of others are, where all of it is constant; where it is not, they have it
+    /// The elements of masked lanes, if all of them are constant. Otherwise the registers hold them
     /// already.
     pub constants: Option<Vec<u64>>,
 }

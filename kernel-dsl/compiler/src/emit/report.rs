@@ -35,7 +35,7 @@ impl Emitter<'_> {
         for (i, part) in words.chunks(4).enumerate() {
             let guard = Some(Guard { register: first, negated: false });
             let mut at = BLOCK + 4 * i;
-            // What is left of a vector of four goes as two, or one by one.
+            // The rest of a vector of four is stored as two, or one by one.
             let step = if part.len() == 3 { 1 } else { part.len() };
             for piece in part.chunks(step) {
                 let vector = match piece.len() {

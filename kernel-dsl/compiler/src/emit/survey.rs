@@ -1,4 +1,4 @@
-//! What emission collects from a kernel before it starts.
+//! Facts that emission collects from a kernel before it starts.
 
 use super::cast::changes_nothing;
 use crate::ir::{Kernel, Op, Region, Type, Value};

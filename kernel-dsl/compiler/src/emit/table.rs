@@ -60,7 +60,7 @@ fn called(table: &ir::Table) -> String {
     format!("${name}")
 }
 
-/// A scalar as an initialiser writes it.
+/// Returns a scalar as an initializer writes it.
 fn initial(scalar: Scalar, bits: u64) -> Initialiser {
     match scalar {
         Scalar::F32 => Initialiser::F32(bits as u32),

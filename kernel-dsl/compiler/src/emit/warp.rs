@@ -20,7 +20,7 @@ impl Emitter<'_> {
             Shuffle::Up => Modifier::Up,
             Shuffle::Down => Modifier::Down,
         };
-        // Which bits of a lane's number name its segment, and the last lane of the segment to read
+        // The bits of a lane number that name its segment, and the last lane of the segment to read
         // from.
         let segment = u64::from(32 - width) << 8 | if mode == Shuffle::Up { 0 } else { 31 };
         let selector = match (mode, self.operand(selector)) {

@@ -160,7 +160,7 @@ struct Given<'a> {
     block: [u32; 3],
 }
 
-/// `op` of operands whose first is of type `of`, to type `ty`.
+/// Evaluates `op` for a first operand of type `of` and a result of type `ty`.
 fn operation(op: &Op, of: Scalar, ty: Scalar, bits: &[u64]) -> Result<u64, String> {
     let found = match (op, bits) {
         (Op::Unary(op, _), [a]) => eval::unary(*op, of, *a),
@@ -229,7 +229,7 @@ impl Taker<'_> {
                 let (yes, no) = (yielded(then).ok_or(NoFormula::Opaque)?, yielded(otherwise).ok_or(NoFormula::Opaque)?);
                 FormulaStep::Either { condition: self.take(*condition)?, yes: self.take(yes)?, no: self.take(no)? }
             }
-            // It means what the machine does.
+            // Inline PTX has the semantics of the machine.
             Op::Inline { .. } => return Err(NoFormula::Opaque),
             op if op.is_pure() => {
                 let mut operands = Vec::new();

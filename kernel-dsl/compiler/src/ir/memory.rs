@@ -41,7 +41,7 @@ impl Element {
         }
     }
 
-    /// What an element's address is a multiple of.
+    /// Returns the alignment of an element.
     pub const fn align(self) -> u32 {
         match self {
             Element::Scalar(s) => s.bytes(),
@@ -276,7 +276,7 @@ impl Swizzle {
 pub struct DynamicArray {
     /// Name in Rust.
     pub name: String,
-    /// What it is made of.
+    /// The element type.
     pub element: Element,
     /// Extents, outermost first.
     pub extents: SmallVec<[Formula; 2]>,

@@ -9,7 +9,7 @@ pub const STATE: usize = 0;
 pub const BLOCK: usize = 4;
 /// Thread index in its block in x, y, z.
 pub const THREAD: usize = 7;
-/// What the site says of it.
+/// The values of the report, which the site explains.
 pub const VALUES: usize = 10;
 /// Values of a report at most: index and extent in each of five dimensions.
 pub const MAX_VALUES: usize = 10;

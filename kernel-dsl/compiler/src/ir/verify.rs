@@ -1,9 +1,10 @@
-//! Invariants of the IR: what every kernel keeps, as lowered and between any two passes.
+//! Invariants of the IR. They hold for IR as lowered and between any two passes.
 //!
-//! Each value has one definition, before its uses in the region or around them; operands, results,
-//! region parameters and the values that terminators carry have the types that the operation asks
-//! for; each region ends with its only terminator; `Break` and `Continue` name a construct around
-//! them.
+//! * Each value has one definition, before its uses in the region or around them.
+//! * Operands, results, region parameters and the values of terminators have the types that the
+//!   operation requires.
+//! * Each region ends with its only terminator.
+//! * `Break` and `Continue` name a construct around them.
 
 use super::*;
 use crate::error::{Error, Errors};
@@ -41,9 +42,9 @@ impl Kernel {
 /// A construct around the current instruction that `Break` or `Continue` may name.
 struct OpenConstruct<'a> {
     label: Label,
-    /// Types of what `Break` carries.
+    /// The values that `Break` carries to.
     leave: &'a [Value],
-    /// What `Continue` carries, for loops.
+    /// The values that `Continue` carries to, for loops.
     next: Option<&'a [Value]>,
 }
 
@@ -153,7 +154,7 @@ impl<'a> Verifier<'a> {
             }
             Op::Parameter(i) => {
                 let ty = self.kernel.parameters.get(*i as usize).map(Parameter::ty);
-                self.check(inst, ty == result, "the parameter is of another type");
+                self.check(inst, ty == result, "the parameter has another type");
             }
             Op::Table(t) => self.check(
                 inst,
@@ -203,11 +204,11 @@ impl<'a> Verifier<'a> {
             }
             Op::MulAdd(a, b, c) => {
                 let same = [*a, *b, *c].iter().all(|v| self.ty(*v) == out);
-                self.check(inst, same && scalar.is_some_and(Scalar::is_float), "mul_add is of one float type");
+                self.check(inst, same && scalar.is_some_and(Scalar::is_float), "mul_add has one float type");
             }
             Op::Approximate(_, a) => {
                 let fits = scalar == Some(Scalar::F32) && self.ty(*a) == out;
-                self.check(inst, fits, "approximations are of f32");
+                self.check(inst, fits, "approximations have operand and result of type f32");
             }
             Op::Bits(what, operands) => {
                 let types: Option<Vec<Scalar>> = operands.iter().map(|v| self.ty(*v).scalar()).collect();
@@ -217,7 +218,7 @@ impl<'a> Verifier<'a> {
             Op::Compare(c, a, b) => {
                 let ordered = self.ty(*a) != S(Scalar::Bool) || matches!(c, Comparison::Eq | Comparison::Ne);
                 let fits = self.ty(*a) == self.ty(*b) && self.ty(*a).scalar().is_some_and(|s| !s.is_half()) && ordered;
-                self.check(inst, fits && out == S(Scalar::Bool), "a comparison is of one scalar type and gives bool");
+                self.check(inst, fits && out == S(Scalar::Bool), "a comparison has one scalar type and gives bool");
             }
             Op::Select { condition, yes, no } => {
                 let fits = self.ty(*condition) == S(Scalar::Bool) && self.ty(*yes) == out && self.ty(*no) == out;
@@ -259,7 +260,7 @@ impl<'a> Verifier<'a> {
             Op::Load { place, element, guard, .. } => {
                 self.place(inst, place, *element, results as u32);
                 let fits = inst.results.iter().all(|r| self.ty(*r) == S(*element)) && results > 0;
-                self.check(inst, fits, "a load's results are of its element type");
+                self.check(inst, fits, "a load's results have its element type");
                 if let Some(g) = guard {
                     let fits = self.ty(g.condition) == S(Scalar::Bool) && self.same(&g.otherwise, &inst.results);
                     self.check(inst, fits, "a guard is a bool and a value of the element type for each result");
@@ -268,7 +269,7 @@ impl<'a> Verifier<'a> {
             Op::Store { place, element, values, guard } => {
                 self.place(inst, place, *element, values.len() as u32);
                 let fits = values.iter().all(|r| self.ty(*r) == S(*element)) && !values.is_empty() && results == 0;
-                self.check(inst, fits, "a store's values are of its element type, and it has no result");
+                self.check(inst, fits, "a store's values have its element type, and it has no result");
                 self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
             }
             Op::MarkUndef { place, element, count, guard } => {
@@ -295,7 +296,7 @@ impl<'a> Verifier<'a> {
                 self.check(
                     inst,
                     spaces && size && results == 0,
-                    "a copy is of 4, 8 or 16 bytes from global to shared memory",
+                    "a copy moves 4, 8 or 16 bytes from global to shared memory",
                 );
                 let truths = [guard, inside].into_iter().flatten().all(|v| self.ty(*v) == S(Scalar::Bool));
                 let fits = truths && bytes.is_none_or(|b| self.ty(b) == S(Scalar::Usize));
@@ -317,7 +318,7 @@ impl<'a> Verifier<'a> {
             }
             Op::DbgValue { value, .. } => {
                 let fits = matches!(self.ty(*value), S(_)) && results == 0;
-                self.check(inst, fits, "a variable's name is of a scalar, and has no result");
+                self.check(inst, fits, "a variable is a scalar, and has no result");
             }
             Op::Atomic { operation, place, element, values } => {
                 self.place(inst, place, *element, 1);
@@ -326,7 +327,7 @@ impl<'a> Verifier<'a> {
                 self.check(
                     inst,
                     fits && counts,
-                    "an atomic operation is of one element type, and has one result at most",
+                    "an atomic operation has one element type, and has one result at most",
                 );
                 self.check(inst, operation.takes(*element), "there is no such atomic operation on its element type");
             }
@@ -345,7 +346,7 @@ impl<'a> Verifier<'a> {
             Op::Shuffle { value, selector, width, .. } => {
                 let wide = scalar.is_some_and(|s| s.bits() >= 32);
                 let fits = results == 1 && self.ty(*value) == out && wide && self.ty(*selector) == S(Scalar::U32);
-                self.check(inst, fits, "a shuffle hands over a 32- or 64-bit value by a u32");
+                self.check(inst, fits, "a shuffle exchanges a 32- or 64-bit value by a u32");
                 self.check(inst, matches!(width, 2 | 4 | 8 | 16 | 32), "a shuffle's width is 2, 4, 8, 16 or 32");
             }
             Op::Vote { mode, value } => {
@@ -364,7 +365,7 @@ impl<'a> Verifier<'a> {
             Op::Reduce(operation, value) => {
                 let narrow = scalar.is_some_and(|s| s.is_integer() && s.bits() == 32);
                 let fits = results == 1 && narrow && self.ty(*value) == out;
-                self.check(inst, fits, "a reduction is of one type of integers of 32 bits");
+                self.check(inst, fits, "a reduction has one type of integers of 32 bits");
                 let known = matches!(operation, Binary::Add | Binary::Min | Binary::Max);
                 self.check(inst, known, "a reduction is a sum, a minimum or a maximum");
             }
@@ -390,7 +391,7 @@ impl<'a> Verifier<'a> {
                 self.check(
                     inst,
                     fits && index.scalar().is_some_and(Scalar::is_integer),
-                    "a range is of one integer type",
+                    "a range has one integer type",
                 );
                 let Some((first, carried)) = l.body.parameters.split_first() else {
                     return self.error(inst, "a `for` has an index");

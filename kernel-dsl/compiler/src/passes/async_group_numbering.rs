@@ -11,7 +11,7 @@ use crate::error::Errors;
 use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values, WaitGroup};
 
-/// Makes waits say how many groups may still be under way.
+/// Replaces the group of each wait by the number of groups that may still be in flight.
 pub fn async_group_numbering(kernel: &mut Kernel) -> Result<(), Errors> {
     if !waits(&kernel.body) {
         return Ok(());
@@ -38,8 +38,8 @@ fn set(region: &mut Region, found: &[u32], next: &mut usize) {
     }
 }
 
-/// Groups closed since that of a value was. A value that is not here is of no group that is known:
-/// 0. [`NEVER`] is of none at all, as a constant is.
+/// The number of groups closed since the group of a value. A value that is absent belongs to no
+/// known group and counts 0. [`NEVER_CLOSED`] means that the value is no group, as for a constant.
 #[derive(Clone, Default)]
 struct Ages(FastMap<Value, u32>);
 
@@ -92,7 +92,7 @@ struct OpenConstruct {
 
 struct AgeWalk {
     open: Vec<OpenConstruct>,
-    /// For each wait, in the order in which they stand, what was found when it was last come to.
+    /// The result at the last visit of each wait, in their order.
     found: Vec<u32>,
 }
 
@@ -133,7 +133,7 @@ impl AgeWalk {
                 _ => match self.construct(inst, ages, at) {
                     Some(after) => ages = after,
                     None => {
-                        // What replacements behind is not come to, but counts.
+                        // Code after this point is unreachable, but its waits count.
                         insts.for_each(|i| *at += i.op.regions().into_iter().map(count).sum::<usize>() + own(i));
                         return None;
                     }

@@ -48,7 +48,7 @@ pub fn base_commoning(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// What an address is.
+/// The origin of an address.
 #[derive(Clone, Copy)]
 enum AddressSource {
     /// A parameter.
@@ -67,9 +67,9 @@ struct MatrixRow {
 /// The carried values of the current loop that count for one access alone.
 #[derive(Default)]
 struct OwnCarried {
-    /// Their numbers, by the parameters of the body that they are.
+    /// The index of each carried value, by the parameter of the body.
     carried: FastMap<Value, usize>,
-    /// Those that are to start further on, by how much.
+    /// Carried values that start further on, and by how much.
     moved: Vec<(usize, Value)>,
 }
 
@@ -88,7 +88,7 @@ struct Counter {
     depth: u32,
     /// The number of loops that each value is defined inside of.
     levels: Vec<u32>,
-    /// What is known of addresses.
+    /// The origins of addresses.
     made: FastMap<Value, AddressSource>,
 }
 

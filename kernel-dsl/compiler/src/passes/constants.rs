@@ -4,7 +4,7 @@
 use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Location, Op, Region, Type, Value};
 
-/// Which values are constant, and the value of each constant.
+/// The constant values, and the value of each constant.
 #[derive(Debug, Default)]
 pub struct Constants {
     bits: Vec<Option<u64>>,

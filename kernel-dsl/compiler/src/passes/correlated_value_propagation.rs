@@ -43,7 +43,7 @@ enum Definition {
     Not(Value),
 }
 
-/// Which of <, = and > two integers may be to one another.
+/// The orders that are possible between two integers: a set of <, = and >.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Orders(u8);
 
@@ -85,19 +85,19 @@ impl Orders {
     }
 }
 
-/// What holds at the current instruction.
+/// The facts that hold at the current instruction.
 #[derive(Default)]
 struct KnownFacts {
-    /// Of pairs of integers, the lower value first.
+    /// The possible orders of pairs of integers, the lower value first.
     orders: FastMap<(u32, u32), Orders>,
     truths: FastMap<u32, bool>,
-    /// What to put back when a scope ends, the last first.
+    /// The facts to restore when a scope ends, the latest last.
     undo: Vec<Undo>,
 }
 
 enum Undo {
     Orders((u32, u32), Orders),
-    /// What was not known before.
+    /// A truth value that was unknown before.
     Truth(u32),
 }
 

@@ -44,10 +44,10 @@ struct LoadKey {
     stretch: u32,
 }
 
-/// What a load gave.
+/// The results of a load.
 struct Loaded {
     results: Values,
-    /// What the other lanes got.
+    /// The values of masked lanes.
     otherwise: Values,
     scope: u32,
 }
@@ -55,7 +55,7 @@ struct Loaded {
 struct Numbering<'k> {
     types: &'k [Type],
     replacements: Vec<Value>,
-    /// What has computed each operation, and the region that it replacements in.
+    /// The value that computes each operation, and its region.
     known: FastMap<OpKey, (Value, u32)>,
     /// Whether each region, by the order in which they begin, is around the current instruction.
     open: Vec<bool>,

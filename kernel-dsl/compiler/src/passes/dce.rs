@@ -32,8 +32,8 @@ pub fn dce(kernel: &mut Kernel) -> Result<(), Errors> {
 
 const NO_EDGE: u32 = u32::MAX;
 
-/// What depends on what: a node for each value, and after those one for each construct in the order
-/// in which they begin, which is live if the construct has to run.
+/// The graph of dependences. It has a node for each value, followed by one for each construct in
+/// order. The node of a construct is live if the construct must run.
 struct Graph {
     /// First edge of each node; then each edge's target and the node's next edge.
     heads: Vec<u32>,
@@ -47,7 +47,7 @@ struct Graph {
 struct OpenConstruct {
     node: u32,
     label: Option<Label>,
-    /// What `Yield` gives values to, what `Break` does, and what `Continue` does.
+    /// The targets of the values of `Yield`, `Break` and `Continue`.
     yields: Values,
     leave: Values,
     next: Values,
@@ -121,7 +121,7 @@ impl Graph {
                 let to = if matches!(inst.op, Op::Break(..)) { target.leave.clone() } else { target.next.clone() };
                 let node = target.node;
                 self.edges(&to, values);
-                // Whoever runs the target runs the way to its exits.
+                // If the target runs, the constructs on the path to its exits run.
                 for k in at + 1..self.open.len() {
                     let between = self.open[k].node;
                     self.edge(node, between);
@@ -141,8 +141,7 @@ impl Graph {
                     }
                 } else {
                     op.for_each_operand(|v| self.mark(v.0));
-                    // An atomic operation is done all the same where nobody asks what was there
-                    // before.
+                    // An atomic operation runs even if its result is unused.
                     if !matches!(op, Op::Atomic { .. }) {
                         results.iter().for_each(|r| self.mark(r.0));
                     }
@@ -210,7 +209,7 @@ struct Sweep<'k> {
     open: Vec<KeptValues>,
 }
 
-/// Which of the values that terminators carry out of a construct stay.
+/// The values that stay, of those that terminators carry out of a construct.
 struct KeptValues {
     label: Option<Label>,
     yields: Vec<bool>,

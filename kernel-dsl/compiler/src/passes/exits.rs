@@ -2,7 +2,7 @@
 
 use crate::ir::{Label, Op, Region, Values};
 
-/// What leaves an iteration of a loop.
+/// The exits of an iteration of a loop.
 #[derive(Default)]
 pub struct Exits<'r> {
     /// The values that each end of an iteration carries on.

@@ -32,7 +32,7 @@ pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
 
 struct Folder<'t> {
     simplifier: Simplifier,
-    /// What replacements for each value of the kernel as it was.
+    /// The replacement of each original value.
     replacements: Vec<Value>,
     /// How many `Break`s each label has.
     breaks: Vec<u32>,
@@ -47,8 +47,8 @@ impl Folder<'_> {
         rewrite(&mut region.insts, |inst, before| !ended && self.inst(inst, before, &mut ended));
     }
 
-    /// Rewrites an instruction, or puts what it comes to at the end of `before`; tells whether it
-    /// stays. Sets `ended` if nothing of its region is to follow.
+    /// Rewrites an instruction, or appends its simplified form to `before`. Returns whether the
+    /// instruction stays. Sets `ended` if the region ends here.
     fn inst(&mut self, inst: &mut Inst, before: &mut Vec<Inst>, ended: &mut bool) -> bool {
         inst.op.map_operands(|v| self.replacements[v.0 as usize]);
         if !inst.op.is_pure() {
@@ -189,7 +189,7 @@ impl Folder<'_> {
     }
 
     /// Takes off the `Yield` (or `Break` of `label`) that a dissolved region left at the end of
-    /// `out`; what it carried replacements for `results`. Any other terminator ends the region
+    /// `out`; its values replace `results`. Any other terminator ends the region
     /// around it too: tells whether it is so.
     fn open(&mut self, label: Option<Label>, results: &Values, out: &mut Vec<Inst>) -> bool {
         let values = match out.last().map(|i| &i.op) {

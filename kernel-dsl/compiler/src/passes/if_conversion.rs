@@ -39,7 +39,7 @@ pub fn if_conversion(kernel: &mut Kernel) -> Result<(), Errors> {
 
 struct Converter {
     simplifier: Simplifier,
-    /// What replacements for each value of the kernel as it was.
+    /// The replacement of each original value.
     replacements: Vec<Value>,
 }
 
@@ -47,7 +47,7 @@ struct Converter {
 struct BranchArm<'a> {
     /// Holds in the lanes that take it.
     condition: Value,
-    /// What it yields, and what the other branch does.
+    /// The values that this branch yields, and those of the other branch.
     own: &'a [Value],
     other: &'a [Value],
     /// Values of the other branch that come after this one.
@@ -79,8 +79,7 @@ impl Converter {
             match &inst.op {
                 // To wait for what has not begun is to wait for nothing.
                 Op::Yield(_) | Op::Constant(_) | Op::CopyWait(_) => {}
-                // The other lanes need something in place of a loaded value that the branch goes on
-                // with.
+                // Masked lanes need a value for a loaded value that the branch uses.
                 Op::Load { .. } if !inst.results.iter().all(|r| yields(then, *r) || yields(otherwise, *r)) => {
                     accesses += 1;
                     moves += inst.results.len();
@@ -110,7 +109,7 @@ impl Converter {
         !costly
     }
 
-    /// Writes `op`, or finds what it comes to.
+    /// Emits `op`, or returns the value that it simplifies to.
     fn push(&mut self, mut op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
         match self.simplifier.simplify(&mut op, ty) {
             Some(v) => v,

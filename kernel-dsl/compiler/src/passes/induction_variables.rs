@@ -80,7 +80,7 @@ impl Reducer {
         self.levels[v.0 as usize] <= self.depth
     }
 
-    /// Writes `op` at the current depth, or finds what it comes to.
+    /// Emits `op` at the current depth, or returns the value that it simplifies to.
     fn push(&mut self, mut op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
         let value = match self.simplifier.simplify(&mut op, ty) {
             Some(v) => v,
@@ -127,7 +127,7 @@ impl Reducer {
         }
     }
 
-    /// Rewrites a loop at the current depth; `out` is what replacements before
+    /// Rewrites a loop at the current depth; `out` holds the code before
     /// it.
     fn counted(&mut self, l: &mut For, results: &mut Values, out: &mut Vec<Inst>) {
         let Some(index) = l.body.parameters.first().copied().filter(|i| self.simplifier.ty(*i) == USIZE) else {

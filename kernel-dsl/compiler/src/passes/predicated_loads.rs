@@ -30,7 +30,7 @@ pub fn predicated_loads(kernel: &mut Kernel) -> Result<(), Errors> {
 struct Loaded {
     /// Holds in the lanes that load.
     condition: Value,
-    /// What uses of it say that the other lanes should get.
+    /// The value for masked lanes that the uses of the load select.
     wish: Wish,
 }
 
@@ -41,7 +41,7 @@ enum Wish {
     /// The constant with these bits: each use is a select by the load's condition between what is
     /// loaded and that.
     Bits(u64),
-    /// Something looks at what they get.
+    /// The value for masked lanes has another use.
     Kept,
 }
 

@@ -3,9 +3,9 @@
 
 use crate::ir::{Inst, Location, Op, Values};
 
-/// Calls `f` on each instruction in order; `f` tells whether it stays, and may put instructions
-/// before it, at the end of the list that it is given (what is in there already replacements
-/// further up).
+/// Calls `f` on each instruction in order. `f` returns whether the instruction stays. It may insert
+/// instructions before it by appending them to the given list. Earlier entries of the list stand
+/// further up.
 pub fn rewrite(insts: &mut Vec<Inst>, mut f: impl FnMut(&mut Inst, &mut Vec<Inst>) -> bool) {
     let mut inserts = Vec::new();
     // How many instructions stay, and how many are inserted, up to each place of insertion.

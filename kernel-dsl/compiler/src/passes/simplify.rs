@@ -9,7 +9,7 @@ use super::constants::Constants;
 use crate::ir::{Binary, Comparison, Op, Type, Unary, Value, eval};
 use crate::scalar::Scalar;
 
-/// What is known of a value from its definition.
+/// A fact about a value, from its definition.
 #[derive(Clone, Copy, Debug, Default)]
 enum ValueFact {
     #[default]
@@ -29,7 +29,7 @@ enum ValueFact {
     Masked(Value, u64),
 }
 
-/// What an operation comes to.
+/// The result of a simplification.
 #[derive(Debug)]
 enum Simplified {
     /// A value that is there already.
@@ -73,8 +73,8 @@ impl Simplifier {
     /// Remembers that `result` is `op`.
     pub fn note(&mut self, op: &Op, result: Value) {
         let fact = match *op {
-            // What wraps on `usize` is no addend of what must not: there the sum would say more
-            // than its parts did.
+            // A wrapping sum on `usize` must not become an addend of a sum that may not wrap: the
+            // new sum would assume more than its parts.
             Op::Binary(op @ (Binary::Add | Binary::WrappingAdd), a, b) => {
                 match (self.ty(a).scalar(), self.constants.bits(b)) {
                     (Some(Scalar::Usize), Some(c)) if op == Binary::WrappingAdd => ValueFact::Wrapping(a, c),
@@ -113,8 +113,8 @@ impl Simplifier {
         self.facts.get(value.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Makes the pure operation `op`, whose result has type `ty`, a simpler one, or finds the value
-    /// that it comes to.
+    /// Simplifies the pure operation `op`, whose result has type `ty`. Returns an existing value if
+    /// `op` computes it.
     pub fn simplify(&mut self, op: &mut Op, ty: Type) -> Option<Value> {
         let Some(scalar) = ty.scalar() else {
             return self.address(op, ty);
@@ -209,7 +209,7 @@ impl Simplifier {
     }
 
     fn binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
-        // What only the oracle tells apart.
+        // Only the oracle distinguishes these.
         let op = match op {
             Binary::WrappingShl => Binary::Shl,
             Binary::WrappingShr => Binary::Shr,

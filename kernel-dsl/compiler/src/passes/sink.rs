@@ -29,14 +29,14 @@ struct Sinker<'k> {
     regions: u32,
 }
 
-/// What is known of a region's instructions, by their places in it.
+/// The uses of a region's instructions, by position.
 struct Uses {
     region: u32,
     /// The places where each instruction's results are used.
     users: Vec<Vec<usize>>,
     /// The last place where each value from outside is used.
     outer: HashMap<Value, usize>,
-    /// Those that hold a loop.
+    /// The positions of instructions that hold a loop.
     loops: Vec<usize>,
 }
 
@@ -121,8 +121,8 @@ impl Sinker<'_> {
     fn lives_past(&self, v: Value, uses: &Uses, barrier: usize, looping: bool, places: &[usize]) -> bool {
         match self.home[v.0 as usize] {
             Some((home, at)) if home == uses.region => uses.users[at].iter().any(|user| places[*user] > barrier),
-            // What comes from outside of a loop is there for its next iteration, except what it
-            // carries.
+            // A value from outside a loop is available in the next iteration, unless the loop
+            // carries it.
             home => looping && home.is_some() || uses.outer.get(&v).is_some_and(|last| *last > barrier),
         }
     }
@@ -169,8 +169,7 @@ impl Sinker<'_> {
         match self.types[v.0 as usize] {
             Type::Global | Type::Constant => 2,
             Type::Shared => 1,
-            // Of predicates there are seven; one that is held over a loop may well become a
-            // register.
+            // There are seven predicates. One that is held over a loop may become a register.
             Type::Scalar(Scalar::Bool) => 1,
             Type::Scalar(s) => s.bits().div_ceil(32),
         }
@@ -201,7 +200,7 @@ fn reorder(region: &mut Region, places: &[usize]) {
         return;
     }
     let mut order: Vec<usize> = (0..places.len()).collect();
-    // Of those that come before one instruction the order stays, and it is their last.
+    // Instructions before the same instruction keep their order.
     order.sort_by_key(|at| (places[*at], *at));
     let mut insts: Vec<Option<Inst>> = std::mem::take(&mut region.insts).into_iter().map(Some).collect();
     region.insts = order.into_iter().filter_map(|at| insts[at].take()).collect();

@@ -61,7 +61,7 @@ fn too_many<'t>(tables: impl Iterator<Item = &'t Table>) -> Error {
 struct Reads {
     /// The addresses of tables.
     bases: Vec<(Value, TableId)>,
-    /// Of each table that is read: whether each read is of one element for all lanes of a warp.
+    /// Whether each read of a table is uniform across a warp, for each table that is read.
     uniform: Vec<Option<bool>>,
 }
 

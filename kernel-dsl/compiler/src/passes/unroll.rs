@@ -18,7 +18,7 @@ pub const MAX_AUTO_UNROLL_TRIPS: u64 = 4;
 /// Instructions at most that unrolling unasked makes of a loop.
 pub const MAX_AUTO_UNROLL_INSTRUCTIONS: u64 = 96;
 
-/// Unrolls the loops that the kernel asks for, and small ones.
+/// Unrolls small loops, and loops that the kernel marks.
 pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
     let body = std::mem::take(&mut kernel.body);
     let types = std::mem::take(&mut kernel.values);
@@ -40,7 +40,7 @@ pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
     }
     let Unroller { simplifier, errors, .. } = unroller;
     if !errors.is_empty() {
-        // What was there before, for whoever wants to print it.
+        // The original body, for error messages that print it.
         kernel.values = simplifier.types;
         kernel.body = body;
         return Err(Errors(errors));
@@ -78,7 +78,7 @@ struct ConstantRange {
 struct Unroller<'k> {
     kernel: &'k Kernel,
     simplifier: Simplifier,
-    /// What replacements for each value of the original in the current copy.
+    /// The value in the current copy that replaces each original value.
     map: Vec<Value>,
     targets: Vec<(Label, JumpTarget)>,
     /// Labels given out.
@@ -379,14 +379,14 @@ impl Unroller<'_> {
     }
 }
 
-/// What locals hold in the straight code at hand.
+/// The contents of locals in the current straight-line code.
 struct Registers {
     /// First slot of each local, and one past the last of all; a slot is an element.
     first: Vec<u32>,
     slots: Vec<RegisterSlot>,
     /// Slots whose value is not written to the local yet.
     unwritten: Vec<u32>,
-    /// The straight code at hand: what is known from another does not count.
+    /// The number of the current straight-line code: facts from another do not apply.
     stretch: u32,
 }
 

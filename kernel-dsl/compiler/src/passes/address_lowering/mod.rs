@@ -210,7 +210,7 @@ impl Lowerer<'_> {
         }
         match self.definitions[value.0 as usize] {
             Definition::Add(a, b) => {
-                // With one part constant, the other replacements alone still.
+                // With one part constant, the other stands alone still.
                 let alone = self.constants.bits(a).is_some() || self.constants.bits(b).is_some();
                 let mut sum = self.split(a, outermost && alone);
                 let other = self.split(b, outermost && alone);

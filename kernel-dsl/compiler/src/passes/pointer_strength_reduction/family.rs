@@ -12,7 +12,7 @@ pub type Distance = (Value, u32);
 pub struct Body<'r> {
     label: Label,
     region: &'r Region,
-    /// What is defined in it.
+    /// The values that the body defines.
     inside: HashSet<Value>,
     /// How addresses in it are made of others.
     moved: FastMap<Value, &'r Op>,
@@ -24,7 +24,7 @@ pub struct Body<'r> {
 pub struct Family {
     /// The loop's parameter and the addresses made of it.
     pub members: HashSet<Value>,
-    /// What its members are moved by.
+    /// The distances by which members move.
     pub steps: Vec<Distance>,
 }
 
@@ -114,8 +114,8 @@ impl<'r> Body<'r> {
     }
 }
 
-/// Returns whether ptxas may unroll a loop with this body: it leaves one as it is that has a
-/// barrier, or that it is told to.
+/// Returns whether ptxas may unroll a loop with this body. It does not unroll a loop with a
+/// barrier, or with `.pragma "nounroll"`.
 pub fn unrolls(body: &Region, unroll: Unroll) -> bool {
     unroll != Unroll::Never && !waits(body)
 }

@@ -37,17 +37,16 @@ impl Root {
     }
 }
 
-/// What the members of a family are while their loop is rewritten.
+/// The state of a family while its loop is rewritten.
 struct Indices<'f> {
     label: Label,
-    /// Which of the carried values it is.
+    /// The index of the carried value.
     carried: usize,
-    /// What replacements for it in the body, if what the loop hands out is of what it carries: of a
-    /// `For`.
+    /// The replacement in the body, for a `For`, whose results are its carried values.
     handed_out: Option<Value>,
     members: &'f HashSet<Value>,
     root: &'f Root,
-    /// What the index has in it already, that accesses add.
+    /// The distance that accesses add and that the index includes.
     distance: Option<Distance>,
     /// The index of each member.
     index: FastMap<Value, Value>,
@@ -155,7 +154,8 @@ impl Mover {
                 family.index.insert(result, index);
                 return false;
             }
-            // What every access adds is in the index: the address is that of the member.
+            // The index includes the distance that every access adds, so the address is that of the
+            // member.
             if let (Op::Offset { base, terms, bytes }, Some(distance)) = (&inst.op, family.distance)
                 && family.members.contains(base)
                 && terms[..] == [(distance.0, None)]
@@ -172,7 +172,7 @@ impl Mover {
             if let Some(values) = next {
                 values[family.carried] = family.index[&values[family.carried]];
             }
-            // Nobody reads what the loop hands out of it, but that is an index now.
+            // The result of the loop is unused. It is an index now.
             if let (Op::Break(label, values), Some(index)) = (&mut inst.op, family.handed_out)
                 && *label == family.label
             {

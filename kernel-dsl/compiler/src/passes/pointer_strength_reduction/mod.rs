@@ -70,8 +70,7 @@ struct Looping<'l> {
     /// The first of the body's parameters that is carried.
     first: usize,
     inits: &'l mut Values,
-    /// Of a `For`, what the carried values become in the end; of a `Loop`, which hands out others,
-    /// none.
+    /// The final carried values of a `For`; none for a `Loop`, whose results are others.
     results: &'l mut [Value],
     location: Location,
 }
@@ -105,8 +104,8 @@ impl Mover {
                     self.looping(Looping { label: *label, body, unroll, first: 1, inits, results, location }, before);
                 }
                 Op::Loop { label, inits, body } => {
-                    // Its results are what `Break`s hand out, which are uses of what is carried
-                    // like others.
+                    // The results of a `Loop` come from `Break`s, which are ordinary uses of
+                    // carried values.
                     let results = &mut [];
                     let unroll = Unroll::Auto;
                     self.looping(Looping { label: *label, body, unroll, first: 0, inits, results, location }, before);

@@ -24,7 +24,7 @@ pub(super) type Half = [Byte; 2];
 pub(super) struct Mixer {
     parts: HashMap<Value, Part>,
     packs: HashSet<Pack>,
-    /// The halves of words that are mixed of four, by the two words that each is of.
+    /// Halves of words that are mixed from four words, by the two words of each half.
     wanted: HashMap<[Value; 2], Vec<Half>>,
     /// Where the halves are that are there already, in code that all of the region sees: in the
     /// lower or the upper half of a word.
@@ -76,7 +76,7 @@ impl Mixer {
             let [low, high] = halves(bytes).map(|half| self.half(half, code));
             bytes = [low[0], low[1], high[0], high[1]];
         } else if let [a, b, _] = words[..] {
-            // Those of two words first.
+            // Words from two words come first.
             let mut of_two =
                 bytes.iter().copied().filter(|byte| [a, b].contains(&byte.0)).collect::<SmallVec<[Byte; 4]>>();
             of_two.resize(4, bytes[0]);
@@ -120,7 +120,7 @@ fn halves([a, b, c, d]: [Byte; 4]) -> [Half; 2] {
     [[a, b], [c, d]]
 }
 
-/// Returns the words that bytes are of, each once.
+/// Returns the distinct words that contain these bytes.
 fn words(bytes: &[Byte; 4]) -> SmallVec<[Value; 4]> {
     let mut words = SmallVec::new();
     for byte in bytes {
@@ -140,7 +140,7 @@ pub(super) struct Code<'a> {
 }
 
 impl Code<'_> {
-    /// A word of these bytes, which are of two words at most.
+    /// Emits a word of these bytes, which come from two words at most.
     fn permute(&mut self, bytes: [Byte; 4]) -> Value {
         let first = bytes[0].0;
         let second = bytes.iter().map(|byte| byte.0).find(|word| *word != first).unwrap_or(first);

@@ -97,10 +97,10 @@ enum PartUse {
     Other,
 }
 
-/// A pack that somebody wants as a word.
+/// A pack that an operation uses as a word.
 struct WantedPack {
     pack: Pack,
-    /// Those with one number are all words, or none is.
+    /// Packs with equal numbers become words together or not at all.
     together: usize,
     /// Whether it may be mixed: not the masked-lane values of a load, which has no place for more
     /// instructions.
@@ -117,7 +117,7 @@ struct Uses<'k> {
     /// The results of each load of small integers, and the packs that stand in for them in other
     /// lanes.
     loads: HashMap<Value, (Vec<Pack>, Vec<Pack>)>,
-    /// What the regions of each `If` yield, and its results.
+    /// The values that the regions of each `If` yield, and its results.
     ifs: HashMap<Value, ([Vec<Value>; 2], Vec<Value>)>,
 }
 
@@ -135,7 +135,7 @@ impl<'k> Uses<'k> {
         }
     }
 
-    /// Collects what a region has; `within` is the first result of the `If` that it is of.
+    /// Collects the packs of a region. `within` is the first result of the enclosing `If`.
     fn region(&mut self, region: &Region, within: Option<Value>) {
         for inst in &region.insts {
             let first = inst.results.first().copied();
@@ -222,7 +222,7 @@ impl<'k> Uses<'k> {
         Some([SmallVec::from_slice(then.get(at..at + n)?), SmallVec::from_slice(otherwise.get(at..at + n)?)])
     }
 
-    /// Returns the packs that a pack of choices is of.
+    /// Returns the packs that a pack of selects chooses from.
     fn chosen(&self, pack: &Pack) -> Option<[Pack; 2]> {
         let side = |k: usize| {
             let of = |v: &Value| match self.origins.get(v) {
@@ -423,7 +423,7 @@ impl Rewriter {
         merged
     }
 
-    /// `results` are those of the `If` that the region is of, as they were.
+    /// Rewrites a region. `results` are the original results of the enclosing `If`.
     fn region(&mut self, region: &mut Region, results: &[Value]) {
         let outside = self.mixer.enter();
         rewrite(&mut region.insts, |inst, inserts| self.inst(inst, inserts, results));
