@@ -3,13 +3,13 @@
 //! A carried value of a loop has one register. Initial, next and final values are copied there, all
 //! values of an edge in parallel ([`moves`]). A copy is omitted where one register suffices:
 //!
-//! * a carried value takes over the register of its initial value, if the initial value has no
-//!   other use and is defined in the region that holds the loop. It is then defined again before
-//!   the loop starts again;
-//! * the value that a region yields is computed in the target register, if no value that has
-//!   occupied this register is used later in the region;
-//! * a predicated load writes to the register of the masked-lane value, if that value has no later
-//!   use and is defined in the region that holds the load.
+//! * A carried value takes over the register of its initial value. The initial value must have no
+//!   other use, and the region that holds the loop must define it: it is then defined again before
+//!   the loop starts again.
+//! * The value that a region yields is computed in the target register. No value that has occupied
+//!   this register may be used later in the region.
+//! * A predicated load writes to the register of the masked-lane value. That value must have no
+//!   later use, and the region that holds the load must define it.
 //!
 //! The second rule tracks which values have occupied a carried register: its occupants.
 
@@ -175,7 +175,7 @@ impl<'k> Emitter<'k> {
     /// Decides whether the results of `inst`, which `rest` of its region follows, get the registers
     /// that they wish for.
     fn grant(&mut self, inst: &Inst, rest: &[Inst]) {
-        // Such an instruction writes a result before it has read all operands, or may not write it.
+        // The instruction writes a result before it has read all operands, or may not write it.
         let early = match &inst.op {
             Op::Load { guard, .. } => guard.is_some() || inst.results.len() > 1,
             Op::Constant(_) | Op::Parameter(_) => true,

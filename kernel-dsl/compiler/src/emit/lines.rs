@@ -8,9 +8,9 @@ use crate::source::Source;
 /// Whether a module tells ptxas which line of Rust an instruction comes from, by `.file` and
 /// `.loc`.
 ///
-/// A line is that of the function whose text it is, so what a device function became has lines of
-/// the device function. ptxas passes them on to debuggers, profilers and disassemblers if it is
-/// asked to (`-lineinfo`), and makes the same code.
+/// A line belongs to the function whose text it is in, so inlined code has lines of the device
+/// function. With `-lineinfo`, ptxas passes them on to debuggers, profilers and disassemblers. It
+/// makes the same code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lines {
     /// The module has line directives.

@@ -347,7 +347,7 @@ impl<'k> Emitter<'k> {
             _ => results.len(),
         };
         if results.len() != expected {
-            return self.malformed("an instruction whose results are not as many as it has");
+            return self.malformed("an instruction with a wrong number of results");
         }
         match &inst.op {
             Op::Constant(bits) => self.bindings[results[0].0 as usize] = Some(Binding::Constant(*bits)),

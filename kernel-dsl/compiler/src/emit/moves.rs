@@ -4,7 +4,7 @@ use crate::ptx::{Operand, Register};
 
 /// Orders `moves` (to, from), whose destinations are distinct, such that no source is overwritten
 /// before it is read. Copies of a register to itself are dropped; a cycle is broken with a register
-/// from `temporary`, which is asked for one like the given.
+/// from `temporary`, which returns one like the given register.
 pub(super) fn sequence(
     moves: impl IntoIterator<Item = (Register, Operand)>,
     mut temporary: impl FnMut(Register) -> Register,

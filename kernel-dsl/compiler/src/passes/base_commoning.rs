@@ -1,5 +1,5 @@
-//! Base commoning: addresses in a loop are counted from the parameter instead of from the address
-//! of a row, where one access in the loop starts from that row.
+//! Base commoning: an address in a loop is counted from the parameter instead of from a row, where
+//! one access in the loop starts from that row.
 //!
 //! A row of a matrix is a loop-invariant address to which an access adds an index. The address
 //! takes 64 bits of registers throughout the loop. The row as an index takes 32, and the parameter

@@ -5,8 +5,8 @@
 //!
 //! A load of read-only memory is replaced by an earlier one by the same lanes from the same
 //! address. So an epilogue that an unrolled loop applies row by row loads its bias once. The pass
-//! does not reuse loads across a loop or a barrier of the block, where a held value would occupy a
-//! register under the highest pressure. Other loads stay.
+//! does not reuse loads across a loop or a barrier of the block: register pressure is highest
+//! there. Other loads stay.
 
 use crate::error::Errors;
 use crate::hash::FastMap;

@@ -1,6 +1,6 @@
-//! Induction variables: an address or product that advances by a constant distance in each
-//! iteration of a loop is carried and advanced by an addition, instead of being recomputed from the
-//! index.
+//! Induction variables: the pass finds addresses and products that advance by a constant distance
+//! in each iteration. The loop carries them and advances them by an addition, instead of
+//! recomputing them from the index.
 //!
 //! The pass looks at sums and products of the index of a `For` over `usize` with loop-invariant
 //! values, and at addresses moved by them. They must stand in the loop's body itself: code in a

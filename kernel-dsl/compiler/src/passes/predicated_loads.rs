@@ -104,8 +104,8 @@ fn replace(
         _ => None,
     };
     rewrite(&mut region.insts, |inst, _| {
-        // Of the operands as they were: behind a select that is left out, another may choose what
-        // it gave by a condition by itself.
+        // The test uses the original operands: a select that goes may be the operand of another
+        // select with another condition.
         if let Op::Select { yes, .. } = inst.op
             && wish(yes).is_some()
         {

@@ -151,7 +151,7 @@ struct Promoter {
     first: Vec<Option<u32>>,
     /// Type of each slot.
     types: Vec<Type>,
-    /// What each slot holds at the current point; `None` before the first write.
+    /// The value of each slot at the current point; `None` before the first write.
     now: Vec<Option<Value>>,
     /// The slots written in each construct, by the order in which constructs begin.
     written: Vec<Vec<u32>>,

@@ -5,9 +5,8 @@
 //! `Break` one around all copies. Locals in straight-line code are tracked during copying, so that
 //! updates of an array of accumulators do not become reads and writes. `promote` handles the rest.
 //!
-//! Loops without an instruction from the kernel are unrolled if that makes at most
-//! [`MAX_AUTO_UNROLL_TRIPS`] copies of together at most [`MAX_AUTO_UNROLL_INSTRUCTIONS`]
-//! instructions, and if no loop is inside.
+//! Loops that the kernel leaves to the compiler are unrolled if no loop is inside. The limits are
+//! [`MAX_AUTO_UNROLL_TRIPS`] copies and [`MAX_AUTO_UNROLL_INSTRUCTIONS`] instructions in total.
 
 use super::simplify::Simplifier;
 use crate::error::{Error, Errors};
