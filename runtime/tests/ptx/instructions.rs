@@ -1,6 +1,7 @@
 //! Instructions from text against plain Rust: each on pools of values at the edges, by rows and by single lanes.
 
 use super::kit::{Run, module};
+use runtime::ptx::Check;
 
 /// Values at the edges, and others.
 fn pool() -> Vec<u64> {
@@ -155,6 +156,58 @@ fn integers_of_16_and_64_bits() {
     check("shl.b64", "shl.b64 %d20, %d10, %r11;", |a, b, _| a.checked_shl(b as u32).unwrap_or(0));
 }
 
+/// Computes `fns` by the machine code that ptxas 12.9 makes of it for sm_61, step by step.
+fn fns_in_machine_code(mask: u32, base: u32, offset: i32) -> u32 {
+    let shl = |x: u32, by: u32| x.checked_shl(by).unwrap_or(0);
+    let (mut bits, base, reversed, wanted) = match offset {
+        0 => (mask & shl(1, base), base, false, 1),
+        1.. => (mask, base, false, offset as u32),
+        _ => (mask.reverse_bits(), 31u32.wrapping_sub(base), true, offset.wrapping_neg() as u32),
+    };
+    bits &= shl(u32::MAX, base);
+    let all = bits.count_ones();
+    let (mut left, mut at) = (wanted, 0);
+    for half in [16, 8, 4, 2, 1] {
+        let low = (bits & ((1 << half) - 1)).count_ones();
+        if low < left {
+            (bits, left, at) = (bits >> half, left - low, at + half);
+        }
+    }
+    if (all as i32) < wanted as i32 {
+        return u32::MAX;
+    }
+    if reversed { 31 - at } else { at }
+}
+
+#[test]
+fn searches_for_a_bit_beyond_the_documented_range() {
+    let body = "
+        mad.wide.u32 %d3, %r0, 8, %d1;
+        ld.global.v2.u32 {%r1, %r2}, [%d3];
+        ld.global.u32 %r3, [%d1+256];
+        fns.b32 %r4, %r3, %r1, %r2;
+        cvt.u64.u32 %d4, %r4;
+        st.global.u64 [%d2], %d4;";
+    let text = module("", body);
+    let offsets = [0, 1, 2, 5, 31, 32, 33, 1 << 20, i32::MAX];
+    let offsets: Vec<i32> = offsets.iter().flat_map(|x| [*x, -x]).chain([i32::MIN, i32::MIN + 1]).collect();
+    for mask in [0, 1, 1 << 31, 0x8001_0003, 0x5a5a_1234, u32::MAX] {
+        for base in [0, 1, 15, 30, 31, 32, 33, 63, 64, 1 << 31, u32::MAX] {
+            for some in offsets.chunks(5) {
+                let pairs: Vec<(u32, i32)> = (0..32).map(|i| (base, some[i % some.len()])).collect();
+                let words = pairs.iter().map(|(b, o)| u64::from(*b) | u64::from(*o as u32) << 32);
+                let input: Vec<u64> = words.chain([mask.into()]).collect();
+                let (outcome, words) = Run::default().of(&text, 32, &input);
+                let expected: Vec<u64> = pairs.iter().map(|(b, o)| fns_in_machine_code(mask, *b, *o).into()).collect();
+                assert_eq!(words, expected, "{mask:#x} {pairs:?}");
+                let outside = pairs.iter().any(|(b, o)| *b > 31 || *o == i32::MIN);
+                let found: Vec<Check> = outcome.report.findings.iter().map(|f| f.check).collect();
+                assert_eq!(found, vec![Check::Undefined; usize::from(outside)], "{mask:#x} {pairs:?}");
+            }
+        }
+    }
+}
+
 /// `CC.CF` is the adder's carry in sm_61 machine code: ptxas makes `IADD.CC` of `sub.cc` with the
 /// operand negated, and `IADD.X` of every form that takes the carry. So 1 is left where a
 /// difference borrows nothing, whatever takes the carry next.
@@ -215,7 +268,7 @@ fn carries_go_from_each_form_to_each_other() {
     }
 }
 
-/// Long division of 128 bits, in the manner of NVRTC: differences leave the carry that sums take.
+/// Divides 128 bits by 128, in the manner of NVRTC: differences leave the carry that sums take.
 #[test]
 fn division_of_128_bits_mixes_sums_and_differences() {
     let body = "
