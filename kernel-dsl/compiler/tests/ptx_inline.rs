@@ -81,7 +81,7 @@ const TAKEN: &[(&str, &str)] = &[
     ("setp.lt.and.f32 {p}|{q}, {a}, 1.0, !{c};", "a = in(f32), c = in(bool), p = out(bool), q = out(bool)"),
     ("@{p} add.s64 {d}, {d}, 1; @!{p} sub.s64 {d}, {d}, 1;", "p = in(bool), d = inout(i64)"),
     (
-        "add.cc.u32 {d}, {a}, {a}; addc.cc.u32 {e}, {a}, 0; madc.hi.u32 {f}, {a}, {a}, 1;",
+        "add.cc.u32 {d}, {a}, {a}; subc.cc.u32 {e}, {a}, 0; madc.hi.u32 {f}, {a}, {a}, 1;",
         "a = in(u32), d = out(u32), e = out(u32), f = out(u32)",
     ),
     ("fma.rm.sat.f32 {d}, {a}, 0f3F800000, 1e-3;", "a = in(f32), d = out(f32)"),
@@ -136,7 +136,6 @@ fn mistakes() {
         ("@{p} mov.u32 {d}, 1;", "p = in(bool), d = out(u32)"),
         ("mov.u32 {d}, {a};", "a = inout(u32), d = out(u32)"),
         ("addc.u32 {d}, {a}, {b};", ab),
-        ("add.cc.u32 {d}, {a}, {b}; subc.u32 {d}, {a}, {b};", ab),
         ("mov.b64 {{d}, {e}}, {a};", "a = in(u64), d = out(u32), e = out(f32)"),
         ("mov.b64 {{d}, {d}}, {a};", "a = in(u64), d = out(u32)"),
         ("add.f32 {d}, {a}, {a};", "a = in(f32), d = out(f32)"),

@@ -114,6 +114,8 @@ fn step(inst: &Instruction) -> Step {
     let register = || inst.operands.split(',').next().unwrap_or_default().trim().to_string();
     match (inst.opcode(), &inst.targets[..]) {
         ("BRA" | "JMP" | "BRX" | "JMX" | "EXIT" | "KILL", _) => Step::Away,
+        // A trap ends the launch, although ptxas puts other code right after it.
+        ("BPT", _) if inst.name.split('.').any(|word| word == "TRAP") => Step::Away,
         ("CAL" | "JCAL" | "CALL", [to, ..]) => Step::Call(*to),
         ("SSY", [place, ..]) => Step::Push(Purpose::Meet, *place),
         ("PBK", [place, ..]) => Step::Push(Purpose::Break, *place),

@@ -85,6 +85,25 @@ fn what_is_out_of_line_belongs_to_its_loop() {
 }
 
 #[test]
+fn nothing_follows_a_trap() {
+    let rows = [
+        ".L0:",
+        "IADD R0, R0, R1",
+        "@P0 BRA `(.L2)",
+        "@P2 BRA `(.L3)",
+        ".L1:",
+        "@P1 BRA `(.L0)",
+        "EXIT",
+        ".L3:",
+        "BPT.TRAP 0x1",
+        ".L2:",
+        "MOV R0, R1",
+        "BRA `(.L1)",
+    ];
+    assert_eq!(loops(&rows), [(0, vec![0, 1, 2, 3, 6, 7])]);
+}
+
+#[test]
 fn loops_nest() {
     let rows = [".L0:", "MOV R0, R1", ".L1:", "IADD R0, R0, R1", "@P0 BRA `(.L1)", "@P1 BRA `(.L0)", "EXIT"];
     let listing = listing(&rows);

@@ -1,9 +1,9 @@
-//! What the interpreter checks, by name.
+//! The checks of the interpreter, by name.
 
 use serde::Serialize;
 use std::fmt;
 
-/// Something that PTX must not do.
+/// A mistake that PTX can make.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
@@ -31,14 +31,15 @@ pub enum Check {
     /// A barrier that some lanes of a warp reach while others, not ended, are elsewhere; or that the warps of a block reach
     /// in different ways; or a number or a count of threads that it cannot have.
     DivergentBarrier,
-    /// A shuffle, vote or warp barrier whose mask of members is not the lanes that execute it: on sm_6x all members must
-    /// execute it together, and no other lane.
+    /// A shuffle, vote, match, reduction or warp barrier with contradictory masks of members. Masks
+    /// may differ between lanes: each lane must be among its own members, and all of these that
+    /// have not ended must execute the instruction together, with the same mask.
     Members,
     /// A condition or an address that comes of an approximation: within its bound, another GPU may go another way.
     Approximate,
     /// `trap`, or a call of what is no function.
     Trap,
-    /// As many warp instructions have run as the options allow: perhaps an endless loop.
+    /// The fuel of the options is used up: perhaps an endless loop.
     FuelExhausted,
 }
 
@@ -71,7 +72,7 @@ impl Check {
         Check::FuelExhausted,
     ];
 
-    /// How bad it is.
+    /// Returns how bad it is.
     pub const fn severity(self) -> Severity {
         match self {
             Check::Approximate | Check::PartlyUninitialised => Severity::Warning,
@@ -79,7 +80,7 @@ impl Check {
         }
     }
 
-    /// Whether a GPU stops for it.
+    /// Returns whether a GPU stops for it.
     pub const fn is_fault(self) -> bool {
         matches!(
             self,
@@ -92,7 +93,7 @@ impl Check {
         )
     }
 
-    /// The name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Check::OutOfBounds => "out-of-bounds",

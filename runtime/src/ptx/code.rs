@@ -1,6 +1,7 @@
 //! What a kernel is decoded to: a flat list of instructions, calls inlined, operands resolved to places.
 
 use super::registers::{Id, Place, Registers, Sizes};
+use super::structure::Structure;
 use kernel_dsl::compiler::ptx::Space;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -17,8 +18,8 @@ pub const NOWHERE: Pc = Pc::MAX;
 pub struct Code {
     /// From the first.
     pub insts: Vec<Inst>,
-    /// By instruction, for one that can part lanes: where they meet again at the latest.
-    pub meets: Vec<Pc>,
+    /// Where lanes that diverge reconverge.
+    pub structure: Structure,
     /// How many registers there are.
     pub sizes: Sizes,
     /// Registers that hold a value from the start.

@@ -1,12 +1,28 @@
-//! Shuffles, votes, and what lanes are told of the values of all.
+//! Shuffles, votes, matches and reductions. Each lane's result covers the lane's own members.
+//!
+//! # Unspecified operands
+//!
+//! For operands that the PTX manual rules out or does not describe, results are those of the
+//! machine code that ptxas makes for sm_61. `match` and `redux` need later hardware, and treat
+//! members as votes do.
+//!
+//! | instruction | operand | result | finding |
+//! |---|---|---|---|
+//! | `shfl` | bits of the lane operand above bit 4; bits of the clamp operand beside 0 to 4 and 8 to 12 | ignored | none |
+//! | `shfl` | a source lane that does not execute the instruction, or is not a member | what the source lane's register holds | undefined |
+//! | `vote.sync` | a lane that is not among its own members | the vote of its members that execute the instruction | members |
+//! | `vote.sync` | members that do not execute the instruction | ignored | members |
+//! | `vote.sync` | no members that execute the instruction | `.ballot` 0, `.any` false, `.all` and `.uni` true | members |
+//! | `fns` | a base above 31 | 0xFFFFFFFF | undefined |
+//! | `fns` | offset −2³¹ | 0 | undefined |
 
 use super::code::{Exchange, Gather, Inst, Poll, Shuffle, Told, Vote};
 use super::machine::Machine;
-use super::registers::{Cause, LANES, Place, lanes};
+use super::registers::{Cause, Id, LANES, Place, Registers, lanes};
 use super::warp::{Warp, settle};
 
-/// Which lane a lane reads from, and whether that is in range: the manual's definition. Where it is not, it is the
-/// lane's own.
+/// Returns the lane that a lane reads from, and whether that lane is in range, as the manual
+/// defines them. Out of range, a lane reads from itself.
 pub fn source(mode: Exchange, lane: u32, selector: u32, clamp: u32) -> (u32, bool) {
     let (selector, last, segment) = (selector & 31, clamp & 31, clamp >> 8 & 31);
     let most = lane & segment | last & !segment;
@@ -26,7 +42,7 @@ pub fn source(mode: Exchange, lane: u32, selector: u32, clamp: u32) -> (u32, boo
     if inside { (from as u32, true) } else { (lane, false) }
 }
 
-/// What a lane with the value `own` is told of those of all who take part.
+/// Returns what a lane with the value `own` gets of the values of its members, `all`.
 fn told(what: Told, own: u64, all: &[(usize, u64)]) -> u64 {
     let words = || all.iter().map(|(_, value)| *value as u32);
     let word = match what {
@@ -55,10 +71,6 @@ impl Machine<'_, '_> {
         let registers = &mut warp.registers;
         let before: [u64; LANES] = std::array::from_fn(|lane| registers.get(shuffle.value.0, lane));
         let defined = registers.defined[shuffle.value.1 as usize];
-        let members = match shuffle.members {
-            Some((place, _)) => lanes(mask).next().map_or(0, |first| registers.get(place, first) as u32),
-            None => u32::MAX,
-        };
         let (mut good, mut inherited) = (0u32, 0u32);
         for lane in lanes(mask) {
             let selector = registers.get(shuffle.selector.0, lane) as u32;
@@ -70,7 +82,7 @@ impl Machine<'_, '_> {
             if let Some((predicate, _)) = shuffle.inside {
                 registers.set(Place::Predicate(predicate), lane, inside.into());
             }
-            if mask & members & 1 << from == 0 {
+            if mask & members(registers, shuffle.members, lane) & 1 << from == 0 {
                 // Takes no part: whatever it holds.
             } else if defined >> from & 1 == 1 {
                 good |= 1 << lane;
@@ -99,20 +111,24 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Counts votes.
+    /// Votes, each lane among its own members.
     pub fn vote<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, vote: &Vote, mask: u32) {
         if CHECKED {
             self.needs(warp, inst, vote.condition.id, mask, "votes by a predicate");
         }
         let registers = &mut warp.registers;
         let ayes = vote.condition.among(registers, mask);
-        let result = match vote.mode {
-            Poll::All => u32::from(ayes == mask),
-            Poll::Any => u32::from(ayes != 0),
-            Poll::Uniform => u32::from(ayes == mask || ayes == 0),
-            Poll::Ballot => ayes,
-        };
         for lane in lanes(mask) {
+            // Machine code of sm_61 does so: a vote of all lanes that execute it, cut to the lane's
+            // own members.
+            let members = members(registers, vote.members, lane);
+            let (ayes, voters) = (ayes & members, mask & members);
+            let result = match vote.mode {
+                Poll::All => u32::from(ayes == voters),
+                Poll::Any => u32::from(ayes != 0),
+                Poll::Uniform => u32::from(ayes == voters || ayes == 0),
+                Poll::Ballot => ayes,
+            };
             registers.set(vote.result, lane, result.into());
         }
         if CHECKED {
@@ -120,23 +136,39 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Tells each lane of the values of all.
+    /// Gives each lane a function of its members' values.
     pub fn gather<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, gather: &Gather, mask: u32) {
         let registers = &mut warp.registers;
-        let all: Vec<(usize, u64)> = lanes(mask).map(|lane| (lane, registers.get(gather.value.0, lane))).collect();
-        for (lane, own) in &all {
-            let result = told(gather.told, *own, &all);
-            if let Some(place) = gather.result {
-                registers.set(place, *lane, result);
+        let before: [u64; LANES] = std::array::from_fn(|lane| registers.get(gather.value.0, lane));
+        let (defined, mut good) = (registers.defined[gather.value.1 as usize], 0);
+        let mut left = mask;
+        while let Some(first) = lanes(left).next() {
+            let named = members(registers, Some(gather.members), first);
+            let alike = lanes(left).filter(|lane| members(registers, Some(gather.members), *lane) == named);
+            let alike = alike.fold(0, |all, lane| all | 1 << lane);
+            left &= !alike;
+            let all: Vec<(usize, u64)> = lanes(mask & named).map(|lane| (lane, before[lane])).collect();
+            for lane in lanes(alike) {
+                let result = told(gather.told, before[lane], &all);
+                if let Some(place) = gather.result {
+                    registers.set(place, lane, result);
+                }
+                if let Some(predicate) = gather.same {
+                    registers.set(Place::Predicate(predicate), lane, u64::from(result != 0));
+                }
             }
-            if let Some(predicate) = gather.same {
-                registers.set(Place::Predicate(predicate), *lane, u64::from(result != 0));
+            // One value that is not defined leaves nothing that is.
+            if mask & named & !defined == 0 {
+                good |= alike;
             }
         }
         if CHECKED {
-            // One value that is not defined leaves nothing that is.
-            let defined = registers.defined[gather.value.1 as usize] & mask == mask;
-            settle(registers, inst, mask, if defined { mask } else { 0 }, (0, ""));
+            settle(registers, inst, mask, good, (0, ""));
         }
     }
+}
+
+/// Returns the members that a lane names; all lanes in the form without `.sync`.
+fn members(registers: &Registers, named: Option<(Place, Id)>, lane: usize) -> u32 {
+    named.map_or(u32::MAX, |(place, _)| registers.get(place, lane) as u32)
 }

@@ -1,39 +1,53 @@
-//! Which lanes of a warp run next, and where: two policies for lanes that part.
+//! The control flow of a warp: which lanes run next, and where diverged lanes reconverge.
+//!
+//! Diverged lanes form groups, each at one instruction. Groups lie in levels, of which only the
+//! innermost runs.
+//!
+//! - Under [`Policy::PostDominator`], a branch with a post-dominator opens a level. Its sides run
+//!   one after the other up to the post-dominator, and reconverge there in the level outside.
+//! - A branch that an exit deprives of a post-dominator opens a merging level. There, groups merge
+//!   wherever they are at the same instruction, and the group that [`Structure::ranks`] puts first
+//!   runs. So an exit never is where live lanes reconverge.
+//! - Under [`Policy::LowestFirst`], there is one level. It merges, and the lowest program counter
+//!   runs.
 
 use super::code::{NOWHERE, Pc};
+use super::structure::Structure;
 use smallvec::SmallVec;
 
-/// What decides which side goes first and where sides meet. A legal program gives the same results under each.
+/// A choice of which side of a branch runs first and where sides reconverge. A legal program gives
+/// the same results under each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
-    /// A stack, as in hardware before Volta: sides meet at the immediate post-dominator of the branch that parted them.
+    /// A stack, as in hardware before Volta: lanes reconverge at the immediate post-dominator of
+    /// the branch where they diverged. Where an exit leaves a branch none, lanes reconverge
+    /// wherever their program counters are equal.
     #[default]
     PostDominator,
-    /// The lanes with the lowest program counter go; lanes meet wherever their counters are equal. Lanes that come to what
-    /// they must do together wait there for the others.
+    /// The lanes with the lowest program counter run, and lanes reconverge wherever their program
+    /// counters are equal.
     LowestFirst,
 }
 
-/// Lanes that are at one instruction.
+/// Lanes at one instruction.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     pc: Pc,
     mask: u32,
-    /// Where they end as a group, under [`Policy::PostDominator`].
-    stop: Pc,
-    /// Whether they wait for others, under [`Policy::LowestFirst`].
-    parked: bool,
+    /// Whether the lanes wait for others, with which they must execute the instruction.
+    waits: bool,
 }
 
-/// Whether lanes can do together what they must do together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Together {
-    /// They are all here, and no other.
-    Yes,
-    /// Others run first.
-    Later,
-    /// They will never be.
-    No,
+/// Groups that run up to one place.
+#[derive(Clone, Debug)]
+struct Level {
+    /// Where the lanes continue in the level outside; [`NOWHERE`] in the outermost level.
+    meet: Pc,
+    /// Whether groups merge. Without, the last group runs, up to `meet`.
+    merges: bool,
+    /// The groups beside the active lanes. Those of a level outside include the lanes of the levels
+    /// within.
+    others: SmallVec<[Group; 4]>,
 }
 
 /// The control flow of a warp.
@@ -46,123 +60,146 @@ pub struct Flow {
     pub mask: u32,
     /// The lanes that have not ended.
     pub live: u32,
-    /// Where `pc` must not go on without [`Flow::arrive`].
+    /// Where `pc` must not continue without [`Flow::arrive`].
     pub stop: Pc,
-    /// The other lanes. Under [`Policy::PostDominator`] a stack: a group's lanes are also in the one that goes on where it
-    /// ends.
-    others: Vec<Group>,
-    /// Whether the active lanes have waited in vain.
-    forced: bool,
+    level: Level,
+    outside: Vec<Level>,
+    /// The instruction at which the active lanes have waited in vain, or [`NOWHERE`].
+    in_vain: Pc,
 }
 
 impl Flow {
-    /// The lanes of `mask` at the first instruction.
+    /// Starts the lanes of `mask` at the first instruction.
     pub fn new(policy: Policy, mask: u32) -> Flow {
-        Flow { policy, pc: 0, mask, live: mask, stop: NOWHERE, others: Vec::new(), forced: false }
+        let level = Level { meet: NOWHERE, merges: policy == Policy::LowestFirst, others: SmallVec::new() };
+        Flow { policy, pc: 0, mask, live: mask, stop: NOWHERE, level, outside: Vec::new(), in_vain: NOWHERE }
     }
 
-    /// The active lanes go to different places, each at least one; all meet at `meet`.
-    pub fn part(&mut self, sides: &[(Pc, u32)], meet: Pc) {
-        let group = |stop: Pc| move |&(pc, mask): &(Pc, u32)| Group { pc, mask, stop, parked: false };
-        match self.policy {
-            Policy::LowestFirst => {
-                self.others.extend(sides.iter().map(group(NOWHERE)));
-                self.select();
-            }
-            Policy::PostDominator => {
-                let stop = if meet == NOWHERE { self.stop } else { meet };
-                if stop != self.stop {
-                    self.others.push(Group { pc: stop, mask: self.mask, stop: self.stop, parked: false });
-                }
-                self.others.extend(sides.iter().filter(|(pc, _)| *pc != stop).map(group(stop)));
-                self.pop();
-            }
+    /// Sends the active lanes to different places, at least one lane to each.
+    pub fn diverge(&mut self, structure: &Structure, sides: &[(Pc, u32)]) {
+        let meet = match self.policy {
+            Policy::PostDominator => structure.meets[self.pc as usize],
+            Policy::LowestFirst => NOWHERE,
+        };
+        let merges = meet == NOWHERE;
+        let meet = if merges { self.level.meet } else { meet };
+        let on: SmallVec<[Group; 4]> =
+            sides.iter().filter(|(pc, _)| *pc != meet).map(|&(pc, mask)| Group { pc, mask, waits: false }).collect();
+        if meet != self.level.meet {
+            self.level.others.push(Group { pc: meet, mask: self.mask, waits: false });
         }
+        // One group that runs up to the same place needs no new level: so loops open none in each
+        // iteration.
+        let same = meet == self.level.meet && (merges == self.level.merges || on.len() == 1);
+        if same {
+            self.level.others.extend(on);
+        } else {
+            self.outside.push(std::mem::replace(&mut self.level, Level { meet, merges, others: on }));
+        }
+        self.select(structure);
     }
 
-    /// All active lanes go to `pc`.
-    pub fn jump(&mut self, pc: Pc) {
+    /// Sends all active lanes to `pc`.
+    pub fn jump(&mut self, structure: &Structure, pc: Pc) {
         self.pc = pc;
-        match self.policy {
-            Policy::PostDominator => {}
-            Policy::LowestFirst if self.others.is_empty() => {}
-            Policy::LowestFirst => self.arrive(),
+        if self.level.merges && !self.level.others.is_empty() {
+            self.arrive(structure);
         }
     }
 
-    /// The active lanes have come to [`Flow::stop`].
-    pub fn arrive(&mut self) {
-        match self.policy {
-            Policy::PostDominator => self.pop(),
-            Policy::LowestFirst => {
-                self.others.push(Group { pc: self.pc, mask: self.mask, stop: NOWHERE, parked: false });
-                self.select();
-            }
+    /// Selects the next lanes, the active ones having reached [`Flow::stop`].
+    pub fn arrive(&mut self, structure: &Structure) {
+        if self.pc != self.level.meet {
+            self.level.others.push(Group { pc: self.pc, mask: self.mask, waits: false });
         }
+        self.select(structure);
     }
 
-    /// These of the active lanes have ended. The others, if there are any, are at the next instruction.
-    pub fn end(&mut self, lanes: u32) {
+    /// Ends some of the active lanes. The others are at the next instruction.
+    pub fn end(&mut self, structure: &Structure, lanes: u32) {
         self.live &= !lanes;
         self.mask &= !lanes;
         if self.mask == 0 {
-            match self.policy {
-                Policy::PostDominator => self.pop(),
-                Policy::LowestFirst => self.select(),
+            self.select(structure);
+        }
+    }
+
+    /// Returns the lanes that may yet reach the instruction of the active lanes.
+    pub fn coming(&self) -> u32 {
+        if !self.level.merges || self.in_vain == self.pc {
+            return 0;
+        }
+        self.level.others.iter().fold(0, |all, group| all | group.mask) & self.live
+    }
+
+    /// Makes some of the active lanes wait where they are, until others come or nothing else can
+    /// run.
+    pub fn wait(&mut self, structure: &Structure, lanes: u32) {
+        self.level.others.push(Group { pc: self.pc, mask: lanes, waits: true });
+        self.mask &= !lanes;
+        if self.mask == 0 {
+            self.select(structure);
+        } else {
+            self.set_stop(structure);
+        }
+    }
+
+    /// Makes the lanes that run next the active ones.
+    fn select(&mut self, structure: &Structure) {
+        while !self.select_in_level(structure) {
+            match self.outside.pop() {
+                Some(level) => self.level = level,
+                None => {
+                    self.mask = 0;
+                    return;
+                }
             }
         }
+        self.set_stop(structure);
     }
 
-    /// Whether the active lanes are those of `members` that have not ended. If they may yet be, others go first.
-    pub fn gather(&mut self, members: u32) -> Together {
-        let needed = members & self.live;
-        if self.mask == needed {
-            self.forced = false;
-            return Together::Yes;
-        }
-        if self.policy == Policy::PostDominator || std::mem::take(&mut self.forced) {
-            return Together::No;
-        }
-        self.others.push(Group { pc: self.pc, mask: self.mask, stop: NOWHERE, parked: true });
-        self.select();
-        Together::Later
-    }
-
-    /// The next group of the stack that is not where it ends.
-    fn pop(&mut self) {
-        self.mask = 0;
-        while let Some(group) = self.others.pop() {
-            let mask = group.mask & self.live;
-            if mask != 0 && group.pc != group.stop {
-                (self.pc, self.mask, self.stop) = (group.pc, mask, group.stop);
-                return;
-            }
-        }
-    }
-
-    /// The lanes at the lowest instruction, of those that do not wait; if all do, of all.
-    fn select(&mut self) {
-        let live = self.live;
-        self.others.retain_mut(|group| {
+    /// Makes lanes of the innermost level the active ones. Returns whether the level has any.
+    fn select_in_level(&mut self, structure: &Structure) -> bool {
+        let (live, policy) = (self.live, self.policy);
+        let others = &mut self.level.others;
+        others.retain_mut(|group| {
             group.mask &= live;
             group.mask != 0
         });
-        self.forced = self.others.iter().all(|g| g.parked);
-        let forced = self.forced;
-        let runs = |g: &&Group| forced || !g.parked;
-        let Some(pc) = self.others.iter().filter(runs).map(|g| g.pc).min() else {
-            self.mask = 0;
-            return;
+        self.in_vain = NOWHERE;
+        if !self.level.merges {
+            let Some(group) = others.pop() else { return false };
+            (self.pc, self.mask) = (group.pc, group.mask);
+            return true;
+        }
+        let in_vain = others.iter().all(|group| group.waits);
+        let rank = |group: &&Group| match policy {
+            Policy::PostDominator => structure.ranks[group.pc as usize],
+            Policy::LowestFirst => group.pc,
         };
-        let mut here: SmallVec<[u32; 4]> = SmallVec::new();
-        self.others.retain(|g| {
-            let elsewhere = g.pc != pc;
-            if !elsewhere {
-                here.push(g.mask);
+        let Some(first) = others.iter().filter(|group| in_vain || !group.waits).min_by_key(rank) else { return false };
+        let pc = first.pc;
+        (self.pc, self.mask) = (pc, 0);
+        let mask = &mut self.mask;
+        others.retain(|group| {
+            if group.pc == pc {
+                *mask |= group.mask;
             }
-            elsewhere
+            group.pc != pc
         });
-        (self.pc, self.mask) = (pc, here.iter().fold(0, |all, mask| all | mask));
-        self.stop = self.others.iter().map(|g| g.pc).filter(|other| *other > pc).min().unwrap_or(NOWHERE);
+        if in_vain {
+            self.in_vain = pc;
+        }
+        true
+    }
+
+    /// Sets where the active lanes stop: where the level ends, and among others wherever these may
+    /// merge or come first.
+    fn set_stop(&mut self, structure: &Structure) {
+        self.stop = self.level.meet;
+        if self.level.merges && !self.level.others.is_empty() {
+            let ahead = self.level.others.iter().map(|group| group.pc).filter(|pc| *pc > self.pc);
+            self.stop = ahead.fold(structure.ends[self.pc as usize], Pc::min);
+        }
     }
 }

@@ -6,18 +6,20 @@
 //!
 //! # How it runs
 //!
-//! [`Program::decode`] makes flat code of one entry: calls are inlined, operands become places, and each instruction
-//! becomes a closure over rows of 32 lanes (`body`), its modifiers resolved. What is not known is refused there, by
-//! its name: nothing is skipped silently. [`Program::run`] runs a launch: blocks one after the other, or on each core some of
-//! them where that makes no difference (`parallel`), a block's warps in turns, a warp in lockstep. Lanes that part run by one of two policies ([`Policy`]); a legal program gives the
-//! same results under each.
+//! [`Program::decode`] makes flat code of one entry: calls are inlined, operands become places, and
+//! each instruction becomes a closure over rows of 32 lanes (`body`), its modifiers resolved. What
+//! is not known is refused there, by its name: nothing is skipped silently. [`Program::run`] runs a
+//! launch: blocks one after the other, or on each core some of them where that makes no difference
+//! (`parallel`), a block's warps in turns, a warp in lockstep. Diverged lanes run and reconverge by
+//! one of two policies ([`Policy`]); a legal program gives the same results under each. No lanes
+//! reconverge at a `ret`, an `exit` or a `trap` (`structure`).
 //!
 //! Every instruction that sm_61 has is run but those on textures and surfaces, which a launch has no way to bring.
 //! Recursive calls are refused, and so are calls of functions that the module does not define.
 //!
 //! ```text
 //! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values
-//!                          │                 ├─▶ flow (meet)                 who runs next
+//!                          │                 ├─▶ flow (structure)            who runs next
 //!                          │                 ├─▶ access ─▶ memory            loads, stores, atomics
 //!                          │                 └─▶ cooperate                   shuffles, votes, matches
 //!                          └─ sites ─▶ report                               what was found
@@ -57,12 +59,12 @@ mod global;
 mod halves;
 pub(crate) mod inline;
 mod machine;
-mod meet;
 mod memory;
 mod parallel;
 pub(crate) mod registers;
 pub mod report;
 pub mod resident;
+mod structure;
 mod touched;
 mod warp;
 

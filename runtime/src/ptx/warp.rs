@@ -3,7 +3,7 @@
 use super::ahead::Copies;
 use super::check::Check;
 use super::code::{Barrier, Code, Condition, Data, Follows, Inst, Kind, Reduction};
-use super::flow::{Flow, Policy, Together};
+use super::flow::{Flow, Policy};
 use super::machine::{BARRIERS, Machine};
 use super::memory::Scratch;
 use super::registers::{Cause, Id, LANES, Place, Registers, lanes};
@@ -77,7 +77,7 @@ impl Machine<'_, '_> {
         while warp.flow.mask != 0 && warp.waits.is_none() && !self.stopped && self.statistics.warp_instructions < until
         {
             if warp.flow.pc == warp.flow.stop {
-                warp.flow.arrive();
+                warp.flow.arrive(&program.code.structure);
                 continue;
             }
             let inst = &program.code.insts[warp.flow.pc as usize];
@@ -181,12 +181,12 @@ impl Machine<'_, '_> {
                 Kind::Branch(target) => {
                     let next = warp.flow.pc + 1;
                     if mask == active {
-                        warp.flow.jump(*target);
+                        warp.flow.jump(&program.code.structure, *target);
                     } else if mask == 0 {
                         warp.flow.pc = next;
                     } else {
-                        let meet = program.code.meets[warp.flow.pc as usize];
-                        warp.flow.part(&[(next, active & !mask), (*target, mask)], meet);
+                        let sides = [(next, active & !mask), (*target, mask)];
+                        warp.flow.diverge(&program.code.structure, &sides);
                     }
                 }
                 Kind::BranchIndexed { index, targets } => {
@@ -197,7 +197,7 @@ impl Machine<'_, '_> {
                 }
                 Kind::Exit => {
                     warp.flow.pc += 1;
-                    warp.flow.end(mask);
+                    warp.flow.end(&program.code.structure, mask);
                 }
                 Kind::Trap(why) => {
                     if mask != 0 {
@@ -209,24 +209,24 @@ impl Machine<'_, '_> {
                 }
                 Kind::Barrier(barrier) => self.barrier::<CHECKED>(warp, inst, barrier, mask),
                 Kind::WarpBarrier { members } => {
-                    if self.together::<CHECKED>(warp, inst, Some(*members), mask) {
+                    if self.together::<CHECKED>(warp, inst, Some(*members), mask).is_some() {
                         warp.flow.pc += 1;
                     }
                 }
                 Kind::Shuffle(shuffle) => {
-                    if self.together::<CHECKED>(warp, inst, shuffle.members, mask) {
+                    if let Some(mask) = self.together::<CHECKED>(warp, inst, shuffle.members, mask) {
                         self.shuffle::<CHECKED>(warp, inst, shuffle, mask);
                         warp.flow.pc += 1;
                     }
                 }
                 Kind::Vote(vote) => {
-                    if self.together::<CHECKED>(warp, inst, vote.members, mask) {
+                    if let Some(mask) = self.together::<CHECKED>(warp, inst, vote.members, mask) {
                         self.vote::<CHECKED>(warp, inst, vote, mask);
                         warp.flow.pc += 1;
                     }
                 }
                 Kind::Gather(gather) => {
-                    if self.together::<CHECKED>(warp, inst, Some(gather.members), mask) {
+                    if let Some(mask) = self.together::<CHECKED>(warp, inst, Some(gather.members), mask) {
                         self.gather::<CHECKED>(warp, inst, gather, mask);
                         warp.flow.pc += 1;
                     }
@@ -253,6 +253,7 @@ impl Machine<'_, '_> {
 
     fn branch_indexed(&mut self, warp: &mut Warp, inst: &Inst, index: Place, targets: &[u32], mask: u32) {
         let (active, pc) = (warp.flow.mask, warp.flow.pc);
+        let structure = &self.program.code.structure;
         let mut sides: SmallVec<[(u32, u32); 4]> = SmallVec::new();
         let mut add = |pc: u32, lanes: u32| match sides.iter_mut().find(|(to, _)| *to == pc) {
             Some((_, mask)) => *mask |= lanes,
@@ -275,50 +276,73 @@ impl Machine<'_, '_> {
             format!("goes by an index that is not below {}, the number of its targets", targets.len())
         });
         match sides[..] {
-            [(to, _)] => warp.flow.jump(to),
-            _ => warp.flow.part(&sides, self.program.code.meets[pc as usize]),
+            [(to, _)] => warp.flow.jump(structure, to),
+            _ => warp.flow.diverge(structure, &sides),
         }
     }
 
-    /// Whether the lanes that must execute the instruction together do. If others run first, not yet.
+    /// Returns the lanes of `mask` that execute the instruction now: those whose members are all
+    /// here or never come.
+    ///
+    /// The other lanes wait. If all do, the result is `None`, and other lanes run first.
     fn together<const CHECKED: bool>(
         &mut self,
         warp: &mut Warp,
         inst: &Inst,
         members: Option<(Place, Id)>,
         mask: u32,
-    ) -> bool {
-        let Some((place, id)) = members else { return true };
-        let Some(first) = lanes(mask).next() else { return true };
+    ) -> Option<u32> {
+        let Some((place, id)) = members else { return Some(mask) };
+        let Some(first) = lanes(mask).next() else { return Some(mask) };
         if CHECKED {
             self.needs(warp, inst, id, mask, "has a mask of members");
         }
-        let named = warp.registers.get(place, first) as u32;
-        if CHECKED {
-            let others = lanes(mask).filter(|l| warp.registers.get(place, *l) as u32 != named);
-            let others = others.fold(0, |all, lane| all | 1 << lane);
-            self.report(warp, Check::Members, inst.site, others, || {
-                format!("has {named:#010x} as its members in lane {first}, and others here")
-            });
+        let named: [u32; LANES] = std::array::from_fn(|lane| warp.registers.get(place, lane) as u32);
+        let live = warp.flow.live;
+        if named[first] & live == mask && lanes(mask).all(|lane| named[lane] == named[first]) {
+            return Some(mask);
         }
-        let (live, active) = (warp.flow.live, warp.flow.mask);
-        match warp.flow.gather(named) {
-            Together::Later => return false,
-            // Predicated off is not executed.
-            Together::Yes if mask == active => {}
-            Together::Yes | Together::No => {
-                let strange = mask ^ (named & live);
+        let those = |mask: u32, holds: &dyn Fn(usize) -> bool| {
+            lanes(mask).filter(|lane| holds(*lane)).fold(0, |all, lane| all | 1 << lane)
+        };
+        let coming = warp.flow.coming() & !mask;
+        let mut waiting = those(mask, &|lane| named[lane] & coming != 0);
+        let mut before = 0;
+        while waiting != before {
+            before = waiting;
+            waiting |= those(mask, &|lane| named[lane] & before != 0);
+        }
+        if waiting != 0 {
+            // Lanes that the guard holds back wait with the rest, so that all continue together.
+            let all = waiting == mask;
+            warp.flow.wait(&self.program.code.structure, if all { warp.flow.mask } else { waiting });
+            if all {
+                return None;
+            }
+        }
+        let now = mask & !waiting;
+        if CHECKED {
+            let strange = those(now, &|lane| {
+                let other = those(now & named[lane], &|member| named[member] != named[lane]);
+                named[lane] >> lane & 1 == 0 || named[lane] & live & !now != 0 || other != 0
+            });
+            if strange != 0 {
+                let first = strange.trailing_zeros() as usize;
+                let members = named[first];
                 let message = || {
+                    let others = those(now & members, &|member| named[member] != members);
+                    let others =
+                        if others == 0 { String::new() } else { format!("; lanes {others:#010x} of them name others") };
                     format!(
-                        "is executed by lanes {mask:#010x} together; its members are {named:#010x}, and of these \
-                         {:#010x} have not ended",
-                        named & live
+                        "is executed by lanes {now:#010x} together; its members are {members:#010x} in lane {first}, and of \
+                         these {:#010x} have not ended{others}",
+                        members & live
                     )
                 };
                 self.report(warp, Check::Members, inst.site, strange, message);
             }
         }
-        true
+        Some(now)
     }
 
     fn barrier<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, barrier: &Barrier, mask: u32) {
@@ -326,10 +350,10 @@ impl Machine<'_, '_> {
             warp.flow.pc += 1;
             return;
         }
-        let together = match warp.flow.gather(u32::MAX) {
-            Together::Later => return,
-            together => together,
-        };
+        if warp.flow.coming() & !mask != 0 {
+            let active = warp.flow.mask;
+            return warp.flow.wait(&self.program.code.structure, active);
+        }
         warp.flow.pc += 1;
         let first = mask.trailing_zeros() as usize;
         let (live, site) = (warp.flow.live, inst.site);
@@ -343,7 +367,7 @@ impl Machine<'_, '_> {
                 self.needs(warp, inst, condition.id, mask, "reduces a predicate");
             }
         }
-        if together == Together::No || mask != live {
+        if mask != live {
             self.report(warp, Check::DivergentBarrier, site, live & !mask, || {
                 format!("is reached by lanes {mask:#010x} of a warp of which {live:#010x} have not ended")
             });

@@ -1,6 +1,7 @@
-//! Lanes that part and meet, under both policies.
+//! Lanes that diverge and reconverge, under both policies.
 
-use super::kit::{lanes, module, program};
+use super::kit::{POLICIES, Run, found, lanes, module, program};
+use runtime::ptx::Check;
 
 #[test]
 fn sides_of_nested_branches_meet() {
@@ -275,4 +276,136 @@ fn an_entry_that_is_not_there_is_refused_with_those_that_are() {
 #[test]
 fn the_end_of_a_body_is_a_return() {
     assert_eq!(lanes("", "st.global.u64 [%d2], 3;"), [3; 32]);
+}
+
+/// A trap behind the last `ret` belongs to one side, and so is no place where lanes reconverge.
+#[test]
+fn lanes_reconverge_before_a_barrier_although_a_trap_follows() {
+    let body = |flag: u32| {
+        format!(
+            ".shared .align 8 .u64 s[1];
+             setp.ne.u32 %p0, %r0, 0;
+             @%p0 bra $join;
+             mov.u32 %r1, {flag};
+             setp.eq.u32 %p1, %r1, 0;
+             @%p1 bra $die1;
+             st.shared.u64 [s], 77;
+             bra.uni $join;
+         $join:
+             bar.sync 0;
+             setp.eq.u32 %p2, {flag}, 0;
+             @%p2 bra $die2;
+             ld.shared.u64 %d3, [s];
+             st.global.u64 [%d2], %d3;
+             ret;
+         $die2:
+             trap;
+             exit;
+         $die1:
+             trap;
+             exit;"
+        )
+    };
+    for threads in [32, 64] {
+        for policy in POLICIES {
+            let run = Run { threads, ..Run::policy(policy) };
+            let words = run.good(&module("", &body(1)), threads as usize, &[]);
+            assert_eq!(words, vec![77; threads as usize], "{policy:?}");
+        }
+    }
+    assert_eq!(found("", &body(0)).iter().map(|f| f.0).collect::<Vec<_>>(), [Check::Trap]);
+}
+
+/// Tries bounds checks, as Rust writes them, with `trap`, `exit`, `ret` and a store before it in
+/// place of a trap.
+#[test]
+fn lanes_reconverge_past_bounds_checks() {
+    for leave in ["trap;", "exit;", "ret;", "st.global.u64 [%d2], 1;\nret;", "st.global.u64 [%d2], 1;\nexit;"] {
+        for shared in [false, true] {
+            // The second check goes to the first one's end, or has its own.
+            let second = if shared { "$die" } else { "$die2" };
+            let ladder = format!(
+                "mov.u32 %r1, %r0;
+                 mov.u32 %r2, 63;
+                 setp.lt.u32 %p0, %r0, 4;
+                 @!%p0 bra $join;
+                 setp.gt.u32 %p1, %r0, %r2;
+                 @%p1 bra $die;
+                 add.u32 %r1, %r1, 100;
+             $join:
+                 setp.gt.u32 %p1, %r2, 1000;
+                 @%p1 bra {second};
+                 shfl.sync.down.b32 %r3, %r1, 1, 31, -1;
+                 vote.sync.ballot.b32 %r4, %p0, -1;
+                 mov.b64 %d3, {{%r3, %r4}};
+                 st.global.u64 [%d2], %d3;
+                 ret;
+             $die2:
+                 {leave}
+             $die:
+                 {leave}"
+            );
+            let value = |i: u64| if i < 4 { i + 100 } else { i };
+            let expected: Vec<u64> = (0..32).map(|i| value((i + 1).min(31)) | 0xf << 32).collect();
+            assert_eq!(lanes("", &ladder), expected, "{leave} {shared}");
+        }
+        let in_a_loop = format!(
+            "mov.u32 %r1, 0;
+             mov.u32 %r2, 0;
+             mov.u32 %r5, 63;
+         $loop:
+             setp.ge.u32 %p0, %r2, %r0;
+             @%p0 bra $end;
+             setp.gt.u32 %p1, %r2, %r5;
+             @%p1 bra $die;
+             add.u32 %r1, %r1, %r2;
+             add.u32 %r2, %r2, 1;
+             bra $loop;
+         $end:
+             shfl.sync.down.b32 %r3, %r1, 1, 31, -1;
+             cvt.u64.u32 %d3, %r3;
+             st.global.u64 [%d2], %d3;
+             ret;
+         $die:
+             {leave}"
+        );
+        let sum = |i: u64| i * i.saturating_sub(1) / 2;
+        assert_eq!(lanes("", &in_a_loop), (0..32).map(|i| sum((i + 1).min(31))).collect::<Vec<_>>(), "{leave}");
+    }
+}
+
+/// Lets some lanes vote among themselves and end, in a loop that the others run together.
+#[test]
+fn lanes_that_end_in_a_loop_leave_the_others_together() {
+    let body = "
+        mov.u32 %r1, 0;
+        mov.u32 %r5, %r0;
+    $loop:
+        and.b32 %r2, %r0, 1;
+        setp.eq.u32 %p0, %r2, 0;
+        @%p0 bra $join;
+        add.u32 %r3, %r1, 28;
+        setp.ge.u32 %p1, %r0, %r3;
+        @!%p1 bra $join;
+        activemask.b32 %r4;
+        cvt.u64.u32 %d3, %r4;
+        st.global.u64 [%d2], %d3;
+        ret;
+    $join:
+        setp.eq.u32 %p2, %r0, %r0;
+        vote.sync.ballot.b32 %r4, %p2, -1;
+        add.u32 %r5, %r5, %r4;
+        add.u32 %r1, %r1, 1;
+        setp.lt.u32 %p3, %r1, 3;
+        @%p3 bra $loop;
+        cvt.u64.u32 %d3, %r5;
+        st.global.u64 [%d2], %d3;
+        ret;";
+    // Lanes 29 and 31 end in the first iteration.
+    let left = 0x5fff_ffffu32;
+    let expected = |i: u32| match i {
+        29 | 31 => 0xa000_0000,
+        i => i.wrapping_add(left.wrapping_mul(3)).into(),
+    };
+    assert_eq!(lanes("", body), (0..32).map(expected).collect::<Vec<u64>>());
 }

@@ -1,6 +1,7 @@
 //! Shuffles, votes and barriers.
 
-use super::kit::{POLICIES, Run, lanes, module, module_for};
+use super::kit::{POLICIES, Run, found, lanes, module, module_for};
+use runtime::ptx::Check;
 
 /// What lane `i` gets of a shuffle of the lanes' numbers + 100, and whether its source was in range; in Rust's terms.
 fn shuffled(mode: &str, i: u64, n: u64, width: u64) -> (u64, bool) {
@@ -283,4 +284,180 @@ fn barriers_by_every_name() {
             assert_eq!(run.good(&text, 64, &[]), expected, "{name}{aligned}");
         }
     }
+}
+
+/// Members that differ from lane to lane, each set naming itself: halves, lanes of one remainder,
+/// and lone lanes among others.
+const MEMBERS: [fn(u64) -> u64; 4] = [
+    |lane| 0xffff << (lane & 16),
+    |lane| 0x1111_1111 << (lane & 3),
+    |lane| if lane % 5 == 0 { 1 << lane } else { (0..32).filter(|l| l % 5 != 0).fold(0, |mask, l| mask | 1 << l) },
+    |lane| if lane < 12 { 0xfff } else { 0xffff_f000 },
+];
+
+/// Runs `body` for each of [`MEMBERS`], which `%r8` holds, and holds lane's results against
+/// `expected` of the lane and members.
+///
+/// Before, the lanes stay together, or diverge in one of two ways.
+fn by_members(version: &str, target: &str, instruction: &str, expected: impl Fn(u64, &[u64]) -> u64) {
+    for (sort, members) in MEMBERS.iter().enumerate() {
+        let input: Vec<u64> = (0..32).map(members).collect();
+        for delay in ["", "setp.lt.u32 %p5, %r0, 16;", "and.b32 %r4, %r0, 3;\nsetp.gt.u32 %p5, %r4, 1;"] {
+            let delay = match delay {
+                "" => String::new(),
+                condition => format!("{condition}\n@%p5 bra $late;\nxor.b32 %r1, %r1, 0;\n$late:\n"),
+            };
+            let body = format!(
+                "mad.wide.u32 %d3, %r0, 8, %d1;
+                 ld.global.u32 %r8, [%d3];
+                 mul.lo.u32 %r1, %r0, 7;
+                 rem.u32 %r1, %r1, 3;
+                 sub.u32 %r1, %r1, 1;
+                 setp.eq.u32 %p0, %r1, 0;
+                 {delay}{instruction}
+                 cvt.u64.u32 %d4, %r2;
+                 st.global.u64 [%d2], %d4;"
+            );
+            let text = module_for(version, target, "", &body);
+            for policy in POLICIES {
+                let words = Run::policy(policy).good(&text, 32, &input);
+                let right = (0..32u64).map(|lane| {
+                    let members: Vec<u64> = (0..32).filter(|l| input[lane as usize] >> l & 1 == 1).collect();
+                    expected(lane, &members)
+                });
+                assert_eq!(words, right.collect::<Vec<_>>(), "{sort} {policy:?}\n{text}");
+            }
+        }
+    }
+}
+
+/// Returns the value that [`by_members`] gives a lane in `%r1`.
+fn value(lane: u64) -> u32 {
+    ((lane * 7 % 3) as u32).wrapping_sub(1)
+}
+
+#[test]
+fn votes_cover_the_lanes_own_members() {
+    let holds = |lane: &u64| value(*lane) == 0;
+    let vote = |mode: &str, expected: fn(usize, usize) -> bool| {
+        let instruction = format!("vote.sync.{mode}.pred %p1, %p0, %r8;\nselp.u32 %r2, 1, 0, %p1;");
+        by_members("6.4", "sm_61", &instruction, move |_, members| {
+            expected(members.iter().filter(|lane| holds(lane)).count(), members.len()).into()
+        });
+    };
+    vote("all", |ayes, all| ayes == all);
+    vote("any", |ayes, _| ayes > 0);
+    vote("uni", |ayes, all| ayes == 0 || ayes == all);
+    by_members("6.4", "sm_61", "vote.sync.ballot.b32 %r2, %p0, %r8;", |_, members| {
+        members.iter().filter(|lane| holds(lane)).fold(0, |mask, lane| mask | 1 << lane)
+    });
+}
+
+#[test]
+fn shuffles_and_barriers_of_the_lanes_own_members() {
+    // From the next member, cyclically.
+    let next = "mov.u32 %r4, %lanemask_gt;
+        and.b32 %r4, %r4, %r8;
+        setp.eq.u32 %p3, %r4, 0;
+        selp.b32 %r4, %r8, %r4, %p3;
+        brev.b32 %r4, %r4;
+        clz.b32 %r4, %r4;
+        bar.warp.sync %r8;
+        shfl.sync.idx.b32 %r2, %r0, %r4, 31, %r8;";
+    by_members("6.4", "sm_61", next, |lane, members| {
+        let at = members.iter().position(|member| *member == lane).unwrap();
+        members[(at + 1) % members.len()]
+    });
+}
+
+#[test]
+fn matches_and_reductions_of_the_lanes_own_members() {
+    let bits = |members: &[u64], of: &dyn Fn(u64) -> bool| {
+        members.iter().filter(|lane| of(**lane)).fold(0u64, |mask, lane| mask | 1 << lane)
+    };
+    by_members("7.0", "sm_80", "match.any.sync.b32 %r2, %r1, %r8;", |lane, members| {
+        bits(members, &|other| value(other) == value(lane))
+    });
+    by_members("7.0", "sm_80", "match.all.sync.b32 %r2|%p1, %r1, %r8;", |_, members| {
+        if members.iter().all(|lane| value(*lane) == value(members[0])) { bits(members, &|_| true) } else { 0 }
+    });
+    let redux = |mode: &str, expected: fn(u32, u32) -> u32| {
+        by_members("7.0", "sm_80", &format!("redux.sync.{mode} %r2, %r1, %r8;"), move |_, members| {
+            members.iter().map(|lane| value(*lane)).reduce(expected).unwrap().into()
+        });
+    };
+    redux("add.s32", u32::wrapping_add);
+    redux("min.u32", u32::min);
+    redux("max.s32", |a, b| (a as i32).max(b as i32) as u32);
+    redux("and.b32", |a, b| a & b);
+    redux("or.b32", |a, b| a | b);
+    redux("xor.b32", |a, b| a ^ b);
+}
+
+/// Lets a set of lanes continue while another waits for its rest, which has to do something with
+/// the first set before. Threads that are scheduled independently, as from Volta on, can do so.
+#[test]
+fn sets_of_lanes_do_not_wait_for_each_other() {
+    let body = "
+        setp.lt.u32 %p0, %r0, 16;
+        setp.lt.u32 %p1, %r0, 24;
+        selp.b32 %r8, 0x0000ffff, 0xffff0000, %p0;
+        mov.u32 %r3, 0;
+        bra $first;
+    $second:
+        vote.sync.ballot.b32 %r2, %p1, 0xff00ffff;
+        add.u32 %r3, %r3, %r2;
+        @%p0 bra $end;
+    $first:
+        // Lanes 24 to 31 meet lanes 0 to 15 before they come here again.
+        setp.ge.u32 %p2, %r0, 24;
+        setp.eq.and.u32 %p2, %r3, 0, %p2;
+        @%p2 bra $second;
+        vote.sync.ballot.b32 %r2, %p1, %r8;
+        add.u32 %r3, %r3, %r2;
+        @%p0 bra $second;
+    $end:
+        cvt.u64.u32 %d3, %r3;
+        st.global.u64 [%d2], %d3;";
+    let run = Run::policy(POLICIES[1]);
+    let words = run.good(&module("", body), 32, &[]);
+    let expected = |lane: u64| match lane {
+        0..16 => 0xffff + 0xffff,
+        16..24 => 0x00ff_0000,
+        _ => 0xffff + 0x00ff_0000,
+    };
+    assert_eq!(words, (0..32).map(expected).collect::<Vec<_>>());
+}
+
+/// Holds that each lane's vote is cut to its own members where they contradict each other, as by
+/// sm_61 machine code, and that is a finding.
+#[test]
+fn members_that_contradict_each_other() {
+    let body = "
+        setp.lt.u32 %p0, %r0, 16;
+        setp.eq.u32 %p1, %r0, 3;
+        selp.b32 %r8, 0x0000000f, 0x0000ffff, %p1;
+        @!%p0 bra $end;
+        vote.sync.ballot.b32 %r2, %p0, %r8;
+        cvt.u64.u32 %d3, %r2;
+        st.global.u64 [%d2], %d3;
+    $end:
+        ret;";
+    let findings = found("", body);
+    assert_eq!(findings.iter().map(|f| f.0).collect::<Vec<_>>(), [Check::Members]);
+    assert_eq!(
+        findings[0].1,
+        "is executed by lanes 0x0000ffff together; its members are 0x0000ffff in lane 0, and of these 0x0000ffff have \
+         not ended; lanes 0x00000008 of them name others"
+    );
+    let (_, words) = Run::default().of(&module("", body), 32, &[]);
+    let expected = |lane: u64| match lane {
+        3 => 0xf,
+        0..16 => 0xffff,
+        _ => u64::MAX,
+    };
+    assert_eq!(words, (0..32).map(expected).collect::<Vec<_>>());
+    // A lane that is not among its own members.
+    let body = "setp.lt.u32 %p0, %r0, 16;\nvote.sync.all.pred %p1, %p0, 0x000000ff;";
+    assert_eq!(found("", body).iter().map(|f| f.0).collect::<Vec<_>>(), [Check::Members]);
 }

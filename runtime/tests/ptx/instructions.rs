@@ -1,6 +1,7 @@
 //! Instructions from text against plain Rust: each on pools of values at the edges, by rows and by single lanes.
 
 use super::kit::{Run, module};
+use runtime::ptx::Check;
 
 /// Values at the edges, and others.
 fn pool() -> Vec<u64> {
@@ -153,6 +154,164 @@ fn integers_of_16_and_64_bits() {
     check("max.s64", "max.s64 %d20, %d10, %d11;", |a, b, _| (a as i64).max(b as i64) as u64);
     check("shr.s64", "shr.s64 %d20, %d10, %r11;", |a, b, _| (a as i64 >> (b as u32).min(63)) as u64);
     check("shl.b64", "shl.b64 %d20, %d10, %r11;", |a, b, _| a.checked_shl(b as u32).unwrap_or(0));
+}
+
+/// Computes `fns` by the machine code that ptxas 12.9 makes of it for sm_61, step by step.
+fn fns_in_machine_code(mask: u32, base: u32, offset: i32) -> u32 {
+    let shl = |x: u32, by: u32| x.checked_shl(by).unwrap_or(0);
+    let (mut bits, base, reversed, wanted) = match offset {
+        0 => (mask & shl(1, base), base, false, 1),
+        1.. => (mask, base, false, offset as u32),
+        _ => (mask.reverse_bits(), 31u32.wrapping_sub(base), true, offset.wrapping_neg() as u32),
+    };
+    bits &= shl(u32::MAX, base);
+    let all = bits.count_ones();
+    let (mut left, mut at) = (wanted, 0);
+    for half in [16, 8, 4, 2, 1] {
+        let low = (bits & ((1 << half) - 1)).count_ones();
+        if low < left {
+            (bits, left, at) = (bits >> half, left - low, at + half);
+        }
+    }
+    if (all as i32) < wanted as i32 {
+        return u32::MAX;
+    }
+    if reversed { 31 - at } else { at }
+}
+
+#[test]
+fn searches_for_a_bit_beyond_the_documented_range() {
+    let body = "
+        mad.wide.u32 %d3, %r0, 8, %d1;
+        ld.global.v2.u32 {%r1, %r2}, [%d3];
+        ld.global.u32 %r3, [%d1+256];
+        fns.b32 %r4, %r3, %r1, %r2;
+        cvt.u64.u32 %d4, %r4;
+        st.global.u64 [%d2], %d4;";
+    let text = module("", body);
+    let offsets = [0, 1, 2, 5, 31, 32, 33, 1 << 20, i32::MAX];
+    let offsets: Vec<i32> = offsets.iter().flat_map(|x| [*x, -x]).chain([i32::MIN, i32::MIN + 1]).collect();
+    for mask in [0, 1, 1 << 31, 0x8001_0003, 0x5a5a_1234, u32::MAX] {
+        for base in [0, 1, 15, 30, 31, 32, 33, 63, 64, 1 << 31, u32::MAX] {
+            for some in offsets.chunks(5) {
+                let pairs: Vec<(u32, i32)> = (0..32).map(|i| (base, some[i % some.len()])).collect();
+                let words = pairs.iter().map(|(b, o)| u64::from(*b) | u64::from(*o as u32) << 32);
+                let input: Vec<u64> = words.chain([mask.into()]).collect();
+                let (outcome, words) = Run::default().of(&text, 32, &input);
+                let expected: Vec<u64> = pairs.iter().map(|(b, o)| fns_in_machine_code(mask, *b, *o).into()).collect();
+                assert_eq!(words, expected, "{mask:#x} {pairs:?}");
+                let outside = pairs.iter().any(|(b, o)| *b > 31 || *o == i32::MIN);
+                let found: Vec<Check> = outcome.report.findings.iter().map(|f| f.check).collect();
+                assert_eq!(found, vec![Check::Undefined; usize::from(outside)], "{mask:#x} {pairs:?}");
+            }
+        }
+    }
+}
+
+/// `CC.CF` is the adder's carry in sm_61 machine code: ptxas makes `IADD.CC` of `sub.cc` with the
+/// operand negated, and `IADD.X` of every form that takes the carry. So 1 is left where a
+/// difference borrows nothing, whatever takes the carry next.
+#[test]
+fn carries_go_from_each_form_to_each_other() {
+    let part = |x: u64, bits: u32| if bits == 64 { x } else { x & 0xffff_ffff };
+    for ty in ["u32", "s32", "u64", "s64"] {
+        let bits: u32 = ty[1..].parse().unwrap();
+        let (class, [a, b, c]) =
+            if bits == 64 { ("b64", ["%d10", "%d11", "%d12"]) } else { ("b32", ["%r10", "%r11", "%r12"]) };
+        // Each form's sum of 129 bits at most, of the operands and the carry before it.
+        let product = move |a: u64, b: u64, high: bool| {
+            let whole = match ty {
+                "u32" | "u64" => u128::from(a) * u128::from(b),
+                "s32" => (i128::from(a as u32 as i32) * i128::from(b as u32 as i32)) as u128,
+                _ => (i128::from(a as i64) * i128::from(b as i64)) as u128,
+            };
+            u128::from(part((if high { whole >> bits } else { whole }) as u64, bits))
+        };
+        type Sum = Box<dyn Fn(u64, u64, u64, u128) -> u128>;
+        let not = move |b: u64| u128::from(part(!b, bits));
+        let forms: [(&str, &str, Sum); 8] = [
+            ("add", "addc", Box::new(|a, b, _, carry| u128::from(a) + u128::from(b) + carry)),
+            ("sub", "subc", Box::new(move |a, b, _, carry| u128::from(a) + not(b) + carry)),
+            ("mad.lo", "madc.lo", Box::new(move |a, b, c, carry| product(a, b, false) + u128::from(c) + carry)),
+            ("mad.hi", "madc.hi", Box::new(move |a, b, c, carry| product(a, b, true) + u128::from(c) + carry)),
+            ("addc", "addc", Box::new(|a, b, _, carry| u128::from(a) + u128::from(b) + carry)),
+            ("subc", "subc", Box::new(move |a, b, _, carry| u128::from(a) + not(b) + carry)),
+            ("madc.lo", "madc.lo", Box::new(move |a, b, c, carry| product(a, b, false) + u128::from(c) + carry)),
+            ("madc.hi", "madc.hi", Box::new(move |a, b, c, carry| product(a, b, true) + u128::from(c) + carry)),
+        ];
+        for (i, (first, _, sum)) in forms.iter().enumerate() {
+            for (_, second, next) in &forms[..4] {
+                let operands = |name: &str, x: &str, y: &str| {
+                    if name.starts_with("mad") { format!("{x}, {y}, {c}") } else { format!("{x}, {y}") }
+                };
+                let body = format!(
+                    "{{ .reg .{class} first, second, third;
+                     {{ .reg .b32 one; mov.u32 one, 1; add.cc.u32 one, one, 0xffffffff; }}
+                     {first}.cc.{ty} first, {};
+                     {second}.cc.{ty} second, {};
+                     addc.{ty} third, 0, 0;
+                     {{ .reg .b64 x, y; cvt.u64.u{bits} x, second; cvt.u64.u{bits} y, third;
+                     shl.b64 y, y, 63; xor.b64 %d20, x, y; }} }}",
+                    operands(first, a, b),
+                    operands(second, b, a),
+                );
+                let expected = |a: u64, b: u64, c: u64| {
+                    let [a, b, c] = [a, b, c].map(|x| part(x, bits));
+                    let before = u128::from(i >= 4 || *first == "sub");
+                    let carry = sum(a, b, c, before) >> bits & 1;
+                    let result = next(b, a, c, carry);
+                    part(result as u64, bits) ^ ((result >> bits & 1) as u64) << 63
+                };
+                check(&format!("{first}.cc.{ty}, {second}.cc.{ty}"), &body, expected);
+            }
+        }
+    }
+}
+
+/// Divides 128 bits by 128, in the manner of NVRTC: differences leave the carry that sums take.
+#[test]
+fn division_of_128_bits_mixes_sums_and_differences() {
+    let body = "
+        mad.wide.u32 %d3, %r0, 32, %d1;
+        ld.global.v2.u64 {%d4, %d5}, [%d3];
+        ld.global.v2.u64 {%d6, %d7}, [%d3+16];
+        mov.u64 %d8, 0;
+        mov.u64 %d9, 0;
+        mov.u64 %d10, 0;
+        mov.u64 %d11, 0;
+        mov.u32 %r1, 128;
+    $bit:
+        add.cc.u64 %d4, %d4, %d4;
+        addc.cc.u64 %d5, %d5, %d5;
+        addc.cc.u64 %d10, %d10, %d10;
+        addc.cc.u64 %d11, %d11, %d11;
+        addc.u32 %r2, 0, 0;
+        sub.cc.u64 %d12, %d10, %d6;
+        subc.cc.u64 %d13, %d11, %d7;
+        addc.u32 %r3, %r2, 0;
+        setp.ne.u32 %p0, %r3, 0;
+        selp.b64 %d10, %d12, %d10, %p0;
+        selp.b64 %d11, %d13, %d11, %p0;
+        add.cc.u32 %r4, %r3, 0xffffffff;
+        addc.cc.u64 %d8, %d8, %d8;
+        addc.u64 %d9, %d9, %d9;
+        sub.u32 %r1, %r1, 1;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra $bit;
+        mad.wide.u32 %d3, %r0, 32, %d0;
+        st.global.v2.u64 [%d3], {%d8, %d9};
+        st.global.v2.u64 [%d3+16], {%d10, %d11};";
+    let pool = pool();
+    let wide = |i: usize| u128::from(pool[i % pool.len()]) << 64 | u128::from(pool[(7 * i + 3) % pool.len()]);
+    let words = |x: u128| [x as u64, (x >> 64) as u64];
+    let (text, run) = (module("", body), Run::default());
+    for start in (0..512).step_by(32) {
+        let pairs: Vec<[u128; 2]> =
+            (start..start + 32).map(|i| [wide(i), (wide(5 * i + 1) >> (i % 127)).max(1)]).collect();
+        let input: Vec<u64> = pairs.iter().flat_map(|pair| pair.map(words)).flatten().collect();
+        let expected: Vec<u64> = pairs.iter().flat_map(|[n, d]| [n / d, n % d].map(words)).flatten().collect();
+        assert_eq!(run.good(&text, 128, &input), expected);
+    }
 }
 
 #[test]

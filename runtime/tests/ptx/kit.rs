@@ -56,6 +56,11 @@ impl Run {
 
     /// Runs it; `out` begins as all ones.
     pub fn of(&self, text: &str, out: usize, input: &[u64]) -> (Outcome, Vec<u64>) {
+        self.launch(&program(text), out, input)
+    }
+
+    /// Runs a program that has been decoded.
+    pub fn launch(&self, program: &Program, out: usize, input: &[u64]) -> (Outcome, Vec<u64>) {
         let mut words = vec![u64::MAX; out];
         let launch = Launch {
             grid: [self.blocks, 1, 1],
@@ -68,7 +73,7 @@ impl Run {
             parameters: vec![Value::Address { buffer: 0, offset: 0 }, Value::Address { buffer: 1, offset: 0 }],
             options: self.options,
         };
-        let outcome = program(text).run(launch).unwrap_or_else(|e| panic!("{e}"));
+        let outcome = program.run(launch).unwrap_or_else(|e| panic!("{e}"));
         (outcome, words)
     }
 

@@ -5,6 +5,7 @@ mod checks;
 mod clang;
 mod control;
 mod cooperation;
+mod graphs;
 mod instructions;
 mod kit;
 mod launch;

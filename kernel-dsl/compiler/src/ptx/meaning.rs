@@ -16,7 +16,7 @@ impl Opcode {
                  nearest unless told otherwise, and without a rounding may be contracted with a product; `.sat` \
                  clamps to [0, 1]"
             }
-            Addc => "d = a + b + the carry; `.cc` sets it anew",
+            Addc => "d = a + b + the carry; `.cc` sets the carry anew",
             Alloca => "d = the address, in local memory, of a new a bytes on the stack",
             And => "d = a & b",
             Atom => {
@@ -80,7 +80,7 @@ impl Opcode {
             Lop3 => "d = for each bit, that bit of the constant that the bits of a, b and c number",
             Mad => "d = a * b + c: of integers the low or high half, or with `.wide` the whole; of floats as `fma`",
             Mad24 => "d = the low or high 32 bits of the 48 of a * b, of which the low 24 bits count, + c",
-            Madc => "d = a half of a * b, + c + the carry; `.cc` sets it anew",
+            Madc => "d = a half of a * b, + c + the carry; `.cc` sets the carry anew",
             Match => "d = the lanes whose a is the same as the reader's (`.any`), or all lanes or none (`.all`)",
             Max => "d = the greater; -0 is less than +0; a NaN gives way, unless `.NaN` says that it stays",
             Membar => {
@@ -136,8 +136,8 @@ impl Opcode {
             St => "what is at a becomes b",
             Stackrestore => "the stack ends at a again, which `stacksave` gave",
             Stacksave => "d = where the stack ends",
-            Sub => "d = a - b, as `add`; `.cc` sets the borrow",
-            Subc => "d = a - (b + the borrow); `.cc` sets it anew",
+            Sub => "d = a - b, as `add`; `.cc` sets the carry of a + !b + 1, which is 1 where nothing is borrowed",
+            Subc => "d = a + !b + the carry, so a - b - (1 - the carry); `.cc` sets the carry anew",
             Suld => {
                 "d = the elements of a surface from the place on, whose first coordinate counts bytes; beyond its ends \
                  stop, take the last, or zero"

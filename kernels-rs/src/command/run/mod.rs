@@ -52,7 +52,7 @@ pub(super) struct Run {
     /// Elements of each buffer that are printed
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     first: usize,
-    /// Which lanes go first where a warp's lanes part: a right kernel does the same by each
+    /// Which lanes run first where a warp's lanes diverge: a correct kernel gives the same by each
     #[arg(long, value_enum, default_value_t = Policy::Stack)]
     policy: Policy,
     /// Instructions of warps after which a loop is taken not to end
@@ -73,7 +73,8 @@ struct Save {
 /// As [`ptx::Policy`] has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Policy {
-    /// As hardware before Volta: lanes meet at the immediate post-dominator of where they parted
+    /// As hardware before Volta: lanes reconverge at the immediate post-dominator of the branch
+    /// where they diverged
     Stack,
     /// Those with the lowest program counter
     Lowest,

@@ -73,10 +73,17 @@ pub const fn funnel(low: u32, high: u32, distance: u32, left: bool, wrap: bool) 
     if left { ((both as u128) << distance >> 32) as u32 } else { (both >> distance) as u32 }
 }
 
-/// `fns`: the place of the |offset|-th set bit of `mask` from `base`, upwards or, for a negative offset, downwards;
-/// for offset 0, `base` itself if set. 32 ones where there is none.
+/// Returns the position of the |offset|-th set bit of `mask` from `base`, upwards or, for a
+/// negative offset, downwards: `fns`.
+///
+/// For offset 0, that is `base` itself if set. Without such a bit, the result is 32 ones, as it is
+/// for a base above 31. For offset −2³¹, sm_61 machine code returns 0: its comparison with the
+/// number of set bits has a sign.
 pub const fn find_nth(mask: u32, base: u32, offset: i32) -> u32 {
     const NONE: u32 = u32::MAX;
+    if offset == i32::MIN {
+        return 0;
+    }
     if base > 31 {
         return NONE;
     }

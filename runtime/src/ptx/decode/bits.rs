@@ -4,7 +4,7 @@ use super::super::arithmetic::bits::{Permutation, extended, find_nth, funnel, lo
 use super::super::arithmetic::integer::Integer;
 use super::super::body::{Logic, binary, lanewise, ternary, unary};
 use super::super::code::{Body, Follows, Kind};
-use super::super::registers::{Place, Registers};
+use super::super::registers::{Lane, Place, Registers, lanes};
 use super::operand::Source;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
@@ -184,11 +184,19 @@ impl<'m> Decoder<'m> {
             Opcode::Prmt => {
                 ternary(d, [row(0)?, row(1)?, row(2)?], move |a: u32, b: u32, c: u32| permute(a, b, c, mode))
             }
+            Opcode::Fns => {
+                let rows @ [_, base, offset] = [row(0)?, row(1)?, row(2)?];
+                let find = ternary(d, rows, |mask: u32, base: u32, offset: u32| find_nth(mask, base, offset as i32));
+                Box::new(move |registers: &mut Registers, mask| {
+                    let (bases, offsets) = (u32::row(registers, base), u32::row(registers, offset));
+                    let unspecified = lanes(mask).filter(|lane| bases[*lane] > 31 || offsets[*lane] == 1 << 31);
+                    let unspecified = unspecified.fold(0, |all, lane| all | 1 << lane);
+                    find(registers, mask);
+                    unspecified
+                })
+            }
             Opcode::Shf => ternary(d, [row(0)?, row(1)?, row(2)?], move |low: u32, high: u32, n: u32| {
                 funnel(low, high, n, left, wrap)
-            }),
-            Opcode::Fns => ternary(d, [row(0)?, row(1)?, row(2)?], |mask: u32, base: u32, offset: u32| {
-                find_nth(mask, base, offset as i32)
             }),
             _ => {
                 let table = match operands.get(4) {

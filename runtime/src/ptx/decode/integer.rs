@@ -221,17 +221,15 @@ impl<'m> Decoder<'m> {
         Ok(self.compute(to, &[a, b, c], body))
     }
 
-    /// A sum or difference that takes or gives the carry.
+    /// Decodes a sum or difference that takes or gives the carry. A difference is the adder's sum
+    /// of `a`, `!b` and the carry, so that a carry of 1 means no borrow.
     fn carried(&mut self, to: Source, [a, b]: [Source; 2], ty: Type, carry: Carry) -> Result {
         let bits = ty.bits();
         Ok(self.with_carry(to, &[a, b], carry, move |[a, b, _], given| {
-            let mask = u128::from(u64::MAX >> (64 - bits));
-            let sum = match carry.subtract {
-                false => u128::from(a) + u128::from(b) + u128::from(given),
-                // The carry is a borrow.
-                true => u128::from(a).wrapping_sub(u128::from(b)).wrapping_sub(u128::from(given)),
-            };
-            ((sum & mask) as u64, sum & !mask != 0)
+            let mask = u64::MAX >> (64 - bits);
+            let b = if carry.subtract { !b & mask } else { b };
+            let sum = u128::from(a) + u128::from(b) + u128::from(given);
+            (sum as u64 & mask, sum >> bits != 0)
         }))
     }
 
@@ -262,7 +260,7 @@ impl<'m> Decoder<'m> {
                 for (x, place) in x.iter_mut().zip(&places) {
                     *x = registers.get(*place, lane);
                 }
-                let given = carry.takes && registers.carry >> lane & 1 == 1;
+                let given = if carry.takes { registers.carry >> lane & 1 == 1 } else { carry.subtract };
                 let (value, out) = f(x, given);
                 registers.set(to.place, lane, value);
                 if carry.gives {

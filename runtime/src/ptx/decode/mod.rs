@@ -21,9 +21,9 @@ mod words;
 use super::Program;
 use super::code::{Code, Condition, Follows, Inst, Kind, NOWHERE, Pc, Site};
 use super::inline::{Action, Inline, Step};
-use super::meet::meets;
 use super::registers::{Id, Place};
 use super::resident::Places;
+use super::structure::Structure;
 use kernel_dsl::compiler::ptx::{
     self, Callee, Function, In, Instruction, Label, Module, Names, Opcode, Operand, Register, Space, SpecialRegister,
     Statement,
@@ -186,7 +186,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     }
     let mut code = decoder.code;
     straight_to_the_end(&mut code.insts);
-    code.meets = meets(&code.insts);
+    code.structure = Structure::new(&code.insts);
     code.first_approximation = code.bounds.keys().copied().min().unwrap_or(0);
     let directives = &entry.directives;
     Ok(Program {

@@ -66,9 +66,10 @@ pub fn of(given: &Given<'_>) -> Outcome {
         let whole = i128::from(a) + i128::from(b) + more;
         Outcome { d: exact(whole), second: None, carry: given.has(Modifier::Cc).then_some(whole >> ty.bits() != 0) }
     };
-    let difference = |borrow: i128| {
-        let whole = i128::from(a) - i128::from(b) - borrow;
-        Outcome { d: exact(whole), second: None, carry: given.has(Modifier::Cc).then_some(whole < 0) }
+    // A carry of 1 means that nothing is borrowed.
+    let difference = |carry: i128| {
+        let whole = i128::from(a) - i128::from(b) - (1 - carry);
+        Outcome { d: exact(whole), second: None, carry: given.has(Modifier::Cc).then_some(whole >= 0) }
     };
     let sat = given.has(Modifier::Sat);
     let d = match given.form.row.opcode {
@@ -76,7 +77,7 @@ pub fn of(given: &Given<'_>) -> Outcome {
         Opcode::Sub if sat => Value::Bits(clamp(x - y, ty)),
         Opcode::Add => return sum(a, b, 0),
         Opcode::Addc => return sum(a, b, carry),
-        Opcode::Sub => return difference(0),
+        Opcode::Sub => return difference(1),
         Opcode::Subc => return difference(carry),
         Opcode::Mul if given.has(Modifier::Wide) => Value::Bits(cut(product(a, b, ty) as i128, ty.doubled().unwrap())),
         Opcode::Mad if given.has(Modifier::Wide) => {

@@ -147,12 +147,7 @@ fn form(row: &'static Row, choice: &[Option<Modifier>], variant: usize, constant
         given.push(operand_text);
     }
     _ = write!(text, " {}", given.join(", "));
-    let borrows = matches!(row.opcode, Opcode::Sub | Opcode::Subc);
-    let (set, get) = if borrows {
-        ("sub.cc.u32 t, 0, t;", "subc.u32 t, 0, 0;\nand.b32 t, t, 1;")
-    } else {
-        ("add.cc.u32 t, t, 0xffffffff;", "addc.u32 t, 0, 0;")
-    };
+    let (set, get) = ("add.cc.u32 t, t, 0xffffffff;", "addc.u32 t, 0, 0;");
     let carries = matches!(row.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc) || modifiers.contains(&Modifier::Cc);
     let (set, get) =
         if carries { (format!("ld.global.b32 t, [%d3+32];\n{set}"), get) } else { (String::new(), "mov.u32 t, 0;") };

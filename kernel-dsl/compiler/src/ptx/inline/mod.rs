@@ -18,7 +18,7 @@
 
 mod rules;
 
-pub(super) use rules::{Carry, contracts, effect_of, effect_of_special, refused};
+pub(super) use rules::{contracts, effect_of, effect_of_special, reads_carry, refused, writes_carry};
 
 use super::ast::{Architecture, Function, Instruction, Module, Register, Statement, Variant};
 use super::parse;

@@ -86,38 +86,12 @@ pub fn effect_of_special(register: SpecialRegister) -> Effect {
     }
 }
 
-/// What the carry holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Carry {
-    /// That of a sum.
-    Carry,
-    /// That of a difference.
-    Borrow,
+/// Returns whether an instruction reads the carry.
+pub fn reads_carry(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc)
 }
 
-impl Carry {
-    /// What an instruction reads.
-    pub fn read(opcode: Opcode) -> Option<Carry> {
-        match opcode {
-            Opcode::Addc | Opcode::Madc => Some(Carry::Carry),
-            Opcode::Subc => Some(Carry::Borrow),
-            _ => None,
-        }
-    }
-
-    /// What an instruction leaves.
-    pub fn written(instruction: &Instruction) -> Option<Carry> {
-        instruction.modifiers.contains(&Modifier::Cc).then_some(match instruction.opcode {
-            Opcode::Sub | Opcode::Subc => Carry::Borrow,
-            _ => Carry::Carry,
-        })
-    }
-
-    /// What sets it.
-    pub fn setters(self) -> &'static str {
-        match self {
-            Carry::Carry => "`add.cc` or `mad.cc`",
-            Carry::Borrow => "`sub.cc`",
-        }
-    }
+/// Returns whether an instruction writes the carry.
+pub fn writes_carry(instruction: &Instruction) -> bool {
+    instruction.modifiers.contains(&Modifier::Cc)
 }

@@ -11,7 +11,8 @@ use crate::ptx::ast::{
 use crate::ptx::check::{Form, Illegal, Reason};
 use crate::ptx::form;
 use crate::ptx::inline::{
-    Carry, Direction, Effect, Source, contracts, effect_of, effect_of_special, refused, register_type,
+    Direction, Effect, Source, contracts, effect_of, effect_of_special, reads_carry, refused, register_type,
+    writes_carry,
 };
 use crate::ptx::print::In;
 use crate::ptx::words::{Opcode, Type};
@@ -71,7 +72,8 @@ struct Block<'s> {
     defined: HashSet<Register>,
     /// Those that an instruction has given it.
     written: HashSet<Register>,
-    carry: Option<Carry>,
+    /// Whether the carry is set in every lane.
+    carry: bool,
 }
 
 impl<'s> Block<'s> {
@@ -85,7 +87,7 @@ impl<'s> Block<'s> {
             named: vec![false; operands.len()],
             defined: (0..operands.len()).filter(enters).map(register).collect(),
             written: HashSet::new(),
-            carry: None,
+            carry: false,
         }
     }
 
@@ -225,9 +227,8 @@ impl Parser<'_> {
                 mistakes.push(format!("writes `{}` twice", name(*r)));
             }
         }
-        if let Some(needs) = Carry::read(instruction.opcode).filter(|needs| block.carry != Some(*needs)) {
-            let setters = needs.setters();
-            mistakes.push(format!("reads the carry, which no {setters} without a guard has set in this block"));
+        if reads_carry(instruction.opcode) && !block.carry {
+            mistakes.push("reads the carry, which no `.cc` without a guard has set in this block".to_string());
         }
         let guarded = instruction.guard.is_some();
         for r in writes {
@@ -237,9 +238,7 @@ impl Parser<'_> {
                 block.written.insert(r);
             }
         }
-        if let Some(carry) = Carry::written(instruction) {
-            block.carry = (!guarded || block.carry == Some(carry)).then_some(carry);
-        }
+        block.carry |= writes_carry(instruction) && !guarded;
         for mistake in mistakes {
             self.wrong(at, format!("`{text}` {mistake}"));
         }
