@@ -9,6 +9,8 @@
 //! What limits all of them is memory; they take at most 32 registers, so that a multiprocessor of sm_61 holds as many warps as it can (`tests/tests/budgets.rs`). `kernels bench
 //! memory` measures them beside a device-to-device copy.
 //!
+//! Elements move as they are, whatever their format: −0, subnormal numbers, infinities and NaNs.
+//!
 //! # The simplest one
 //!
 //! [`transpose`]: by 32 × 32 tiles. Rows of x are read and rows of y are written, both by whole warps, so that every request is 128 consecutive bytes; the

@@ -7,6 +7,12 @@
 //! | [`Affine`] | scales and zero points by the extremes of a matrix or of its rows; bytes by them, and back | [`affine`] |
 //! | [`calibration`] | scales from samples, on the host: largest magnitude, percentile, least mean-square error | |
 //!
+//! # Extreme inputs
+//!
+//! [`Affine`] is right for all finite numbers, and says what infinities and NaNs become. [`Weights::quantise_q8`] and
+//! [`Weights::quantise_q4`] have what scales of `f16` hold, as their docs say; activations in [`Weights::product`] have scales of
+//! `f32`. [`Igemm`] multiplies scales in `f32`. On the host, samples that are not finite do not count in [`calibration`].
+//!
 //! # What limits them on sm_61
 //!
 //! `dp4a` adds four products of bytes to a sum of 32 bits at the rate of one multiplication of floats, so that a Tesla P40 has 47 tera-operations a second

@@ -14,6 +14,12 @@
 //!
 //! What limits it is memory: elements are read and written once, and read twice where rows are divided.
 //!
+//! # Extreme inputs
+//!
+//! An infinity or a NaN counts from its place to the end of its row, as in additions one after another, and for nothing
+//! before. Subnormal numbers count as they are. Where Σ|x| up to an element is beyond `f32::MAX`, partial sums may overflow,
+//! and the sum there is finite, infinite or NaN.
+//!
 //! # Measured
 //!
 //! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096: of rows 4.14 TB/s, 0.98 × a copy; of all as one row 2.61, 0.62 ×: a row in parts is read twice.

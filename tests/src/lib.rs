@@ -5,6 +5,7 @@
 //! * `tests/ptxas.rs`: NVIDIA's assembler takes each kernel, bare and checked, for its first target and later ones in turn.
 //! * `tests/witness.rs`: kernels as rustc compiles them and as we do compute the same.
 //! * `tests/memory`: accesses of several elements, masked ones, atomic operations.
+//! * `tests/refusals.rs`: what the calls of the library refuse is said in the words of the caller.
 //! * `tests/shapes.rs`: the kernels on shapes and values that proptest makes up.
 //! * `tests/constructs`: a program for each construct of the language, by name; the compiler makes the reference page of them.
 //! * `tests/operators.rs`: every operator and cast at the edges of its types, against rustc.

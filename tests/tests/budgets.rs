@@ -31,6 +31,9 @@ use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backwar
 use kernels_rs::rowwise::group::{group_norm, group_norm_backward};
 use kernels_rs::rowwise::norm::{norm_quantised, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
+use kernels_rs::sampling::best::best_parts;
+use kernels_rs::sampling::threshold::sample_likely;
+use kernels_rs::sampling::top::sample_top;
 use kernels_rs::sass::Loop;
 use kernels_rs::scan::kernels::scan_rows;
 
@@ -238,6 +241,29 @@ fn what_repacks_leaves_room_for_warps() {
     for Cost { name, resources, .. } in kernels.into_iter().flatten() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         assert!(resources.registers <= 32, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// Four elements of a draw from all tokens take a random number each, two logarithms and an exact
+/// sum: within 5 % of the 401 slots that numbers of 23 bits and rounded sums took. Of the likeliest
+/// token four are compared.
+#[test]
+fn draws_are_cheap() {
+    let all = costs::<best_parts<f32, false, 4>>()
+        .into_iter()
+        .chain(costs::<sample_top<f32, 64>>())
+        .chain(costs::<sample_likely<f32>>());
+    for Cost { name, resources, loops, .. } in all {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        let Some(longest) = loops.iter().max_by_key(|l| l.slots) else { panic!("{name} has no loop") };
+        let loads = longest.mix.get("LDG").copied().unwrap_or(0).max(1);
+        println!("{name}: {} slots for {loads} loads, {} registers", longest.slots, resources.registers);
+        let most = match name {
+            "best_parts::<f32, true, 4>" => 421,
+            "best_parts::<f32, false, 4>" => 40,
+            _ => continue,
+        };
+        assert!(longest.slots <= most * loads, "{name}: {} slots for {loads} loads", longest.slots);
     }
 }
 

@@ -6,7 +6,7 @@ use kernels_rs::Memory;
 use kernels_rs::quant::blocks::{Q4Block, Q8Block};
 use kernels_rs::quant::{Affine, Igemm, Quantised, Weights};
 use runtime::Device;
-use runtime::testing::Random;
+use runtime::testing::{Extreme, Random};
 
 fn bytes(random: &mut Random, n: usize) -> Vec<i8> {
     (0..n).map(|_| random.bits() as i8).collect()
@@ -140,21 +140,21 @@ fn extents_are_compared() {
     let mut c = c.view_mut([1, 3, 3]).unwrap();
     Igemm::new().transpose_b().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap();
     let error = Igemm::new().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap_err();
-    assert!(error.to_string().contains("requires"), "{error}");
+    assert!(error.to_string().contains("B is [1, 3, 4], and is to be [1, 4, 3]"), "{error}");
     let zeros = device.upload(&[1, 2]).unwrap();
     let error = Igemm::new()
         .transpose_b()
         .run(&device, Quantised::new(left).zero(zeros.view([2]).unwrap()), Quantised::new(right), &mut c)
         .unwrap_err();
-    assert!(error.to_string().contains("zero_a"), "{error}");
+    assert!(error.to_string().contains("the zero points of A are 2: give one for all, 3"), "{error}");
     // An empty list is no list that was not given.
     let (none, no_scale) = (device.zeros::<i32>(0).unwrap(), device.zeros::<f32>(0).unwrap());
     let (none, no_scale) = (none.view([0]).unwrap(), no_scale.view([0]).unwrap());
     let product = Igemm::new().transpose_b();
     let error = product.run(&device, Quantised::new(left).zero(none), Quantised::new(right), &mut c).unwrap_err();
-    assert!(error.to_string().contains("the zero points are empty: give one for all"), "{error}");
+    assert!(error.to_string().contains("the zero points of A are 0: give one for all"), "{error}");
     let error = product.run(&device, Quantised::new(left), Quantised::new(right).scale(no_scale), &mut c).unwrap_err();
-    assert!(error.to_string().contains("the scales are empty: give one for all"), "{error}");
+    assert!(error.to_string().contains("the scales of B are 0: give one for all"), "{error}");
     // Of no rows it is right.
     let (rows, mut sums) = (device.zeros::<i8>(0).unwrap(), device.zeros::<i32>(0).unwrap());
     let (rows, mut sums) = (rows.view([1, 0, 4]).unwrap(), sums.view_mut([1, 0, 3]).unwrap());
@@ -360,6 +360,54 @@ fn cpu_affine() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_affine() {
     affine(&Device::cuda(0).unwrap());
+}
+
+/// Numbers at the extremes of `f32`, there and back: what is finite comes back finite, within half a scale where
+/// the scale is the width over 255, and infinities as an end.
+fn affine_extremes(device: &Device) {
+    let (mut random, cols) = (Random::new(7), 24);
+    for extreme in Extreme::ALL {
+        let x = extreme.fill::<f32>(&mut random, cols);
+        let (dx, mut q) = (device.upload(&x).unwrap(), device.zeros::<i8>(cols).unwrap());
+        let (view, finite) = (dx.view([1, cols]).unwrap(), x.iter().filter(|x| x.is_finite()).map(|x| f64::from(*x)));
+        let (low, high) = finite.fold((0f64, 0f64), |(low, high), x| (low.min(x), high.max(x)));
+        for symmetric in [true, false] {
+            let fitted = Affine::fit(device, &view, symmetric).unwrap();
+            let mut back = device.zeros::<f32>(cols).unwrap();
+            fitted.quantise(device, &view, &mut q.view_mut([1, cols]).unwrap()).unwrap();
+            let (bytes, to) = (q.view([1, cols]).unwrap(), &mut back.view_mut([1, cols]).unwrap());
+            fitted.dequantise(device, &bytes, to).unwrap();
+            let scale = f64::from(held(&fitted.scale)[0]);
+            let wanted = if symmetric { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
+            // Rounded, or of subnormal numbers rounded up.
+            assert!((scale - wanted).abs() <= wanted * 1e-7 + 2f64.powi(-149), "{extreme}: {scale} for {wanted}");
+            for (x, back) in x.iter().zip(back.download().unwrap()) {
+                // An infinity becomes an end of the bytes.
+                let ends = if symmetric { [-128.0 * scale, 127.0 * scale] } else { [low, high] };
+                let near = f64::from(*x).clamp(ends[0], ends[1]).clamp(f64::from(f32::MIN), f64::from(f32::MAX));
+                let off = (f64::from(back) - near).abs();
+                let most = 1.001 * scale * if symmetric { 0.5 } else { 1.0 };
+                assert!(x.is_nan() || back.is_finite() && off <= most, "{extreme}, {symmetric}: {back:e} for {x:e}");
+                assert!(*x != 0.0 || back == 0.0, "{extreme}: 0 comes back as {back:e}");
+            }
+        }
+    }
+    // Below 127 / f32::MAX.
+    let dx = device.upload(&[1e-40f32, 5e-41, 0.0, -1e-40]).unwrap();
+    let (view, mut q) = (dx.view([1, 4]).unwrap(), device.zeros::<i8>(4).unwrap());
+    Affine::fit(device, &view, true).unwrap().quantise(device, &view, &mut q.view_mut([1, 4]).unwrap()).unwrap();
+    assert_eq!(q.download().unwrap(), [127, 63, 0, -127]);
+}
+
+#[test]
+fn cpu_affine_extremes() {
+    affine_extremes(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_affine_extremes() {
+    affine_extremes(&Device::cuda(0).unwrap());
 }
 
 /// A graph whose first product quantises its rows by a launch of its own, whose second does not, and which ends in bytes: replayed, it does what

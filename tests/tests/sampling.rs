@@ -1,4 +1,5 @@
-//! Tokens drawn as a program draws them, on the CPU and on a GPU: as often as their probabilities say, and the same every time.
+//! Tokens drawn as a program draws them, on the CPU and on a GPU: as often as their probabilities
+//! say, and the same every time.
 
 use kernels_rs::sampling::Sample;
 use runtime::testing::Random;
@@ -21,8 +22,8 @@ fn draw(device: &Device, sample: Sample, logits: &DeviceBuffer<f32>, rows: usize
     tokens.download().unwrap()
 }
 
-/// Pearson's statistic of the tokens against probabilities: beyond 40 with 11 degrees of freedom once in 28,000 such draws, and these are always
-/// the same.
+/// Pearson's statistic of the tokens against probabilities: beyond 40 with 11 degrees of freedom
+/// once in 28,000 such draws, and these are always the same.
 fn fit(tokens: &[u32], p: &[f64], what: &str) {
     let total: f64 = p.iter().sum();
     let mut statistic = 0.0;
@@ -69,7 +70,8 @@ fn gpu_tokens_are_drawn_as_often_as_they_are_likely() {
     }
 }
 
-/// Top-k and top-p of more tokens than are sorted: no other is drawn, each that is kept is, and what is kept is what a sort says.
+/// Top-k and top-p of more tokens than are sorted: no other is drawn, each that is kept is, and
+/// what is kept is what a sort says.
 fn of_many(device: &Device, few: u64) {
     let cols = 2000;
     // No two alike.
@@ -136,4 +138,131 @@ fn the_likeliest_of_a_vocabulary() {
         Sample::new(0).temperature(0.0).run(&device, &logits.view([1, cols]).unwrap(), &mut of_tokens).unwrap();
         assert_eq!(tokens.download().unwrap(), [at as u32]);
     }
+}
+
+/// The token of one row.
+fn token(device: &Device, sample: Sample, row: &[f32]) -> u32 {
+    let (logits, mut token) = (device.upload(row).unwrap(), device.zeros::<u32>(1).unwrap());
+    sample.run(device, &logits.view([1, row.len()]).unwrap(), &mut token.view_mut([1]).unwrap()).unwrap();
+    token.download().unwrap()[0]
+}
+
+/// Each way to draw: of all tokens; of up to 64, of up to 1024; of more of them; of a part of the
+/// probability.
+fn ways(seed: u64) -> [Sample; 5] {
+    let sample = Sample::new(seed);
+    [sample, sample.top_k(50), sample.top_k(1000), sample.top_k(1500), sample.top_p(0.999_999)]
+}
+
+/// The likeliest at a temperature of 0, and by every way as the temperature goes to 0; the order of
+/// numbers; and logits of every size.
+fn extremes(device: &Device) {
+    let (nan, inf, most) = (f32::NAN, f32::INFINITY, f32::MAX);
+    // Behind a row of 1600 so that each way is met.
+    let rows: [(&[f32], u32); 12] = [
+        (&[nan, -inf], 0),
+        (&[-inf, nan], 0),
+        (&[nan, nan], 0),
+        (&[-inf, -inf], 0),
+        (&[nan, -most], 1),
+        (&[-inf, nan, -most, -most], 2),
+        (&[-0.0, 0.0], 0),
+        (&[0.0, -1.0], 0),
+        (&[1e8, 1e8 + 8.0], 1),
+        (&[-1e-45, 0.0, 1e-45], 2),
+        (&[most, inf, nan, inf], 1),
+        (&[most.next_down(), most, -most], 1),
+    ];
+    for (head, best) in rows {
+        for tail in [0, 1600] {
+            let row = [head, &vec![-inf; tail]].concat();
+            for sample in ways(5) {
+                for temperature in [0.0, 1e-39] {
+                    let given = token(device, sample.temperature(temperature), &row);
+                    assert_eq!(given, best, "{head:?} and {tail} more at {temperature:e}, {sample:?}");
+                }
+            }
+        }
+    }
+    // What no draw can change: the others are as good as impossible, or there are no others.
+    let decided = |head: &[f32]| !head.ends_with(&[-most, -most]) && (!head.contains(&0.0) || head.contains(&-1.0));
+    for (head, best) in rows.into_iter().filter(|(head, _)| decided(head)) {
+        for sample in ways(6) {
+            let temperature = if head.contains(&1e8) { 0.1 } else { 1e-3 };
+            assert_eq!(token(device, sample.temperature(temperature), head), best, "{head:?}, {sample:?}");
+        }
+    }
+}
+
+#[test]
+fn cpu_extremes() {
+    extremes(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_extremes() {
+    extremes(&Device::cuda(0).unwrap());
+}
+
+/// An infinite temperature makes all tokens alike but those of −∞ and NaN, and what is added to all
+/// logits changes nothing, be it so much that sums with the noise are rounded to few values.
+fn spread(device: &Device, few: usize) {
+    let (none, rows) = (f32::NEG_INFINITY, 600);
+    let row = [1e3f32, -f32::MAX, none, 0.0, f32::MAX, f32::NAN, 3.0, 1e-40];
+    let p: Vec<f64> = row.iter().map(|x| if x.is_finite() { 1.0 } else { 0.0 }).collect();
+    let draw = |sample: Sample, row: &[f32], rows: usize| {
+        let (logits, mut tokens) = (device.upload(&row.repeat(rows)).unwrap(), device.zeros::<u32>(rows).unwrap());
+        let of_rows = logits.view([rows, row.len()]).unwrap();
+        sample.run(device, &of_rows, &mut tokens.view_mut([rows]).unwrap()).unwrap();
+        tokens.download().unwrap()
+    };
+    for (sample, rows) in ways(8).into_iter().zip([rows, few, few, few, few]) {
+        for temperature in [f32::INFINITY, f32::MAX] {
+            // Beside a temperature of f32::MAX, logits of that are not all alike.
+            let row = if temperature == f32::MAX {
+                row.map(|x| if x.is_finite() { x.clamp(-1e30, 1e30) } else { x })
+            } else {
+                row
+            };
+            fit(&draw(sample.temperature(temperature), &row, rows), &p, "alike");
+        }
+        let near = [0.0f32, -8.0, 0.0, none, -16.0];
+        let p: Vec<f64> = near.iter().map(|x| (f64::from(*x) / 8.0).exp()).collect();
+        let shifted = near.map(|x| 1e8 + x);
+        let tokens = draw(sample.temperature(8.0), &shifted, rows);
+        fit(&tokens, &p, "large");
+        assert_eq!(tokens, draw(sample.temperature(8.0), &near, rows), "{sample:?}");
+    }
+}
+
+#[test]
+fn cpu_spread() {
+    spread(&Device::cpu(), 12);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_spread() {
+    spread(&Device::cuda(0).unwrap(), 600);
+}
+
+/// Tokens far less likely than 2⁻²³ are drawn, by the seeds whose random numbers say so.
+fn tail(device: &Device) {
+    // The fourth number of the first four is 6.8·10⁻¹¹: a probability of 6.9·10⁻¹⁰.
+    assert_eq!(token(device, Sample::new(1_343_428), &[0.0, 0.0, 0.0, -20.0]), 3);
+    // Of two the lesser, whose probability is 2.8·10⁻¹⁰: the random number is 1.7·10⁻¹⁰.
+    assert_eq!(token(device, Sample::new(330_588_459).top_k(2), &[0.0, -22.0]), 1);
+    assert_eq!(token(device, Sample::new(330_588_459).top_k(70), &[-22.0, 0.0]), 0);
+}
+
+#[test]
+fn cpu_tail() {
+    tail(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_tail() {
+    tail(&Device::cuda(0).unwrap());
 }

@@ -2,7 +2,7 @@
 
 use super::append::cache_append;
 use super::cache::{Contiguous, Paged, Pages, Stored};
-use crate::operand::refused;
+use crate::operand::{Operand, refused};
 use crate::rotary::Layout;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -140,6 +140,36 @@ impl<'a> Append<'a> {
         pages: P,
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
+        let [sequences, heads, width] = q.extents();
+        let [planes, groups, rows, _] = k.extents();
+        turned.expected("turned", [sequences, heads, width], "as q is")?;
+        k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
+        v.expected("values of the cache", [planes, groups, rows, width], "as its keys are")?;
+        new_k.expected(
+            "the new keys",
+            [sequences, groups, width],
+            "a row of each head of the cache for each sequence of q",
+        )?;
+        new_v.expected(
+            "the new values",
+            [sequences, groups, width],
+            "a row of each head of the cache for each sequence of q",
+        )?;
+        lengths.expected("lengths", [sequences], "one for each sequence of q")?;
+        for scales in scales.iter().flatten() {
+            scales.expected(
+                "a list of scales",
+                [planes, groups, rows],
+                "one for each head of each row of the cache",
+            )?;
+        }
+        if 2 * self.frequencies.extents()[0] > width {
+            let [pairs] = self.frequencies.extents();
+            return Err(q.refused(format!(
+                "heads of q are {width} numbers, and {pairs} frequencies are for {} at least",
+                2 * pairs
+            )));
+        }
         let (mut no_keys, mut no_values) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
         let scaled = scales.is_some();
         let [mut of_keys, mut of_values] = match scales {

@@ -182,7 +182,26 @@ impl Decode {
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         let [sequences, heads, width] = q.extents();
-        let groups = k.extents()[1];
+        let [planes, groups, rows, _] = k.extents();
+        k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
+        v.expected("values of the cache", [planes, groups, rows, width], "as its keys are")?;
+        lengths.expected("lengths", [sequences], "one for each sequence of q")?;
+        o.expected("o", [sequences, heads, width], "as q is")?;
+        let multiple = if size_of::<K>() == 4 { 4 } else { 8 };
+        if width > 256 || !width.is_multiple_of(multiple) {
+            let why =
+                format!("heads of q are {width} elements, and are to be 256 at most and a multiple of {multiple}");
+            return Err(q.refused(why));
+        }
+        if groups == 0 || !heads.is_multiple_of(groups) {
+            return Err(q.refused(format!(
+                "q has {heads} heads, and is to have a multiple of the cache's, which has {groups}"
+            )));
+        }
+        if [sequences, heads, width].iter().zip(&scratch.shape).any(|(of_q, made)| of_q > made) {
+            let why = format!("q is {:?}, and the scratch memory is for {:?} at most", q.extents(), scratch.shape);
+            return Err(q.refused(why));
+        }
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
         // Of fewer sequences than it was made for, the first.
         let splits = splits.of(size_of::<K>());

@@ -14,6 +14,7 @@
 
 use super::cache::{Cache, Tokens};
 use crate::Queue;
+use crate::operand::Operand;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -131,6 +132,26 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     q: &mut BufferViewMut<'_, T, 3>,
     cache: &mut Cache<'_, K>,
 ) -> Result<(), Error> {
+    let ([count, heads_of_q, d], [sequences, groups, room, _]) = (q.extents(), cache.keys.extents());
+    if ![64, 128, 256].contains(&d) {
+        return Err(q.refused(format!("heads of q are {d} numbers, and are to be 64, 128 or 256")));
+    }
+    let of_cache = [sequences, groups, room, d];
+    cache.keys.expected("keys of the cache", of_cache, "heads as long as those of q")?;
+    cache.values.expected("values of the cache", of_cache, "as its keys are")?;
+    qkv.expected(
+        "qkv",
+        [count, (heads_of_q + 2 * groups) * d],
+        "for each token of q the heads of q, and those of the cache twice",
+    )?;
+    let axes_of_positions = tokens.positions.extents()[0];
+    tokens.positions.expected("positions", [axes_of_positions, count], "a number for each token of q")?;
+    tokens.slots.expected("slots", [count], "one for each token of q")?;
+    tokens.axes.expected("axes", [d / 2], "one for each pair of a head")?;
+    tokens.frequencies.expected("frequencies", [d / 2], "one for each pair of a head")?;
+    for weight in norms.iter().flat_map(|norms| norms.weights) {
+        weight.expected("the weight of a norm", [d], "one for each number of a head")?;
+    }
     let none = on.scratch::<T>(0)?;
     let none = none.view([0])?;
     let ([q_weight, k_weight], epsilon) = norms.map_or(([&none; 2], 0.0), |norms| (norms.weights, norms.epsilon));

@@ -5,6 +5,7 @@ use super::gemv::{gemv_across, gemv_along};
 use super::plan::{Costs, Lanes, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
+use crate::operand::Operand;
 use crate::{Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -125,6 +126,10 @@ impl Gemm {
         let [batch, m, n] = c.extents();
         let [_, rows, cols] = a.extents();
         let k = if self.transpose_a { rows } else { cols };
+        let of_a = if self.transpose_a { [batch, k, m] } else { [batch, m, k] };
+        let of_b = if self.transpose_b { [batch, n, k] } else { [batch, k, n] };
+        a.expected("a", of_a, "a matrix for each of c, op(A) with as many rows")?;
+        b.expected("b", of_b, "a matrix for each of c, op(B) with as many columns, and rows for the columns of op(A)")?;
         let facts = on.device().facts();
         let plan = plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
         // SAFETY: by the caller's promise.

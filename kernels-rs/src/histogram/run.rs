@@ -13,8 +13,19 @@ use std::ops::RangeInclusive;
 /// Threads of a multiprocessor at most: eight blocks of 256, as the kernels have it.
 const THREADS: usize = 8 * 256;
 
-/// `bins[b]` ← how many keys have bin b, of as many bins as there is room for. A `u8` or `u32` is its bin's number; an `f32` x has bin ⌊(x − low) / (high − low) · bins⌋, computed in `f32`,
-/// where `range` is low to high, and `high` itself is in the last. What has no bin, a NaN too, is not counted. More than 2³² − 1 keys of a bin there cannot be.
+/// Counts how many keys have each bin: `bins[b]` ← how many have bin b. What has no bin is not
+/// counted.
+///
+/// | keys | bin |
+/// |---|---|
+/// | `u8`, `u32` | the key's own number; none from `bins.len()` on. `range` has no meaning |
+/// | `f32` x in `range` | ⌊(x − low) / (high − low) · bins⌋, where `range` is low to high; `high` itself is in the last |
+/// | `f32` outside `range`, ±∞, NaN | none |
+///
+/// The quotient and the product are each rounded to `f32`, and the difference too: a number beside
+/// an edge of a bin may be counted on its other side. A width beyond `f32::MAX` is computed in
+/// halves. −0 counts as 0, and subnormal numbers and ranges as they are. Where low is high, that
+/// number is in the last bin. A count is below 2³².
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -28,13 +39,21 @@ const THREADS: usize = 8 * 256;
 /// ```
 ///
 /// # Errors
-/// Where keys and bins overlap, there are more keys than the kernels can count in 32 bits, the threads of the device beyond the last included, or a buffer is another device's.
+/// Where keys are `f32` and an end of the range is not finite or the first is above the second,
+/// keys and bins overlap, there are more keys than the kernels can count in 32 bits, the threads of
+/// the device beyond the last included, or a buffer is another device's.
 pub fn histogram<K: Key + GenericArgument>(
     on: &impl Queue,
     keys: &BufferView<'_, K, 1>,
     range: RangeInclusive<f32>,
     bins: &mut BufferViewMut<'_, u32, 1>,
 ) -> Result<(), Error> {
+    let (low, high) = range.into_inner();
+    if K::RANGED && !(low.is_finite() && high.is_finite() && low <= high) {
+        return Err(keys.refused(format!(
+            "the range is {low:?} to {high:?}: both ends are to be finite, and the first not above the second"
+        )));
+    }
     let ([n], [wanted], wide) = (keys.extents(), bins.extents(), widest(size_of::<K>()));
     // A thread goes on by as many keys as there are threads.
     keys.countable(n, THREADS * on.device().facts().multiprocessors as usize)?;
@@ -42,13 +61,12 @@ pub fn histogram<K: Key + GenericArgument>(
     if n == 0 || wanted == 0 {
         return Ok(());
     }
-    let (low, high) = range.into_inner();
     // What lies behind the last 16 bytes is counted one by one.
     let aligned = together(&keys.slice(0..n / wide * wide)?.strided().reshaped([1, 1, 1, n / wide * wide])?, wide);
     macro_rules! shared {
         ($bins:literal, $copies:literal, $v:literal) => {
-            // SAFETY: the launch compares the number of bins, and the kernel counts within them: the oracle ran it at and around every edge (`kernels
-            // check`).
+            // SAFETY: the launch compares the number of bins, and the kernel counts within them:
+            // the oracle ran it at and around every edge (`kernels check`).
             unsafe { count_shared::<K, $bins, $copies, $v>::launch_unchecked(on, keys, low, high, bins) }
         };
     }

@@ -3,6 +3,7 @@
 use super::rows::divided;
 use crate::Queue;
 use crate::axes::{together, together_mut, widest};
+use crate::operand::Operand;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -57,13 +58,14 @@ pub fn gather<T: Number + GenericArgument>(
     index: &BufferView<'_, u32, 1>,
     y: &mut BufferViewMut<'_, T, 2>,
 ) -> Result<(), Error> {
-    let ([rows, n], [tokens, of_y]) = (table.extents(), y.extents());
+    let ([rows, n], [tokens]) = (table.extents(), index.extents());
+    y.expected("y", [tokens, n], "a row for each number of index, as long as the table's")?;
     // So that where one row lies apart from no other does not matter.
     let table = &table.strided().reshaped([rows, n])?.side_by_side()?;
-    let y = &mut y.reborrow().strided().reshaped([tokens, of_y])?.side_by_side()?;
+    let y = &mut y.reborrow().strided().reshaped([tokens, n])?.side_by_side()?;
     let wide = widest(size_of::<T>());
     let whole = together(&table.strided().reshaped([1, 1, rows, n])?, wide)
-        && together_mut(&mut y.reborrow().strided().reshaped([1, 1, tokens, of_y])?, wide);
+        && together_mut(&mut y.reborrow().strided().reshaped([1, 1, tokens, n])?, wide);
     macro_rules! by {
         ($v:literal, $n:literal) => {
             // SAFETY: the launch compares all extents with one another, and the kernel compares each number with the table's rows: the oracle ran

@@ -1,17 +1,20 @@
-//! Numbers to bytes and back by a scale and a zero point, for a matrix or each of its rows: x ≈ scale · (q − zero).
+//! Numbers to bytes and back by a scale and a zero point, for a matrix or each of its rows: x ≈
+//! scale · (q − zero).
 //!
 //! ```text
 //!   x [rows, cols] ── extremes ──▶ [rows, parts] least and greatest ── affine_fit ──▶ scale, zero ──┐
 //!        └──────────────────────────────── quantise_affine ◀────────────────────────────────────────┘
 //! ```
 //!
-//! Each is bound by memory: x is read once for its extremes and once to be quantised, in accesses of four elements.
+//! Each is bound by memory: x is read once for its extremes and once to be quantised, in accesses
+//! of four elements.
 
+use super::round::unit;
 use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
-/// The least and the greatest of each part of a row: a block goes by quads along every `parts`th piece of 1024 elements. NaNs do not count;
-/// of nothing else the least is +∞ and the greatest −∞.
+/// The least and the greatest finite number of each part of a row: a block goes by quads along
+/// every `parts`th piece of 1024 elements. Of no finite number the least is +∞ and the greatest −∞.
 #[kernel(
     block = 256, grid = lows.dim(0) * lows.dim(1), writes(lows = once, highs = once),
     instances(X = f32 | f16, V = 4),
@@ -28,9 +31,10 @@ pub fn extremes<X: Float, const V: usize>(x: View<X, 2>, mut lows: ViewMut<f32, 
         let k = at + 4 * thread::index();
         let numbers = piece::<X, V, 4>(x, row, k, x.cols());
         for j in unroll(0..4) {
-            if k + j < x.cols() {
-                low = low.min(numbers[j].to_f32());
-                high = high.max(numbers[j].to_f32());
+            let number = numbers[j].to_f32();
+            if k + j < x.cols() && number.abs() < f32::INFINITY {
+                low = low.min(number);
+                high = high.max(number);
             }
         }
     }
@@ -43,8 +47,10 @@ pub fn extremes<X: Float, const V: usize>(x: View<X, 2>, mut lows: ViewMut<f32, 
 
 /// Scale and zero point of each row of extremes, a warp a row.
 ///
-/// Symmetric: scale = max(|low|, |high|) / 127, and no zero point. Otherwise low ≤ 0 ≤ high, scale = (high − low) / 255, and zero is −128 − low / scale,
-/// rounded to even, so that 0 is exact (Jacob et al., 2018, section 3). Of zeros the scale is 0, and the zero point too.
+/// Symmetric: scale = max(|low|, |high|) / 127, and no zero point. Otherwise low ≤ 0 ≤ high, scale
+/// = (high − low) / 255, and zero is −128 − low / scale, rounded to even, so that 0 is exact (Jacob
+/// et al., 2018, section 3). Of zeros the scale is 0, and the zero point too. A scale is finite,
+/// though high − low may not be, and a subnormal one is rounded up.
 #[kernel(block = 256, grid = scale.len().div_ceil(8), writes(scale = once, zero = once), instances(SYMMETRIC = true | false))]
 #[requires(lows.rows() == scale.len(), highs.rows() == scale.len(), highs.cols() == lows.cols(), zero.len() == scale.len())]
 pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>, scale: &mut [f32], zero: &mut [i32]) {
@@ -58,14 +64,17 @@ pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>
         high = high.max(highs[(row, i)]);
     }
     let (low, high) = (warp::min(low), warp::max(high));
-    let unit = if SYMMETRIC { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
+    // Halves, where the width overflows.
+    let half = if high - low < f32::INFINITY { 1.0 } else { 0.5 };
+    let unit = if SYMMETRIC { unit(high.max(-low), 127.0) } else { unit(high * half - low * half, 255.0 * half) };
     if warp::lane() == 0 {
         scale[row] = unit;
         zero[row] = if SYMMETRIC || unit == 0.0 { 0 } else { (-128.0 - (low / unit).round_ties_even()) as i32 };
     }
 }
 
-/// q = x · (1 / scale), rounded to even, plus zero, saturated; NaN becomes 0. One scale and zero point, or one for each row.
+/// q = x · (1 / scale), rounded to even, plus zero, saturated, as infinities are; NaN becomes the
+/// byte 0. One scale and zero point, or one for each row.
 #[kernel(
     block = 256, grid = (x.dim(0) * x.dim(1).div_ceil(4)).div_ceil(256), writes(q = once),
     instances(X = f32, V = 4 | 1; X = f16, V = 4),
@@ -81,8 +90,11 @@ pub fn quantise_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], z
     }
     let (row, at) = (i / quads, i % quads * 4);
     let which = row.min(scale.len() - 1);
-    let (inverse, zero) = (1.0 / scale[which], zero[which] as f32);
-    let byte = |x: X| ((x.to_f32() * inverse).round_ties_even() + zero) as i8;
+    // 2⁶⁴ below 2⁻¹⁰⁰, so that the inverse of a subnormal scale is finite. A number that it makes
+    // infinite saturates in any case.
+    let lift = if scale[which] < 7.888_609e-31 { 18_446_744_073_709_551_616.0f32 } else { 1.0 };
+    let (inverse, zero) = (1.0 / (scale[which] * lift), zero[which] as f32);
+    let byte = |x: X| ((x.to_f32() * lift * inverse).round_ties_even() + zero) as i8;
     if V == 4 {
         q.store((row, at), x.load::<4>((row, at)).map(byte));
     } else {
@@ -90,7 +102,8 @@ pub fn quantise_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], z
     }
 }
 
-/// x = scale · (q − zero), rounded once to `f32` and once to what x is stored as. One scale and zero point, or one for each row.
+/// x = scale · (q − zero), rounded once to `f32` and once to what x is stored as, and at most
+/// `f32::MAX` in magnitude before that. One scale and zero point, or one for each row.
 #[kernel(
     block = 256, grid = (x.dim(0) * x.dim(1).div_ceil(4)).div_ceil(256), writes(x = once),
     instances(X = f32, V = 4 | 1),
@@ -107,9 +120,11 @@ pub fn dequantise_affine<X: Float, const V: usize>(q: View<i8, 2>, scale: &[f32]
     let (row, at) = (i / quads, i % quads * 4);
     let which = row.min(scale.len() - 1);
     let (scale, zero) = (scale[which], zero[which]);
+    // The ends may lie half a unit beyond the extremes.
+    let number = |q: i8| X::from_f32((scale * (q as i32 - zero) as f32).max(f32::MIN).min(f32::MAX));
     if V == 4 {
-        x.store((row, at), q.load::<4>((row, at)).map(|q| X::from_f32(scale * (q as i32 - zero) as f32)));
+        x.store((row, at), q.load::<4>((row, at)).map(number));
     } else {
-        x.store_in((row, at), q.load_or::<4>((row, at), 0).map(|q| X::from_f32(scale * (q as i32 - zero) as f32)));
+        x.store_in((row, at), q.load_or::<4>((row, at), 0).map(number));
     }
 }

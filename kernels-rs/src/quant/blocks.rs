@@ -103,7 +103,7 @@ pub fn quantise_q8<X: Float, D: Float, const V: usize>(x: View<X, 2>, qs: ViewMu
 }
 
 /// Rows of numbers to Q4_0 planes, as llama.cpp does it (`quantize_row_q4_0_ref`): d is the number of the largest magnitude over −8, so that it
-/// becomes 0, and q is ⌊x/d + 8.5⌋, at most 15. A lane has the numbers 2i, 2i + 1, 16 + 2i, 17 + 2i of a block. Zeros behind a row's end.
+/// becomes 0, and q is ⌊x/d + 8.5⌋, at most 15. A NaN counts as 0. A lane has the numbers 2i, 2i + 1, 16 + 2i, 17 + 2i of a block. Zeros behind a row's end.
 #[kernel(
     block = 256,
     grid = (qs.dim(0) * qs.dim(1) / 2).div_ceil(256),
@@ -117,13 +117,17 @@ pub fn quantise_q4<X: Float>(x: View<X, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<f
     let (i, pairs) = (grid::index(), qs.cols() / 2);
     let (row, at) = (i / pairs, i % pairs * 2);
     let (block, first) = (at / 16, at / 16 * 32 + at % 16);
-    let number = |k: usize| x.get((row, k)).map_or(0.0, |x: X| x.to_f32());
+    let number = |k: usize| {
+        let number = x.get((row, k)).map_or(0.0, |x: X| x.to_f32());
+        if number.is_nan() { 0.0 } else { number }
+    };
     let numbers = [number(first), number(first + 1), number(first + 16), number(first + 17)];
     let larger = |a: f32, b: f32| if b.abs() > a.abs() || (b.abs() == a.abs() && b > a) { b } else { a };
     let mine = larger(larger(numbers[0], numbers[1]), larger(numbers[2], numbers[3]));
     let top = warp::group::<8>().reduce(mine, larger);
     let scale = top / -8.0;
-    let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
+    // A subnormal scale is 0 in `f16`, and its inverse may be infinite.
+    let inverse = if scale.abs() < f32::MIN_POSITIVE { 0.0 } else { 1.0 / scale };
     let q = numbers.map(|x| (x.mul_add(inverse, 8.5) as u32).min(15));
     if row < x.rows() {
         qs.store((row, at), [(q[0] | q[2] << 4) as i8, (q[1] | q[3] << 4) as i8]);

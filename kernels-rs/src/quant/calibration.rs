@@ -30,7 +30,8 @@ pub fn least_mean_square(samples: &[f32], most: u8) -> f32 {
     let error = |scale: f32| mean_square_error(samples, scale, most);
     let mut best = (largest, error(largest));
     for step in (1..100u8).rev() {
-        let scale = largest * f32::from(step) / 100.0;
+        // In `f64`, where the product does not overflow.
+        let scale = (f64::from(largest) * f64::from(step) / 100.0) as f32;
         let error = error(scale);
         if error < best.1 {
             best = (scale, error);

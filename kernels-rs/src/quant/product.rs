@@ -10,11 +10,13 @@ use crate::operand::Operand;
 use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantisation of Jacob et al. (*Quantization and Training
-/// of Neural Networks for Efficient Integer-Arithmetic-Only Inference*, 2018, section 2.1).
+/// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantisation of
+/// Jacob et al. (*Quantization and Training of Neural Networks for Efficient
+/// Integer-Arithmetic-Only Inference*, 2018, section 2.1).
 ///
-/// Scales and zero points are one for all, one for each row of op(A) or column of op(B), or one for each of every matrix of the batch, in the
-/// batch's order; the scale is 1 and the zero point 0 where none is given. Along K they are the same.
+/// Scales and zero points are one for all, one for each row of op(A) or column of op(B), or one for
+/// each of every matrix of the batch, in the batch's order; the scale is 1 and the zero point 0
+/// where none is given. Along K they are the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantised<'a> {
     values: BufferView<'a, i8, 3>,
@@ -44,8 +46,9 @@ impl<'a> Quantised<'a> {
 
 /// C ← op(A)·op(B) of signed bytes, summed exactly in 32 bits by `dp4a`.
 ///
-/// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B [batch, K, N] or
-/// [batch, N, K], the form that weights come in and the quickest. The last stride is 1; the others are free, and 0 in A and B where a batch shares
+/// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M]
+/// where it is transposed, and B [batch, K, N] or [batch, N, K], the form that weights come in and
+/// the quickest. The last stride is 1; the others are free, and 0 in A and B where a batch shares
 /// one matrix. Any extent may be 0; 65,535 is the largest batch.
 ///
 /// | C | what is written |
@@ -54,9 +57,14 @@ impl<'a> Quantised<'a> {
 /// | `f32`, `f16` | epilogue(sₐ·s_b·Σ), the scales multiplied first: three roundings with that of Σ to `f32`, which is exact up to 2²⁴; one more to `f16` |
 /// | `i8` | epilogue(sₐ·s_b·Σ) times 1 / scale of the output, rounded to even, plus its zero point, saturated |
 ///
-/// Reads are of 16 bytes where every matrix that has K along its rows begins at a multiple of 16 bytes, and its strides and K are such
-/// multiples; of 4 where that holds of 4 bytes and M and N are multiples of 4; of single bytes else. What is declared is in the program; other
-/// forms are compiled when they are first used, which takes some milliseconds.
+/// The product sₐ·s_b is rounded first: where that is beyond `f32` C is ±∞ or 0·∞, a NaN, and where
+/// it is subnormal it has lost bits. An infinite or NaN scale gives what `f32` gives; as `i8` an
+/// infinity saturates, and a NaN is the byte 0.
+///
+/// Reads are of 16 bytes where every matrix that has K along its rows begins at a multiple of 16
+/// bytes, and its strides and K are such multiples; of 4 where that holds of 4 bytes and M and N
+/// are multiples of 4; of single bytes else. What is declared is in the program; other forms are
+/// compiled when they are first used, which takes some milliseconds.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -82,7 +90,7 @@ impl<'a> Quantised<'a> {
 pub struct Igemm {
     transpose_a: bool,
     transpose_b: bool,
-    inverse: f32,
+    scale: f32,
     zero: i32,
 }
 
@@ -95,7 +103,7 @@ impl Default for Igemm {
 impl Igemm {
     /// C ← A·B.
     pub const fn new() -> Igemm {
-        Igemm { transpose_a: false, transpose_b: false, inverse: 1.0, zero: 0 }
+        Igemm { transpose_a: false, transpose_b: false, scale: 1.0, zero: 0 }
     }
 
     /// A is given as [batch, K, M].
@@ -108,16 +116,17 @@ impl Igemm {
         Igemm { transpose_b: true, ..self }
     }
 
-    /// What bytes of C stand for: `scale` · (q − `zero`).
+    /// Sets what bytes of C stand for: `scale` · (q − `zero`), of a normal scale above 0.
     pub const fn output(self, scale: f32, zero: i32) -> Igemm {
-        Igemm { inverse: 1.0 / scale, zero, ..self }
+        Igemm { scale, zero, ..self }
     }
 
     /// Queues the product.
     ///
     /// # Errors
-    /// Where the extents do not belong together, C overlaps what is read, a buffer is another device's, or memory for the sums of rows and columns,
-    /// which zero points need, is short.
+    /// Where the extents do not belong together, the scale of the output is not a normal number
+    /// above 0, C overlaps what is read, a buffer is another device's, or memory for the sums of
+    /// rows and columns, which zero points need, is short.
     pub fn run<C: Output + GenericArgument>(
         self,
         on: &impl Queue,
@@ -129,7 +138,8 @@ impl Igemm {
         unsafe { self.run_with(on, a, b, c, Identity) }
     }
 
-    /// Queues the product with an epilogue, which sees its elements before they are rounded to what C holds; that of `i32` sees none.
+    /// Queues the product with an epilogue, which sees its elements before they are rounded to what
+    /// C holds; that of `i32` sees none.
     ///
     /// # Safety
     /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
@@ -145,9 +155,23 @@ impl Igemm {
         epilogue: E,
     ) -> Result<(), Error> {
         let [batch, m, n] = c.extents();
-        for (scale, zero, of) in [(a.scale, a.zero, batch * m), (b.scale, b.zero, batch * n)] {
-            some("the scales", scale, of)?;
-            some("the zero points", zero, of)?;
+        let [_, rows, cols] = a.values.extents();
+        let (k, of_a) = if self.transpose_a { (rows, [batch, rows, m]) } else { (cols, [batch, m, cols]) };
+        a.values.expected("A", of_a, "a matrix for each of C, op(A) with as many rows")?;
+        let of_b = if self.transpose_b { [batch, n, k] } else { [batch, k, n] };
+        b.values.expected(
+            "B",
+            of_b,
+            "a matrix for each of C, op(B) with as many columns, and rows for the columns of op(A)",
+        )?;
+        for (name, of, each, lines) in [("A", a, m, "row of op(A)"), ("B", b, n, "column of op(B)")] {
+            listed(&format!("the scales of {name}"), of.scale, each, batch, lines)?;
+            listed(&format!("the zero points of {name}"), of.zero, each, batch, lines)?;
+        }
+        // Its inverse is what numbers are multiplied by.
+        if !(self.scale.is_normal() && self.scale > 0.0) {
+            let why = format!("the scale of the output is {:?}, and is to be a normal number above 0", self.scale);
+            return Err(c.refused(why));
         }
         let width = self.width(a, b, c);
         match (width, self.transpose_a, self.transpose_b) {
@@ -241,8 +265,9 @@ impl Igemm {
         if a.zero.is_some() {
             sums(on, &b.values, TB, &mut sums_b.view_mut(of_b)?)?;
         }
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them: the oracle ran it at
-        // and around every edge of its tiles (`kernels check`). What the epilogue does is the caller's promise.
+        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes
+        // what lies within them: the oracle ran it at and around every edge of its tiles
+        // (`kernels check`). What the epilogue does is the caller's promise.
         unsafe {
             igemm::<C, E, BM, BN, QM, QN, V, TA, TB, T, LA, LB>::launch_unchecked(
                 on,
@@ -255,7 +280,7 @@ impl Igemm {
                 b.zero.unwrap_or(no_zero),
                 sums_b.view(of_b)?,
                 c,
-                self.inverse,
+                1.0 / self.scale,
                 self.zero as f32,
                 epilogue,
             )
@@ -263,13 +288,24 @@ impl Igemm {
     }
 }
 
-/// That numbers that are given for `of` rows or columns are some: to the kernel, an empty list is none that is given.
-fn some<T: Element>(name: &str, given: Option<BufferView<'_, T, 1>>, of: usize) -> Result<(), Error> {
-    match given {
-        Some(list) if list.extents() == [0] && of > 0 => Err(list
-            .refused(format!("{name} are empty: give one for all, or one for each row of op(A) or column of op(B)"))),
-        _ => Ok(()),
+/// Rejects numbers that are neither one for all, nor one for each of the `each` lines of a matrix
+/// or of every matrix: an empty list, too, which to the kernel is none that is given.
+fn listed<T: Element>(
+    name: &str,
+    given: Option<BufferView<'_, T, 1>>,
+    each: usize,
+    batch: usize,
+    line: &str,
+) -> Result<(), Error> {
+    let Some(list) = given else { return Ok(()) };
+    let [n] = list.extents();
+    let all = each.saturating_mul(batch);
+    if n == 1 || n == each || n == all {
+        return Ok(());
     }
+    Err(list.refused(format!(
+        "{name} are {n}: give one for all, {each}, one for each {line}, or {all}, one for each of every matrix"
+    )))
 }
 
 /// What the accesses to all matrices can be.
@@ -290,7 +326,8 @@ fn sums(
     rows: bool,
     to: &mut BufferViewMut<'_, i32, 2>,
 ) -> Result<(), Error> {
-    // SAFETY: the launch compares the extents, and the kernels stay within them, as the oracle says.
+    // SAFETY: the launch compares the extents, and the kernels stay within them, as the oracle
+    // says.
     unsafe {
         match (rows, rows_are_whole(of, 16), rows_are_whole(of, 4)) {
             (true, true, _) => sum_rows::<16>::launch_unchecked(on, of, to),

@@ -2,11 +2,24 @@
 
 use super::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
 use crate::access::rows_are_whole;
+use crate::operand::Operand;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// How bytes stand for numbers: x ≈ scale · (q − zero), one scale and zero point for a matrix, or one for each of its rows.
+/// How bytes stand for numbers: x ≈ scale · (q − zero), one scale and zero point for a matrix, or
+/// one for each of its rows.
+///
+/// A finite number of those that it was fitted to comes back within half a scale, and what is
+/// rounded; of 16-bit floats as ∞, where that is beyond their largest.
+///
+/// | x | scale and zero point | byte | comes back as |
+/// |---|---|---|---|
+/// | huge, up to ±`f32::MAX` | finite, though high − low may not be | as of other numbers | at most `f32::MAX` in magnitude |
+/// | tiny, subnormal | at least 2⁻¹⁴⁹; a subnormal scale is rounded up | as of other numbers | as other numbers |
+/// | 0, −0, nothing | 0 and 0 where there is nothing else | the zero point | 0 |
+/// | ±∞ | does not count | the largest or the least | as that |
+/// | NaN | does not count | 0 | scale · (0 − zero) |
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -28,7 +41,8 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// By the extremes of the whole matrix. `symmetric`: 0 is 0, and the scale the largest magnitude / 127; else the scale is the range, 0 included, / 255.
+    /// By the extremes of the whole matrix. `symmetric`: 0 is 0, and the scale the largest
+    /// magnitude / 127; else the scale is the range, 0 included, / 255.
     ///
     /// # Errors
     /// Where memory is short, or `x` is another device's.
@@ -62,10 +76,12 @@ impl Affine {
         x: &BufferView<'_, T, 2>,
         q: &mut BufferViewMut<'_, i8, 2>,
     ) -> Result<(), Error> {
+        q.expected("q", x.extents(), "a byte for each element of x")?;
+        self.of_rows(x)?;
         let four = rows_are_whole(x, 4) && rows_are_whole(&*q, 4);
         let (scale, zero) = self.views()?;
-        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
-        // `f32` and `f16` (`kernels check`).
+        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its
+        // numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`).
         unsafe {
             if four {
                 quantise_affine::<T, 4>::launch_unchecked(on, x, scale, zero, q)
@@ -85,6 +101,8 @@ impl Affine {
         q: &BufferView<'_, i8, 2>,
         x: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
+        x.expected("x", q.extents(), "a number for each byte of q")?;
+        self.of_rows(q)?;
         let four = rows_are_whole(q, 4) && rows_are_whole(&*x, 4);
         let (scale, zero) = self.views()?;
         // SAFETY: as in `quantise`.
@@ -95,6 +113,17 @@ impl Affine {
                 dequantise_affine::<T, 1>::launch_unchecked(on, q, scale, zero, x)
             }
         }
+    }
+
+    /// Rejects a matrix with another number of rows than scales, where there are several.
+    fn of_rows(&self, matrix: &impl Operand<2>) -> Result<(), Error> {
+        let ([[rows, _], _], n, zeros) = (matrix.layout(), self.scale.len(), self.zero.len());
+        if (n == 1 || n == rows) && zeros == n {
+            return Ok(());
+        }
+        Err(matrix.refused(format!(
+            "there are {n} scales and {zeros} zero points for its {rows} rows: there is to be one of each for all, or for each row"
+        )))
     }
 
     fn views(&self) -> Result<(BufferView<'_, f32, 1>, BufferView<'_, i32, 1>), Error> {

@@ -15,12 +15,16 @@ use runtime::{BufferView, BufferViewMut, Error};
 impl Weights {
     /// Queues Y ← X·Wᵀ: X is [M, K], Y is [M, N].
     ///
-    /// Each 32 numbers of a row of X are quantised to 8 bits by their largest magnitude A: what is multiplied differs from X by at most A / 254, and
-    /// the product with a row by at most Σ A·|w| / 254. The sums of 32 products are exact; they are added in `f32`. Up to 8 rows are quantised
-    /// in the product's own kernel; more are quantised before, by a launch and memory of their own.
+    /// Each 32 numbers of a row of X are quantised to 8 bits by their largest magnitude A, or by
+    /// 2⁻¹²⁰ where that is larger: what is multiplied differs from X by at most A / 254, and the
+    /// product with a row by at most Σ A·|w| / 254. A NaN counts as 0, and an infinity makes its
+    /// row of Y NaN. The sums of 32 products are exact; they are added in `f32`. Up to 8 rows are
+    /// quantised in the product's own kernel; more are quantised before, by a launch and memory of
+    /// their own.
     ///
     /// # Errors
-    /// Where the extents do not belong together, Y overlaps X, a buffer is another device's, or memory is short.
+    /// Where the extents do not belong together, Y overlaps X, a buffer is another device's, or
+    /// memory is short.
     pub fn product<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -45,8 +49,9 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let [_, cols] = self.extents();
-        x.expected("x", [x.extents()[0], cols], "a number for each column of the weights")?;
+        let ([rows, _], [of_y, cols]) = (x.extents(), self.extents());
+        x.expected("x", [rows, cols], "a number for each column of the weights")?;
+        y.expected("y", [rows, of_y], "a row for each of x, with a number for each row of the weights")?;
         match self.format() {
             Format::Q8 => self.by_rows::<T, E, 8, true>(on, x, y, epilogue),
             Format::Q4 => self.by_rows::<T, E, 4, true>(on, x, y, epilogue),
@@ -61,9 +66,11 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        // Few rows of weights are shared among more warps. More columns a warp, where many rows have to be quantised by each block.
+        // Few rows of weights are shared among more warps. More columns a warp, where many rows
+        // have to be quantised by each block.
         let narrow = self.extents()[0] < 32 * on.device().facts().multiprocessors as usize;
-        // Of what has fewer scales, or fewer bytes, the block quantises all of a row before it begins.
+        // Of what has fewer scales, or fewer bytes, the block quantises all of a row before it
+        // begins.
         let long = x.extents()[1] > 4096 && (BITS == 4 || !BLOCKS);
         match (y.extents()[0], narrow) {
             (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 2, 256, 4096, 2>(on, x, y, epilogue),
@@ -97,8 +104,9 @@ impl Weights {
     ) -> Result<(), Error> {
         let lent = self.lend(on)?;
         let (w, d, scales) = lent.views()?;
-        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
-        // `f32` and `f16` (`kernels check`). What the epilogue does is the caller's promise.
+        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its
+        // numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`). What the
+        // epilogue does is the caller's promise.
         unsafe {
             if rows_are_whole(x, 4) {
                 gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 4>::launch_unchecked(

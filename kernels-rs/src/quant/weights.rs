@@ -20,7 +20,8 @@ pub enum Format {
     Rows,
 }
 
-/// A matrix of weights, [N, K], as planes: its integers with a row at every multiple of 16 bytes, its scales apart.
+/// A matrix of weights, [N, K], as planes: its integers with a row at every multiple of 16 bytes,
+/// its scales apart.
 ///
 /// K needs not be a multiple of 32: what fills a row's last block is zeros.
 ///
@@ -39,7 +40,8 @@ pub enum Format {
 /// # Ok(()) }
 /// ```
 ///
-/// They are made on a device or a stream. Products with them can be recorded: the graph shares their memory.
+/// They are made on a device or a stream. Products with them can be recorded: the graph shares
+/// their memory.
 #[derive(Debug)]
 pub struct Weights {
     format: Format,
@@ -58,7 +60,8 @@ impl Weights {
     pub fn from_q8(on: &impl Queue, blocks: &BufferView<'_, Q8Block, 2>) -> Result<Weights, Error> {
         let [rows, n] = blocks.extents();
         Weights::made(on.device(), Format::Q8, [rows, 32 * n], |quanta, d| {
-            // SAFETY: the launch compares the extents, and the kernel stays within them, as the oracle says (`kernels check`).
+            // SAFETY: the launch compares the extents, and the kernel stays within them, as the
+            // oracle says (`kernels check`).
             unsafe { repack_q8::launch_unchecked(on, blocks, quanta, d) }
         })
     }
@@ -78,12 +81,13 @@ impl Weights {
     /// From bytes, [N, K], and what a unit of each row stands for.
     ///
     /// # Errors
-    /// As for [`from_q8`](Weights::from_q8). That there is a scale for each row is looked at where a product is queued.
+    /// As for [`from_q8`](Weights::from_q8), and where there is not a scale for each row.
     pub fn from_rows(
         on: &impl Queue,
         rows: &BufferView<'_, i8, 2>,
         scales: DeviceBuffer<f32>,
     ) -> Result<Weights, Error> {
+        scales.view([scales.len()])?.expected("scales", [rows.extents()[0]], "one for each row of the weights")?;
         let made = Weights::made(on.device(), Format::Rows, rows.extents(), |quanta, _| {
             // SAFETY: as in `from_q8`.
             unsafe { repack_rows::launch_unchecked(on, rows, quanta) }
@@ -91,7 +95,13 @@ impl Weights {
         Ok(Weights { scales: Arc::new(scales), ..made? })
     }
 
-    /// Quantises each 32 numbers of a row by their largest magnitude: d is that / 127, rounded to `f16`.
+    /// Quantises each 32 numbers of a row by their largest magnitude A: d is A / 127, rounded to
+    /// `f16`.
+    ///
+    /// What the format does not hold, as in llama.cpp: A above 127 · 65504 ≈ 8.3·10⁶, and infinity,
+    /// make d infinite, and numbers of the block come back infinite or NaN. Below A = 127 · 2⁻¹⁴ ≈
+    /// 0.0078, d is subnormal, and below 127 · 2⁻²⁵ ≈ 3.8·10⁻⁶ it is 0, as all numbers of the block
+    /// then are. A NaN becomes 0.
     ///
     /// # Errors
     /// As for [`from_q8`](Weights::from_q8).
@@ -102,7 +112,13 @@ impl Weights {
         Weights::made(on.device(), Format::Q8, w.extents(), |quanta, d| eight_bits(on, w, quanta, d))
     }
 
-    /// Quantises each 32 numbers of a row by the one of the largest magnitude, which becomes −8: d is that / −8, rounded to `f16`.
+    /// Quantises each 32 numbers of a row by the one of the largest magnitude A, which becomes −8:
+    /// d is that / −8, rounded to `f16`.
+    ///
+    /// What the format does not hold, as in llama.cpp: A above 8 · 65504 ≈ 5.2·10⁵, and infinity,
+    /// make d infinite, and numbers of the block come back infinite or NaN. Below A = 8 · 2⁻¹⁴ ≈
+    /// 4.9·10⁻⁴, d is subnormal, and below 8 · 2⁻²⁵ ≈ 2.4·10⁻⁷ it is 0, as all numbers of the block
+    /// then are. A NaN becomes 0.
     ///
     /// # Errors
     /// As for [`from_q8`](Weights::from_q8).
@@ -137,7 +153,11 @@ impl Weights {
         on: &impl Queue,
         to: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        to.expected("what takes the numbers", self.extents(), "a number for each of the weights")?;
+        to.expected("to", self.extents(), "a number for each of the weights")?;
+        if self.format == Format::Rows {
+            let why = "the weights are bytes with a scale for each row, and only blocks are dequantised here: Affine::dequantise does rows";
+            return Err(to.refused(why.into()));
+        }
         let lent = self.lend(on)?;
         let (quanta, d, _) = lent.views()?;
         // SAFETY: as in `from_q8`.
@@ -149,7 +169,8 @@ impl Weights {
         }
     }
 
-    /// Planes for numbers of these extents, as `fill` leaves them. A row has a block at least: of no numbers it is zeros.
+    /// Planes for numbers of these extents, as `fill` leaves them. A row has a block at least: of
+    /// no numbers it is zeros.
     fn made(
         device: &Device,
         format: Format,
@@ -189,7 +210,8 @@ impl Weights {
     }
 }
 
-/// Strides of a plane, one that has no rows among them: the kernels want rows at multiples of 16 bytes in any case.
+/// Strides of a plane, one that has no rows among them: the kernels want rows at multiples of 16
+/// bytes in any case.
 fn by_rows([_, cols]: [usize; 2]) -> [usize; 2] {
     [cols, 1]
 }

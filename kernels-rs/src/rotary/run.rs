@@ -2,9 +2,13 @@
 
 use super::kernels::{rotate, rotate_in_place};
 use crate::axes::{together, widest};
+use crate::operand::{Operand, refused};
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
+
+/// Pairs of a head at most.
+const MOST_PAIRS: usize = 256;
 
 /// Which numbers of a head are a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +75,7 @@ impl Rotary {
     /// The embedding with a frequency for each pair, at most 256 of them, and one position a token.
     ///
     /// # Errors
-    /// Where memory on the device is short.
+    /// Where there are more than 256 frequencies, or memory on the device is short.
     pub fn new(on: &impl Queue, layout: Layout, frequencies: &[f32]) -> Result<Rotary, Error> {
         Rotary::with_axes(on, layout, frequencies, &vec![0; frequencies.len()])
     }
@@ -79,8 +83,15 @@ impl Rotary {
     /// The same with several positions a token: pair i goes by the one in row `axes[i]` of the positions.
     ///
     /// # Errors
-    /// Where memory on the device is short. That there is an axis for each frequency [`run`](Rotary::run) sees.
+    /// Where there is not an axis for each frequency, there are more than 256 of them, or memory on the device is short.
     pub fn with_axes(on: &impl Queue, layout: Layout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
+        let (pairs, of_axes) = (frequencies.len(), axes.len());
+        if pairs > MOST_PAIRS || of_axes != pairs {
+            let why = format!(
+                "there are {pairs} frequencies and {of_axes} axes: each pair has one of each, and there are {MOST_PAIRS} pairs at most"
+            );
+            return Err(refused::<f32, 1>([[pairs], [1]], why));
+        }
         let rows = axes.iter().max().map_or(0, |axis| *axis as usize + 1);
         let (frequencies, axes) = (on.device().upload(frequencies)?, on.device().upload(axes)?);
         Ok(Rotary { layout, frequencies: on.keep(frequencies)?, axes: on.keep(axes)?, rows })
@@ -99,6 +110,8 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         y: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
+        y.expected("y", x.extents(), "as x is")?;
+        self.fits(x.layout(), positions)?;
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         // So that where one token or one head lies apart from no other does not matter.
@@ -133,6 +146,7 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         x: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
+        self.fits(x.layout(), positions)?;
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         // As in `run`.
@@ -165,6 +179,19 @@ impl Rotary {
     }
 
     /// Tokens of a block: two where half its threads have all of a token's pieces, and those are of 8 bytes.
+    /// Rejects heads that are too short for the pairs, and positions that are too few.
+    fn fits(&self, [[tokens, _, head], _]: [[usize; 3]; 2], positions: &BufferView<'_, u32, 2>) -> Result<(), Error> {
+        let (pairs, axes) = (self.frequencies.len(), positions.extents()[0].max(self.rows));
+        positions.expected("positions", [axes, tokens], "a row for each axis, with a number for each token of x")?;
+        if 2 * pairs > head {
+            return Err(positions.refused(format!(
+                "heads of x are {head} numbers, and {pairs} frequencies are for {} at least",
+                2 * pairs
+            )));
+        }
+        Ok(())
+    }
+
     fn tokens<X: Float>(&self, heads: usize) -> usize {
         if size_of::<X>() == 2 && heads * self.frequencies.len() / 4 <= 128 { 2 } else { 1 }
     }

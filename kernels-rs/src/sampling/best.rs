@@ -1,63 +1,144 @@
-//! The token of the largest score, by two kernels: a block finds the best of a stretch of a row, a warp the best of a row's stretches.
+//! The token of the largest score, by two kernels: a block finds the best of a stretch of a row, a
+//! warp the best of a row's stretches.
 //!
-//! Scores and columns are compared as one integer of 64 bits, ordered as they are: the larger score, then the smaller column.
+//! Elements are compared in the [order of all kernels](crate#the-order-of-numbers).
 
 use super::random::{Stream, gumbel, words};
 use kernel_dsl::prelude::*;
 
-/// In the order of floats, −0 as 0; a NaN is below all.
+/// Returns an integer for each number, larger for larger numbers; equal for 0 and −0, and for NaN
+/// and −∞.
 #[device]
 pub fn orderable(x: f32) -> u32 {
-    let bits = (x + 0.0).to_bits();
-    if x.is_nan() { 0 } else { bits ^ ((bits as i32 >> 31) as u32 | 0x8000_0000) }
+    let bits = (x.max(f32::NEG_INFINITY) + 0.0).to_bits();
+    bits ^ ((bits as i32 >> 31) as u32 | 0x8000_0000)
 }
 
-/// The larger score first, then the smaller column. Never 0.
+/// Returns an integer for an element, larger for those that come first in descending
+/// [order](crate#the-order-of-numbers). Never 0.
 #[device]
 pub fn rank(score: f32, column: usize) -> u64 {
     (orderable(score) as u64) << 32 | !(column as u32) as u64
 }
 
-/// The column of a rank.
+/// Returns the column of a rank; `u32::MAX` of 0, which is no element's rank.
 #[device]
 pub fn column_of(rank: u64) -> u32 {
     !(rank as u32)
 }
 
-/// The score of a rank; a NaN, which is below all, comes back as −∞.
+/// Returns the score of a rank; −∞ of a NaN, and of 0, which is no element's rank.
 #[device]
 pub fn score_of(rank: u64) -> f32 {
     let bits = (rank >> 32) as u32;
     if bits == 0 { f32::NEG_INFINITY } else { f32::from_bits(if bits >> 31 == 1 { bits ^ 0x8000_0000 } else { !bits }) }
 }
 
+/// A temperature T, as kernels use it: x / T is `(scale · x) / spread`, where `scale` is a power of
+/// two.
+///
+/// `scale` keeps `spread` and its inverse within the normal numbers. [`Temperature::of`] makes one.
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+pub struct Temperature {
+    /// 1; 2⁻⁶⁴ of temperatures above 2⁹⁶, whose noise would make the largest numbers infinite;
+    /// 2⁻¹⁴⁹ of ∞.
+    pub scale: f32,
+    /// T times `scale`; 2¹⁰⁰ of ∞.
+    pub spread: f32,
+    /// 1 / `spread`.
+    pub inverse: f32,
+}
+
+impl Temperature {
+    /// Returns the form for kernels of a temperature of at least `f32::MIN_POSITIVE`.
+    ///
+    /// An infinite temperature has a spread of 2²⁴⁹ over its scale, beside which all finite logits
+    /// are equal.
+    #[must_use]
+    pub fn of(temperature: f32) -> Temperature {
+        let (scale, spread) = if temperature == f32::INFINITY {
+            (f32::from_bits(1), 2f32.powi(100))
+        } else if temperature > 2f32.powi(96) {
+            (2f32.powi(-64), temperature * 2f32.powi(-64))
+        } else {
+            (1.0, temperature)
+        };
+        Temperature { scale, spread, inverse: 1.0 / spread }
+    }
+}
+
+/// An element and its score, which is exactly `high` + `low`.
+#[device]
+#[derive(Clone, Copy, Debug, DeviceCopy)]
+#[repr(C)]
+pub struct Scored {
+    /// The score, rounded.
+    pub high: f32,
+    /// What rounding took from it; of infinite scores 0 or NaN.
+    pub low: f32,
+    /// The element's column; `u32::MAX` of none.
+    pub column: u32,
+}
+
+/// Returns no element: what every element is better than.
+#[device]
+pub fn no_element() -> Scored {
+    Scored { high: f32::NEG_INFINITY, low: 0.0, column: u32::MAX }
+}
+
+/// Returns whether the score of `b` is larger than that of `a`. Infinite scores of one sign are
+/// equal: a NaN is not larger.
+#[device]
+pub fn beats(b: Scored, a: Scored) -> bool {
+    (b.high > a.high) | ((b.high == a.high) & (b.low > a.low))
+}
+
+/// Returns the element of the larger score, of equal scores that of the smaller column. No `high`
+/// is NaN.
+#[device]
+pub fn better(a: Scored, b: Scored) -> Scored {
+    if beats(b, a) | (!beats(a, b) & (b.column < a.column)) { b } else { a }
+}
+
+/// Returns an element with T · noise added to its logit, both exact to the last bit: so the sums of
+/// two elements compare as if they had all their bits, however large the logits are.
+///
+/// The sum and its error are those of Knuth's TwoSum (Møller, *Quasi double-precision in floating
+/// point addition*, 1965). Such sums are ordered as x/T + noise is, which need not be finite.
+#[device]
+pub fn noisy(x: f32, noise: f32, column: usize, of: Temperature) -> Scored {
+    let noise = noise * of.spread;
+    // Products with a power of two are exact, and each sum is rounded once.
+    let high = x.mul_add(of.scale, noise);
+    let of_noise = x.mul_add(-of.scale, high);
+    let low = x.mul_add(of.scale, of_noise - high) + (noise - of_noise);
+    Scored { high, low, column: column as u32 }
+}
+
 /// Columns that a block takes at once, 4 a thread.
 #[device]
 const AT_ONCE: usize = 4 * 256;
 
-/// The best score of each stretch of a row, `scores.cols()` of them, and its column: of the logits, or where `NOISE` is true of those over the
-/// temperature with noise. A stretch without elements has −∞, and `u32::MAX` for a column.
+/// The best element of each stretch of a row, `parts.cols()` of them: by its logit, or where
+/// `NOISE` is true by its logit with noise. A stretch without elements has [none](no_element).
 #[kernel(
-    block = 256, grid = (logits.rows(), scores.cols()), writes(scores = once, columns = once),
+    block = 256, grid = (logits.rows(), parts.cols()), writes(parts = once),
     instances(T = f32, NOISE = false | true, V = 4; T = f16, NOISE = true, V = 1),
 )]
-#[requires(
-    scores.rows() == logits.rows(), columns.rows() == logits.rows(), columns.cols() == scores.cols(), scores.cols() > 0, logits.aligned(V), logits.cols() % V == 0,
-    inverse_temperature > 0.0,
-)]
+#[requires(parts.rows() == logits.rows(), parts.cols() > 0, logits.aligned(V), logits.cols() % V == 0)]
 pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
     logits: View<T, 2>,
-    inverse_temperature: f32,
+    temperature: Temperature,
     stream: Stream,
-    mut scores: ViewMut<f32, 2>,
-    mut columns: ViewMut<u32, 2>,
+    mut parts: ViewMut<Scored, 2>,
 ) {
     let (row, part) = (block::x(), block::y());
-    let each = logits.cols().div_ceil(scores.cols()).next_multiple_of(4);
+    let each = logits.cols().div_ceil(parts.cols()).next_multiple_of(4);
     let first = (part * each).min(logits.cols());
     let end = (first + each).min(logits.cols());
     let of_row = logits.at(row);
-    let mut best = 0u64;
+    let mut best = no_element();
     for at in (first + 4 * thread::x()..end).step_by(AT_ONCE) {
         let mut x = [T::from_f32(0.0); 4];
         if V == 4 {
@@ -69,38 +150,44 @@ pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
                 }
             }
         }
-        let mut x = x.map(T::to_f32);
-        if NOISE {
-            let words = words(stream, row, (at / 4) as u32);
-            for i in unroll(0..4) {
-                x[i] = x[i] * inverse_temperature + gumbel(words[i]);
-            }
-        }
+        let x = x.map(T::to_f32);
+        let words = if NOISE { words(stream, row, (at / 4) as u32) } else { [0u32; 4] };
         for i in unroll(0..4) {
             if V == 4 || at + i < end {
-                best = best.max(rank(x[i], at + i));
+                // Of equal scores the first stays; −∞ and NaN beat nothing.
+                if NOISE {
+                    let one = noisy(x[i], gumbel(words[i], words[(i + 1) % 4]), at + i, temperature);
+                    if beats(one, best) {
+                        best = one;
+                    }
+                } else if x[i] > best.high {
+                    (best.high, best.column) = (x[i], (at + i) as u32);
+                }
             }
         }
     }
-    let best = block::max(best);
+    let mut best = block::reduce(best, better);
+    if best.column == u32::MAX && first < end {
+        // Nothing but −∞ and NaN.
+        best.column = first as u32;
+    }
     if thread::x() == 0 {
-        scores[(row, part)] = score_of(best);
-        columns[(row, part)] = column_of(best);
+        parts[(row, part)] = best;
     }
 }
 
-/// The column of each row's best score, a warp a row.
-#[kernel(block = (32, 8), grid = scores.rows().div_ceil(8), writes(tokens = once))]
-#[requires(tokens.len() == scores.rows(), columns.rows() == scores.rows(), columns.cols() == scores.cols())]
-pub fn best_of_parts(scores: View<f32, 2>, columns: View<u32, 2>, mut tokens: ViewMut<u32, 1>) {
+/// The column of each row's best element, a warp a row.
+#[kernel(block = (32, 8), grid = parts.rows().div_ceil(8), writes(tokens = once))]
+#[requires(tokens.len() == parts.rows())]
+pub fn best_of_parts(parts: View<Scored, 2>, mut tokens: ViewMut<u32, 1>) {
     let row = block::x() * 8 + thread::y();
-    let parts = if row < scores.rows() { scores.cols() } else { 0 };
-    let mut best = 0u64;
-    for part in (thread::x()..parts).step_by(32) {
-        best = best.max(rank(scores[(row, part)], columns[(row, part)] as usize));
+    let of_row = if row < parts.rows() { parts.cols() } else { 0 };
+    let mut best = no_element();
+    for part in (thread::x()..of_row).step_by(32) {
+        best = better(best, parts[(row, part)]);
     }
-    let best = warp::max(best);
+    let best = warp::reduce(best, better);
     if thread::x() == 0 && row < tokens.len() {
-        tokens[row] = column_of(best);
+        tokens[row] = best.column;
     }
 }

@@ -1,6 +1,6 @@
 //! Sampling as one calls it.
 
-use super::best::{best_of_parts, best_parts};
+use super::best::{Scored, Temperature, best_of_parts, best_parts};
 use super::random::Stream;
 use super::threshold::sample_likely;
 use super::top::sample_top;
@@ -18,10 +18,32 @@ const MOST: usize = 1024;
 /// Columns that a block looks at, at least.
 const STRETCH: usize = 4096;
 
-/// A token a row, drawn from the softmax of its logits over the temperature, or of the likeliest of them; or the likeliest.
+/// A token for each row: drawn from the softmax of its logits over the temperature, or of the
+/// likeliest of them; or the likeliest.
 ///
-/// The draw is a function of seed, offset, row and logits, the same on every device. A NaN counts as −∞. Among equal logits the smaller column is the
-/// likelier; a row of −∞ gives column 0, and one without columns `u32::MAX`. Random numbers have 23 bits: what is less likely than that is drawn too seldom or never.
+/// The draw is a function of seed, offset, row and logits, the same on every device. Random numbers
+/// have 55 bits: tokens are drawn as often as they are likely down to a probability of 2⁻⁵⁵.
+///
+/// # Extreme logits and temperatures
+///
+/// Logits are `f32`, `f16` or `bf16`; each is exact in `f32`. They are compared in the
+/// [order of all kernels](crate#the-order-of-numbers).
+///
+/// | logits | tokens |
+/// |---|---|
+/// | finite, of any size | by their differences: adding one number to all of a row, where no sum is rounded, changes nothing |
+/// | some −∞ or NaN | those are drawn where there is nothing else: then the first of the row |
+/// | some ∞ | the first of these |
+/// | no columns | `u32::MAX` |
+///
+/// | temperature | tokens |
+/// |---|---|
+/// | 0, and below `f32::MIN_POSITIVE` | the likeliest, the first of equals, whatever top-k and top-p are |
+/// | `f32::MIN_POSITIVE` to `f32::MAX` | drawn; no quotient x / T overflows |
+/// | ∞ | all tokens alike, or all that top-k and top-p leave, but for logits of −∞ and NaN |
+///
+/// By top-p of more than 1024 tokens, or of all, a probability below 2⁻⁴⁰ of the largest counts as
+/// 0.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -56,7 +78,7 @@ impl Sample {
         Sample { offset, ..self }
     }
 
-    /// What logits are divided by; 0 gives the likeliest token.
+    /// Sets what logits are divided by: 0 gives the likeliest token, and ∞ makes all alike.
     pub const fn temperature(self, temperature: f32) -> Sample {
         Sample { temperature, ..self }
     }
@@ -66,8 +88,10 @@ impl Sample {
         Sample { top_k: k, ..self }
     }
 
-    /// Of the likeliest alone whose probabilities, after top-k, add up to `p`: those before which less than `p` lies. 1 for all. Without a top-k, or with one above 1024,
-    /// probabilities are added in whole multiples of 2⁻⁴⁰ of the largest, or of 2⁻³¹ for vocabularies of more than four million, and `p` is rounded to 2⁻³².
+    /// Of the likeliest alone whose probabilities, after top-k, add up to `p`: those before which
+    /// less than `p` lies. 1 for all. Without a top-k, or with one above 1024, probabilities are
+    /// added in whole multiples of 2⁻⁴⁰ of the largest, or of 2⁻³¹ for vocabularies of more than
+    /// four million, and `p` is rounded to 2⁻³².
     pub const fn top_p(self, p: f32) -> Sample {
         Sample { top_p: p, ..self }
     }
@@ -75,8 +99,8 @@ impl Sample {
     /// Queues it, for [rows, vocabulary] logits.
     ///
     /// # Errors
-    /// Where there are not as many tokens as rows, the temperature is below 0, p is not above 0, or a buffer is another
-    /// device's.
+    /// Where there are not as many tokens as rows, the temperature is below 0 or a NaN, top-p is
+    /// not above 0, or a buffer is another device's.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -84,18 +108,26 @@ impl Sample {
         tokens: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
+        tokens.expected("tokens", [rows], "a token for each row of the logits")?;
         if self.top_p.is_nan() || self.top_p <= 0.0 {
             return Err(logits.refused(format!("top_p is {}, and is to be above 0: 1 is all of them", self.top_p)));
         }
+        if self.temperature.is_nan() || self.temperature < 0.0 {
+            return Err(logits.refused(format!(
+                "the temperature is {}, and is to be 0, which gives the likeliest token, or more",
+                self.temperature
+            )));
+        }
         let words = |n: u64| [n as u32, (n >> 32) as u32];
         let stream = Stream { seed: words(self.seed), offset: words(self.offset) };
-        let greedy = self.temperature == 0.0;
-        let inverse = if greedy { 1.0 } else { 1.0 / self.temperature };
+        let greedy = self.temperature < f32::MIN_POSITIVE;
+        let temperature = Temperature::of(if greedy { 1.0 } else { self.temperature });
         let k = self.top_k.min(cols);
         if !greedy && k > 0 && k <= MOST {
             let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MOST as u32 })];
-            let call = sample_top::<T, 64>::call(logits, inverse, k, self.top_p, stream, tokens);
-            // SAFETY: the launch holds k to what fits; what is read lies within the row, and what is written within the tokens.
+            let call = sample_top::<T, 64>::call(logits, temperature, k, self.top_p, stream, tokens);
+            // SAFETY: the launch holds k to what fits; what is read lies within the row, and what
+            // is written within the tokens.
             return unsafe { queue(on, &call, &constants) };
         }
         if !greedy && cols > 0 && (k > 0 && k < cols || self.top_p < 1.0) {
@@ -106,21 +138,23 @@ impl Sample {
             // What all are among needs no search.
             let k = if k < cols { k } else { 0 };
             // SAFETY: what is read lies within the row, and what is written within the tokens.
-            return unsafe { sample_likely::<T>::launch_unchecked(on, logits, inverse, k, part, unit, stream, tokens) };
+            return unsafe {
+                sample_likely::<T>::launch_unchecked(on, logits, temperature, k, part, unit, stream, tokens)
+            };
         }
         // As many blocks as there are places for, if rows alone are too few.
         let places = 8 * on.device().facts().multiprocessors as usize;
         let parts = places.div_ceil(rows.max(1)).min(cols.div_ceil(STRETCH)).clamp(1, 1024);
         let shape = [rows, parts];
-        let mut scores = on.scratch::<f32>(rows * parts)?;
-        let mut columns = on.scratch::<u32>(rows * parts)?;
+        let mut best = on.scratch::<Scored>(rows * parts)?;
         let quads = cols.is_multiple_of(4) && rows_begin_at(logits, 4);
         let constants = [T::CONSTANT, Constant::Bool(!greedy), Constant::Usize(if quads { 4 } else { 1 })];
-        let (mut of_scores, mut of_columns) = (scores.view_mut(shape)?, columns.view_mut(shape)?);
-        let call = best_parts::<T, true, 1>::call(logits, inverse, stream, &mut of_scores, &mut of_columns);
-        // SAFETY: the launch compares the extents, and the kernels read and write what lies within them; each part is written.
+        let mut of_rows = best.view_mut(shape)?;
+        let call = best_parts::<T, true, 1>::call(logits, temperature, stream, &mut of_rows);
+        // SAFETY: the launch compares the extents, and the kernels read and write what lies within
+        // them; each part is written.
         unsafe { queue(on, &call, &constants) }?;
         // SAFETY: as above.
-        unsafe { best_of_parts::launch_unchecked(on, scores.view(shape)?, columns.view(shape)?, tokens) }
+        unsafe { best_of_parts::launch_unchecked(on, best.view(shape)?, tokens) }
     }
 }

@@ -1,16 +1,23 @@
-//! A draw from the likeliest tokens of a row, however many they are: by one block of 1024 threads, without a sort.
+//! A draw from the likeliest tokens of a row, however many they are: by one block of 1024 threads,
+//! without a sort.
 //!
 //! What is kept are all tokens from a rank on, the threshold, so that nothing has to be stored:
 //!
-//! 1. the rank of the k-th likeliest, as in [`top`](super::top): 8 bits a round from the top, by counts of digits;
-//! 2. the rank of the last token before which less than p lies: the same search, by sums of probabilities instead of counts;
-//! 3. the arg-max of logits with Gumbel noise from the threshold on, as in [`best`](super::best): a draw from the softmax of what is kept.
+//! 1. the rank of the k-th likeliest, as in [`top`](super::top): 8 bits a round from the top, by
+//!    counts of digits;
+//! 2. the rank of the last token before which less than p lies: the same search, by sums of
+//!    probabilities instead of counts;
+//! 3. the arg-max of logits with Gumbel noise from the threshold on, as in [`best`](super::best): a
+//!    draw from the softmax of what is kept.
 //!
-//! Probabilities, e^((x − max) / T), are added as whole multiples of 2⁻⁴⁰ (of 2⁻³¹ where a row is so long that 64 bits would not hold them): such sums do not depend on their order, so
-//! that a draw is the same every time, and the threshold is exact for the probabilities that `f32` has. 64 bits are two words in shared memory, and what the lower one carries is added to the
-//! upper: native atomics both. A row is read once for its maximum, once for the sum, some four times for each search, and once for the draw, after the first time from the second cache.
+//! Probabilities, e^((x − max) / T), are added as whole multiples of 2⁻⁴⁰ (of 2⁻³¹ where a row is
+//! so long that 64 bits would not hold them): such sums do not depend on their order, so that a
+//! draw is the same every time, and the threshold is exact for the probabilities that `f32` has. 64
+//! bits are two words in shared memory, and what the lower one carries is added to the upper:
+//! native atomics both. A row is read once for its maximum, once for the sum, some four times for
+//! each search, and once for the draw, after the first time from the second cache.
 
-use super::best::{column_of, rank};
+use super::best::{Temperature, beats, better, no_element, noisy, rank};
 use super::random::{Stream, gumbel, words};
 use kernel_dsl::prelude::*;
 
@@ -18,24 +25,31 @@ use kernel_dsl::prelude::*;
 #[device]
 const THREADS: usize = 1024;
 
-/// What probabilities are made of: the row's largest logit, 1 / T, and what 1 is counted as.
+/// What probabilities are made of: the row's largest logit, as it is and scaled, the temperature,
+/// and what 1 is counted as.
 #[device]
 #[derive(Clone, Copy)]
 pub struct Measure {
     top: f32,
-    inverse: f32,
+    scaled: f32,
+    temperature: Temperature,
     unit: f32,
 }
 
-/// The probability of a logit over that of the largest, in units; 0 of a NaN.
+/// Returns the probability of a logit over that of the largest, in units; 0 of a NaN.
+///
+/// Differences are scaled before they are taken, so that they are finite where the temperature is
+/// large.
 #[device]
 fn weight(x: f32, of: Measure) -> u64 {
-    let e = if x == of.top { 1.0 } else { math::exp((x - of.top) * of.inverse) };
+    let below = x.mul_add(of.temperature.scale, -of.scaled);
+    let e = if x == of.top { 1.0 } else { math::exp(below * of.temperature.inverse) };
     (e * of.unit) as u64
 }
 
-/// The least rank from which on those of the row, where `WEIGHED` is true those from `floor` on, reach `need`, added from the largest down: by their number, or where `WEIGHED` is true by
-/// their weight. All of them hold `need` at least, and it is not 0. Ends with a barrier.
+/// The least rank from which on those of the row, where `WEIGHED` is true those from `floor` on,
+/// reach `need`, added from the largest down: by their number, or where `WEIGHED` is true by their
+/// weight. All of them hold `need` at least, and it is not 0. Ends with a barrier.
 #[device]
 fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u64, of: Measure) -> u64 {
     let t = thread::x();
@@ -106,13 +120,14 @@ fn share(total: u64, p: u32) -> u64 {
     (total >> 32) * p as u64 + (low >> 32) + (low & 0xffff_ffff > 0) as u64
 }
 
-/// A token of each row, of the `k` likeliest, or of all where `k` is 0; of these those before whom less than `top_p` / 2³² of their probability lies, or all where `top_p` is 0. 1 is
-/// counted as `unit`, a power of two, so that a row's sum stays below 2⁶³.
+/// A token of each row, of the `k` likeliest, or of all where `k` is 0; of these those before whom
+/// less than `top_p` / 2³² of their probability lies, or all where `top_p` is 0. 1 is counted as
+/// `unit`, a power of two, so that a row's sum stays below 2⁶³.
 #[kernel(block = 1024, grid = logits.rows(), instances(T = f32), writes(tokens = once))]
-#[requires(tokens.len() == logits.rows(), k <= logits.cols(), logits.cols() > 0, inverse_temperature > 0.0, unit >= 1.0)]
+#[requires(tokens.len() == logits.rows(), k <= logits.cols(), logits.cols() > 0, unit >= 1.0)]
 pub fn sample_likely<T: Float>(
     logits: View<T, 2>,
-    inverse_temperature: f32,
+    temperature: Temperature,
     k: usize,
     top_p: u32,
     unit: f32,
@@ -121,7 +136,7 @@ pub fn sample_likely<T: Float>(
 ) {
     let of_row = logits.at(block::x());
     let t = thread::x();
-    let mut of = Measure { top: 0.0, inverse: inverse_temperature, unit };
+    let mut of = Measure { top: 0.0, scaled: 0.0, temperature, unit };
     let mut floor = 0u64;
     if k > 0 {
         floor = reaching::<T, false>(of_row, 0, k as u64, of);
@@ -132,6 +147,7 @@ pub fn sample_likely<T: Float>(
             top = top.max(of_row[i].to_f32());
         }
         of.top = block::max(top);
+        of.scaled = of.top * temperature.scale;
         let mut own = 0u64;
         for i in (t..of_row.len()).step_by(THREADS) {
             let x = of_row[i].to_f32();
@@ -145,7 +161,7 @@ pub fn sample_likely<T: Float>(
             floor = reaching::<T, true>(of_row, floor, share(total, top_p), of);
         }
     }
-    let mut best = 0u64;
+    let mut best = no_element();
     for at in (4 * t..of_row.len()).step_by(4 * THREADS) {
         let mut x = [0.0f32; 4];
         let mut kept = [false; 4];
@@ -159,13 +175,18 @@ pub fn sample_likely<T: Float>(
             let words = words(stream, block::x(), (at / 4) as u32);
             for i in unroll(0..4) {
                 if kept[i] {
-                    best = best.max(rank(x[i] * inverse_temperature + gumbel(words[i]), at + i));
+                    let one = noisy(x[i], gumbel(words[i], words[(i + 1) % 4]), at + i, temperature);
+                    if beats(one, best) {
+                        best = one;
+                    }
                 }
             }
         }
     }
-    let best = block::max(best);
+    let best = block::reduce(best, better);
     if t == 0 {
-        tokens[block::x()] = column_of(best);
+        // Where nothing but −∞ and NaN is kept, the row has nothing else, and the first token is
+        // the likeliest.
+        tokens[block::x()] = if best.column == u32::MAX { 0 } else { best.column };
     }
 }

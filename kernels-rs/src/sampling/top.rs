@@ -1,13 +1,18 @@
 //! A draw from the likeliest tokens of a row, by one block of 1024 threads.
 //!
-//! 1. Radix select: the rank of the k-th likeliest, 8 bits a round from the top; a round counts the digits of those ranks that begin as the one sought
-//!    does. It ends early where a whole digit is wanted, mostly after three or four rounds.
-//! 2. The k tokens above are brought to shared memory, in any order, and sorted: bitonic (Batcher, 1968).
-//! 3. Their exponentials, prefix sums of them, the cut at p, and the draw.
+//! 1. Radix select: the rank of the k-th likeliest, 8 bits a round from the top; a round counts the
+//!    digits of those ranks that begin as the one sought does. It ends early where a whole digit is
+//!    wanted, mostly after three or four rounds.
+//! 2. The k tokens above are brought to shared memory, in any order, and sorted: bitonic (Batcher,
+//!    1968).
+//! 3. Their exponentials, sums of them from the likeliest down, and the cut at p.
+//! 4. Sums from the least likely up, and the draw: a small sum and a small random number have most
+//!    bits, so that tokens are drawn as seldom as they are likely.
 //!
-//! Atomics only count, and what they put in an order of their own is sorted, so that a draw is the same every time.
+//! Atomics only count, and what they put in an order of their own is sorted, so that a draw is the
+//! same every time.
 
-use super::best::{column_of, rank, score_of};
+use super::best::{Temperature, column_of, rank, score_of};
 use super::random::{Stream, uniform, words};
 use kernel_dsl::prelude::*;
 
@@ -37,14 +42,15 @@ fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
     }
 }
 
-/// A token of each row, of the `k` likeliest, `K` at most, those before whom less than `top_p` of their probability lies.
+/// A token of each row, of the `k` likeliest, `K` at most, those before whom less than `top_p` of
+/// their probability lies.
 #[kernel(block = 1024, grid = logits.rows(), instances(T = f32, K = 64 | 1024), writes(tokens = once))]
 #[requires(
-    tokens.len() == logits.rows(), k > 0, k <= K, k <= logits.cols(), inverse_temperature > 0.0, top_p > 0.0,
+    tokens.len() == logits.rows(), k > 0, k <= K, k <= logits.cols(), top_p > 0.0,
 )]
 pub fn sample_top<T: Float, const K: usize>(
     logits: View<T, 2>,
-    inverse_temperature: f32,
+    temperature: Temperature,
     k: usize,
     top_p: f32,
     stream: Stream,
@@ -109,17 +115,22 @@ pub fn sample_top<T: Float, const K: usize>(
     block::sync();
     sort_descending::<K>(s);
 
-    let top = score_of(s[0]).max(f32::MIN);
+    let top = score_of(s[0]).max(f32::MIN) * temperature.scale;
     // What the k leave of the array are zeros, of which the score is −∞ and the probability 0.
-    let p = if t < K { math::exp((score_of(s[t]) - top) * inverse_temperature) } else { 0.0 };
+    let weight = |rank: u64| math::exp((score_of(rank) * temperature.scale - top) * temperature.inverse);
+    let p = if t < K { weight(s[t]) } else { 0.0 };
     let (before, total) = block::scan(p, 0.0, |a, b| a + b);
-    let kept = before < top_p * total;
-    let mass = block::sum(if kept { p } else { 0.0 });
-    let aim = uniform(words(stream, block::x(), u32::MAX)[0]) * mass;
-    // The last one kept that begins at or below the aim; where nothing is likely, the first.
-    let hit = kept && before <= aim && p > 0.0;
-    let who = block::reduce(if hit { t as u32 } else { 0 }, |a, b| a.max(b));
+    // All where top_p is 1: what comes before a token may be rounded to the total.
+    let within = (top_p >= 1.0) | (before < top_p * total);
+    let kept = block::reduce(if p > 0.0 && within { t + 1 } else { 0 }, |a, b| a.max(b));
+    // The least likely of these first.
+    let p = if t < kept { weight(s[kept - 1 - t]) } else { 0.0 };
+    let (before, mass) = block::scan(p, 0.0, |a, b| a + b);
+    let words = words(stream, block::x(), u32::MAX);
+    let aim = uniform(words[0], words[1]) * mass;
+    // The last one that begins at or below the aim; where nothing is likely, the first of the k.
+    let who = block::reduce(if p > 0.0 && before <= aim { t + 1 } else { 0 }, |a, b| a.max(b));
     if t == 0 {
-        tokens[block::x()] = column_of(s[who as usize]);
+        tokens[block::x()] = column_of(s[kept - who]);
     }
 }

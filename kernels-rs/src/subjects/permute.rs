@@ -1,6 +1,6 @@
 //! `transpose`, `transpose_tiles`, `copy_rows`, `fill_rows`, `gather_rows`.
 
-use super::stored::{drawn, numbers, stored};
+use super::stored::{numbers, specials, stored};
 use super::{pieces, with_gaps};
 use crate::permute::gather::gather_rows;
 use crate::permute::rows::{copy_rows, fill_rows};
@@ -65,7 +65,7 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let mut batch = |[a, b, rows, cols]: [usize; 4], unit: usize| {
             let pitch = (cols + gap * unit).max(unit);
             let (plane, all) = ((rows * pitch).max(unit), (b * rows * pitch + gap * unit).max(unit));
-            drawn(random, stored(instance), a * all, [a, b, rows, cols], [all, plane, pitch, 1])
+            specials(random, stored(instance), a * all, [a, b, rows, cols], [all, plane, pitch, 1])
         };
         let inputs = [batch([a, b, rows, cols], vx), batch([a, b, cols, rows], vy)];
         Case::new(format!("{a} × {b} of {rows} × {cols}, gaps of {gap}"), inputs)
@@ -87,7 +87,12 @@ fn copied_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let gap = random.below(3);
         Case::new(format!("{shape:?}"), [x, pieces::written(random, stored(instance), shape, v, gap)])
     };
-    pieces::shapes(v, &mut Random::new(3)).into_iter().map(case).collect()
+    let mut all: Vec<Case> = pieces::shapes(v, &mut Random::new(3)).into_iter().map(case).collect();
+    let shape = [1, 1, 3, 5 * v];
+    let (extents, strides) = ([1, 1, 3, 5 * v / vx, vx], [15 * v, 15 * v, 5 * v, vx, 1]);
+    let x = specials(random, stored(instance), 15 * v, extents, strides);
+    all.push(Case::new("extremes", [x, pieces::written(random, stored(instance), shape, v, 1)]));
+    all
 }
 
 /// In the same order, whatever is taken at once.
@@ -98,7 +103,7 @@ fn copied_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 fn filled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[v] = numbers(instance).as_slice() else { return Vec::new() };
     let case = |shape: [usize; 4]| {
-        let (value, gap) = (random.values::<f32>(1)[0], random.below(3));
+        let (value, gap) = (random.special_values::<f32>(1)[0], random.below(3));
         let y = pieces::written(random, stored(instance), shape, v, gap);
         Case::new(format!("{shape:?}"), [Input::scalar(value), y])
     };
@@ -114,7 +119,7 @@ fn gathered_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |[rows, cols, tokens]: [usize; 3]| {
         let mut matrix = |[rows, cols]: [usize; 2]| {
             let pitch = cols + random.below(2) * v;
-            drawn(random, stored(instance), rows * pitch + 1, [rows, cols], [pitch.max(v), 1])
+            specials(random, stored(instance), rows * pitch + 1, [rows, cols], [pitch.max(v), 1])
         };
         let (table, y) = (matrix([rows, cols]), matrix([tokens, cols]));
         // Some beyond the table, far and just so.

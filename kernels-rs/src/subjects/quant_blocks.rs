@@ -1,6 +1,6 @@
 //! `repack_q8`, `repack_q4`, `repack_rows`, `quantise_q8`, `quantise_q4`, `dequantise`, `gemv_quantised`, `gemm_quantised`: blocks of 32 numbers with a scale.
 
-use super::stored::{at_rest, drawn, numbers, scalars, unread};
+use super::stored::{at_rest, drawn, extreme_rows, numbers, scalars, unread};
 use super::{TINY, U, gamma};
 use crate::gemm::epilogue::Identity;
 use crate::quant::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8, repack_rows};
@@ -9,7 +9,7 @@ use crate::quant::gemv::gemv_quantised;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(repack_q8, files_q8, repacked);
 runtime::register!(repack_q4, files_q4, repacked);
@@ -118,13 +118,16 @@ fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let d = drawn(random, d, 3, [1, 3], [3, 1]);
         cases.push(Case::new("zeros, ties, NaNs", [Input::view(&x, [1, 96]), Input::view(&[9i8; 96], [1, 96]), d]));
     }
+    let rows = Extreme::ALL.len();
+    let (qs, d) = (plane(&vec![9i8; rows * 32], [rows, 32]), drawn(random, d, rows, [rows, 1], [1, 1]));
+    cases.push(Case::new("extremes", [extreme_rows(random, x, &Extreme::ALL, 32, 36), qs, d]));
     cases
 }
 
 /// Bytes and scale of up to 32 numbers, in `f32` as the kernel computes.
 fn eight_bits(x: &[f64]) -> ([i8; 32], f32) {
-    let top = x.iter().fold(0.0f32, |top, x| top.max((*x as f32).abs()));
-    let inverse = if top > 0.0 { 127.0 / top } else { 0.0 };
+    let top = x.iter().fold(2f32.powi(-120), |top, x| top.max((*x as f32).abs()));
+    let inverse = 127.0 / top;
     let mut q = [0; 32];
     for (q, x) in q.iter_mut().zip(x) {
         *q = (*x as f32 * inverse).round_ties_even() as i8;
@@ -134,9 +137,10 @@ fn eight_bits(x: &[f64]) -> ([i8; 32], f32) {
 
 /// Four bits of up to 32 numbers: those below zero are no less than −8 · d, the largest magnitude is that.
 fn four_bits(x: &[f64]) -> ([i8; 16], f32) {
+    let x: Vec<f64> = x.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
     let top = x.iter().map(|x| *x as f32).fold(0.0f32, |top, x| if (x.abs(), x) > (top.abs(), top) { x } else { top });
     let d = top / -8.0;
-    let inverse = if d == 0.0 { 0.0 } else { 1.0 / d };
+    let inverse = if d == 0.0 || d.is_subnormal() { 0.0 } else { 1.0 / d };
     let q = |i: usize| (x.get(i).map_or(0.0, |x| *x as f32).mul_add(inverse, 8.5) as u8).min(15);
     (std::array::from_fn(|i| (q(i) | q(i + 16) << 4) as i8), d)
 }
@@ -180,6 +184,8 @@ fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
         }
         cases.push(case("zeros, a scale of 1, both signs".into(), [1, 192], Input::view(&x, [1, 192])));
     }
+    let x = extreme_rows(random, stored, &Extreme::ALL, 32, 33);
+    cases.push(case("extremes".into(), [Extreme::ALL.len(), 32], x));
     cases
 }
 

@@ -1,13 +1,14 @@
 //! `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_parts`.
 
-use super::stored::{drawn, numbers, scalars};
+use super::stored::{drawn, extreme_rows, numbers, scalars};
 use super::{TINY, gamma};
 use crate::reduce::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
 use crate::reduce::{ArgMax, Found, Sum};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use kernel_dsl::half::f16;
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(reduce_rows<f32, Sum, 32, 4, 8>, row_cases, row_reference);
 runtime::register!(reduce_parts<f32, Sum, 4>, part_cases, part_reference);
@@ -49,9 +50,12 @@ fn states<const R: usize>(instance: &Instance, extents: [usize; R]) -> Input {
     }
 }
 
-/// What elements come to, by their places: a sum with its bound, or the largest with the first place of it.
+/// What elements come to, by their places: a sum with its bound, or the largest with the first
+/// place of it.
 ///
-/// No element goes through more than `additions`, in whatever order: γ of them · Σ|x|, and where a sum is subnormal nothing is rounded.
+/// No element goes through more than `additions`, in whatever order: γ of them · Σ|x|, and where a
+/// sum is subnormal nothing is rounded. Where Σ|x| overflows, partial sums may, and any result is
+/// right. A NaN counts as −∞.
 fn combined(
     instance: &Instance,
     elements: impl Iterator<Item = (usize, f64)> + Clone,
@@ -59,12 +63,15 @@ fn combined(
 ) -> (Vec<f64>, f64) {
     if finds(instance) {
         let best = elements.fold((f64::NEG_INFINITY, u32::MAX as usize), |best, (at, x)| {
+            let x = x.max(f64::NEG_INFINITY);
             if x > best.0 || x == best.0 && at < best.1 { (x, at) } else { best }
         });
         return (vec![best.0, best.1 as f64], 0.0);
     }
     let size = elements.clone().map(|(_, x)| x.abs()).sum::<f64>();
-    (vec![elements.map(|(_, x)| x).fold(0.0, |sum, x| sum + x)], 1.001 * gamma(additions) * size + TINY)
+    let bound = 1.001 * gamma(additions) * size + TINY;
+    let bound = if size + bound > f64::from(f32::MAX) { f64::INFINITY } else { bound };
+    (vec![elements.map(|(_, x)| x).fold(0.0, |sum, x| sum + x)], bound)
 }
 
 /// Of results, not of states: the place alone.
@@ -82,7 +89,15 @@ fn row_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let x = matrix(random, instance, [rows, cols], v);
         Case::new(format!("{rows} × {cols}"), [x, results(instance, rows)])
     };
-    shapes.map(case).into()
+    let mut all: Vec<Case> = shapes.map(case).into();
+    all.push(Case::new("extremes", [extremes(random, instance, 5 * v, v), results(instance, Extreme::ALL.len())]));
+    all
+}
+
+/// A row for each extreme, with gaps.
+fn extremes(random: &mut Random, instance: &Instance, cols: usize, unit: usize) -> Input {
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    extreme_rows(random, stored, &Extreme::ALL, cols, cols + unit)
 }
 
 /// Of `V` sums a thread, then of those, of lanes and of warps.
@@ -105,7 +120,10 @@ fn part_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let name = format!("{rows} × {cols} in parts of {chunk}, places {pitch} apart");
         Case::new(name, [x, Input::scalar(chunk), Input::scalar(pitch), parts])
     };
-    shapes.map(case).into()
+    let mut all: Vec<Case> = shapes.map(case).into();
+    let (x, parts) = (extremes(random, instance, 5 * v, v), states(instance, [Extreme::ALL.len(), 2]));
+    all.push(Case::new("extremes", [x, Input::scalar(4 * v), Input::scalar(5 * v), parts]));
+    all
 }
 
 /// As of rows.
@@ -143,7 +161,16 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let parts = states(instance, [n, cols, rows.div_ceil(chunk)]);
         Case::new(format!("{n} of {rows} × {cols} in parts of {chunk}"), [x, Input::scalar(chunk), parts])
     };
-    shapes.map(case).into()
+    let mut all: Vec<Case> = shapes.map(case).into();
+    // A column for each extreme.
+    let cols = Extreme::ALL.len();
+    let (extents, strides) = ([1, 9, cols], [9 * cols, cols, 1]);
+    let x = match scalars(instance).first() {
+        Some(Scalar::F16) => Extreme::array::<f16, 3>(&Extreme::ALL, random, 2, extents, strides),
+        _ => Extreme::array::<f32, 3>(&Extreme::ALL, random, 2, extents, strides),
+    };
+    all.push(Case::new("extremes", [x, Input::scalar(9usize), states(instance, [1, cols, 1])]));
+    all
 }
 
 /// Of a warp's rows, then of eight warps.

@@ -1,11 +1,11 @@
 //! `scan_rows`, `sum_parts`.
 
-use super::stored::{numbers, scalars};
+use super::stored::{extreme_rows, numbers, scalars};
 use super::{TINY, gamma};
 use crate::scan::kernels::{scan_rows, sum_parts};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(scan_rows<f32, true, 4>, scan_cases, scan_reference);
 runtime::register!(sum_parts<f32, 4>, sum_cases, sum_reference);
@@ -51,10 +51,19 @@ fn scan_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{rows} × {cols}, parts of {chunk}"), inputs)
     };
-    shapes(v).map(case).into()
+    let mut all: Vec<Case> = shapes(v).map(case).into();
+    if scalars(instance).contains(&Scalar::F32) {
+        let (rows, cols) = (Extreme::ALL.len(), 5 * v);
+        let x = extreme_rows(random, Scalar::F32, &Extreme::ALL, cols, cols + v);
+        let inputs =
+            [x, Input::scalar(64usize), Input::view::<f32, 2>(&[], [0, 0]), matrix(random, instance, [rows, cols], v)];
+        all.push(Case::new("extremes", inputs));
+    }
+    all
 }
 
-/// At most as many additions as there are elements up to there, and the start: γ of these times the sum of absolute values.
+/// At most as many additions as there are elements up to there, and the start: γ of these times the
+/// sum of absolute values.
 fn scan_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, chunk, starts) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].values());
     let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
@@ -73,9 +82,14 @@ fn scan_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(3, values, Bound::Each(bounds))]
 }
 
-/// Of n numbers whose absolute values have that sum; integers are exact.
+/// Of n numbers whose absolute values have that sum; integers are exact. Where that sum overflows,
+/// partial sums may.
 fn bound(instance: &Instance, n: usize, size: f64) -> f64 {
-    if scalars(instance).contains(&Scalar::U32) { 0.0 } else { 1.001 * gamma(n) * size + TINY }
+    if scalars(instance).contains(&Scalar::U32) {
+        return 0.0;
+    }
+    let bound = 1.001 * gamma(n) * size + TINY;
+    if size + bound > f64::from(f32::MAX) { f64::INFINITY } else { bound }
 }
 
 fn sum_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -86,7 +100,13 @@ fn sum_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let sums = matrix(random, instance, [rows, cols.div_ceil(chunk)], 1);
         Case::new(format!("{rows} × {cols}, parts of {chunk}"), [x, Input::scalar(chunk), sums])
     };
-    shapes(v).map(case).into()
+    let mut all: Vec<Case> = shapes(v).map(case).into();
+    if scalars(instance).contains(&Scalar::F32) {
+        let (rows, cols) = (Extreme::ALL.len(), 5 * v);
+        let x = extreme_rows(random, Scalar::F32, &Extreme::ALL, cols, cols + v);
+        all.push(Case::new("extremes", [x, Input::scalar(64usize), matrix(random, instance, [rows, 1], 1)]));
+    }
+    all
 }
 
 fn sum_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {

@@ -3,7 +3,7 @@
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::half::{bf16, f16};
-use runtime::testing::{Input, Random};
+use runtime::testing::{Extreme, Input, Random};
 
 /// The instance's numbers and truths in order.
 pub(super) fn numbers(instance: &Instance) -> Vec<usize> {
@@ -39,6 +39,39 @@ pub(super) fn drawn<const R: usize>(
         Scalar::Bf16 => Input::strided(&random.values::<bf16>(elements), extents, strides),
         Scalar::I8 => Input::strided(&random.values::<i8>(elements), extents, strides),
         _ => Input::strided(&random.values::<f32>(elements), extents, strides),
+    }
+}
+
+/// A matrix of `columns` values at the extremes of what is stored as `stored`: a row for each of
+/// `all`, `pitch` elements apart.
+pub(super) fn extreme_rows(
+    random: &mut Random,
+    stored: Scalar,
+    all: &[Extreme],
+    columns: usize,
+    pitch: usize,
+) -> Input {
+    match stored {
+        Scalar::F16 => Extreme::rows::<f16>(all, random, columns, pitch),
+        Scalar::Bf16 => Extreme::rows::<bf16>(all, random, columns, pitch),
+        _ => Extreme::rows::<f32>(all, random, columns, pitch),
+    }
+}
+
+/// Values stored as `stored`, of which many are at the ends of the format, infinite or NaN: what is
+/// moved and not computed with.
+pub(super) fn specials<const R: usize>(
+    random: &mut Random,
+    stored: Scalar,
+    elements: usize,
+    extents: [usize; R],
+    strides: [usize; R],
+) -> Input {
+    match stored {
+        Scalar::F16 => Input::strided(&random.special_values::<f16>(elements), extents, strides),
+        Scalar::Bf16 => Input::strided(&random.special_values::<bf16>(elements), extents, strides),
+        Scalar::I8 => Input::strided(&random.special_values::<i8>(elements), extents, strides),
+        _ => Input::strided(&random.special_values::<f32>(elements), extents, strides),
     }
 }
 

@@ -38,16 +38,21 @@ pub struct Entry {
     pub payload: u32,
 }
 
-/// Each row of (key, payload) sorted by key, ties by payload.
+/// Each row of (key, payload) sorted by key, ties by payload. A NaN counts as ∞, as it does wherever numbers ascend.
 #[kernel(block = 32..=1024, grid = rows.rows(), writes(rows = once))]
 pub fn sort_rows(mut rows: ViewMut<Entry, 2>) {
     let n = rows.cols();
     let mut s = Shared::<Entry, 1>::dynamic([n.next_power_of_two()]); // bytes: evaluated by the launch with the same expression, checked against 48 KB
     for i in (thread::index()..s.dim(0)).step_by(block::threads()) {
-        s[i] = if i < n { rows[(block::x(), i)] } else { Entry { key: f32::INFINITY, payload: u32::MAX } };
+        s[i] = if i < n { rows[(block::x(), i)] } else { Entry { key: f32::NAN, payload: u32::MAX } };
     }
     block::sync();
-    bitonic(s, |a, b| a.key < b.key || (a.key == b.key && a.payload < b.payload));
+    bitonic(s, |a, b| {
+        let (x, y) = (a.key.min(f32::INFINITY), b.key.min(f32::INFINITY));
+        // Of the same payload ∞ before NaN, so that what a row is padded with is last.
+        let first = a.payload < b.payload || (a.payload == b.payload && !a.key.is_nan() && b.key.is_nan());
+        x < y || (x == y && first)
+    });
     for i in (thread::index()..n).step_by(block::threads()) {
         rows[(block::x(), i)] = s[i];
     }
@@ -58,12 +63,18 @@ trials!(sort_rows, |_| {
         let mut keys = whole(2 * columns, 4);
         // What a row is padded with comes behind what has the same key, be its payload the largest.
         keys.iter_mut().step_by(9).for_each(|key| *key = f32::INFINITY);
+        keys.iter_mut().skip(3).step_by(7).for_each(|key| *key = f32::NAN);
+        keys.iter_mut().skip(5).step_by(13).for_each(|key| *key = -0.0);
         let payload = |i: usize| if i % 18 == 9 { u32::MAX } else { i as u32 };
         let mut rows: Vec<Entry> =
             keys.iter().enumerate().map(|(i, key)| Entry { key: *key, payload: payload(i) }).collect();
         let input = Input::view(&rows, [2, columns]);
         for row in rows.chunks_mut(columns.max(1)) {
-            row.sort_by(|a, b| a.key.total_cmp(&b.key).then(a.payload.cmp(&b.payload)));
+            let key = |entry: &Entry| if entry.key.is_nan() { f32::INFINITY } else { entry.key + 0.0 };
+            row.sort_by(|a, b| {
+                let of_payload = (a.payload, a.key.is_nan()).cmp(&(b.payload, b.key.is_nan()));
+                key(a).total_cmp(&key(b)).then(of_payload)
+            });
         }
         let sorted = rows.iter().flat_map(|e| [f64::from(e.key), f64::from(e.payload)]).collect();
         Trial::new(format!("2 x {columns}"), [input], [Expected::new(0, sorted, Bound::Exact)])

@@ -38,13 +38,13 @@ pub fn reduce_block<M: Monoid>(x: M::T) -> M::T {
     warp::reduce(y, M::join)
 }
 
-/// out[block] = arg-max of the block's part of x.
+/// out[block] = arg-max of the block's part of x; a NaN counts as −∞.
 #[kernel(block = 32..=1024, grid = out.len(), writes(out = once, place = once))]
 #[requires(!out.is_empty(), place.len() == out.len())]
 pub fn argmax(x: &[f32], out: &mut [f32], place: &mut [u32]) {
     let mut best = ArgMax::ZERO;
     for i in (grid::index()..x.len()).step_by(grid::threads()) {
-        best = ArgMax::join(best, (x[i], i as u32));
+        best = ArgMax::join(best, (x[i].max(f32::NEG_INFINITY), i as u32));
     }
     let best = reduce_block::<ArgMax>(best);
     if thread::index() == 0 {
@@ -118,6 +118,7 @@ trials!(argmax, |_| {
             ("the largest in warps 0 and the last, 8, and 1", twice([threads - 1, 256, 32])),
             ("the largest in warps 0 and 4, 2, and 16", twice([128, 64, 512])),
             ("nothing but −∞", nothing),
+            ("NaNs before −∞", (0..n).map(|i| if i < 3 * threads { f32::NAN } else { f32::NEG_INFINITY }).collect()),
             ("none for the last block", vec![1.0; 2 * threads]),
         ]
         .map(|(what, x)| largest(what, &x, threads))
@@ -129,7 +130,7 @@ fn largest(what: &str, x: &[f32], threads: usize) -> Trial {
     let best = |all: &[(f32, u32)]| all.iter().copied().reduce(ArgMax::join).unwrap_or(ArgMax::ZERO);
     let part = |block: usize| {
         let mine = |i: &usize| *i % (3 * threads) / threads == block;
-        best(&(0..x.len()).filter(mine).map(|i| (x[i], i as u32)).collect::<Vec<_>>())
+        best(&(0..x.len()).filter(mine).map(|i| (x[i].max(f32::NEG_INFINITY), i as u32)).collect::<Vec<_>>())
     };
     let parts: Vec<_> = (0..3).map(part).collect();
     let expected = [

@@ -4,20 +4,8 @@
 use super::bitonic::bitonic;
 use super::trial::{Trial, number, trials, whole};
 use kernel_dsl::prelude::*;
+use kernels_rs::sampling::best::{rank, score_of};
 use runtime::testing::{Bound, Expected, Input};
-
-/// Order-preserving: larger float, larger integer; −NaN lowest, +NaN highest.
-#[device]
-pub fn orderable(x: f32) -> u32 {
-    let b = x.to_bits();
-    b ^ ((b as i32 >> 31) as u32 | 0x8000_0000)
-}
-
-/// Larger logit first, then smaller index: one 64-bit key.
-#[device]
-pub fn rank(x: f32, index: usize) -> u64 {
-    (orderable(x) as u64) << 32 | !(index as u32) as u64
-}
 
 #[kernel(block = 1024, grid = logits.rows(), instances(K = 32 | 64 | 256 | 1024), writes(token = once))]
 #[requires(logits.cols() >= K, uniform.len() == logits.rows(), token.len() == logits.rows(), temperature > 0.0, top_p > 0.0)]
@@ -91,12 +79,8 @@ pub fn sample<const K: usize>(
 
     // Softmax over the first k, cut at top_p, draw.
     let mut z = Shared::<f32, 1>::new([K]);
-    let logit = |key: u64| {
-        let b = (key >> 32) as u32;
-        f32::from_bits(if b >> 31 == 1 { b ^ 0x8000_0000 } else { !b })
-    };
-    let top = logit(s[0]);
-    let p = if t < k { math::exp((logit(s[t]) - top) / temperature) } else { 0.0 };
+    let top = score_of(s[0]);
+    let p = if t < k { math::exp((score_of(s[t]) - top) / temperature) } else { 0.0 };
     let total = block::sum(p);
     let (before, _) = block::scan(p, 0.0, |a, b| a + b);
     let kept = before < top_p * total; // the first is always kept
@@ -139,7 +123,7 @@ trials!(sample<64>, |instance| {
             1.0,
             1.0,
         ),
-        // Two that are so large that an exponential of them overflows; and a NaN, which no draw hits.
+        // Two that are so large that an exponential of them overflows; and a NaN, which counts as −∞.
         drawn_of(
             most,
             with(2 * 1100, -100.0, &[(5, 300.0), (1024, 300.0), (1105, 300.0), (2124, 300.0)]),
@@ -185,9 +169,10 @@ fn drawn_of(most: usize, x: Vec<f32>, k: usize, uniform: &[f32], temperature: f3
     let tokens = (0..rows).map(|r| {
         let row = &x[r * n..][..n];
         let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(|a, b| row[*b].total_cmp(&row[*a]).then(a.cmp(b)));
+        let logit = |i: usize| row[i].max(f32::NEG_INFINITY) + 0.0;
+        order.sort_by(|a, b| logit(*b).total_cmp(&logit(*a)).then(a.cmp(b)));
         order.truncate(k.min(most));
-        let p: Vec<f32> = order.iter().map(|i| ((row[*i] - row[order[0]]) / temperature).exp()).collect();
+        let p: Vec<f32> = order.iter().map(|i| ((logit(*i) - logit(order[0])) / temperature).exp()).collect();
         let total: f32 = p.iter().sum();
         let (mut sum, mut kept) = (0.0, 0);
         for x in &p {

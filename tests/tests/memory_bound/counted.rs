@@ -99,4 +99,17 @@ pub fn histograms(device: &Device) {
         }
         assert_eq!(count.download().unwrap(), expected, "{n} numbers");
     }
+    // Both ends of f32: the width overflows, is subnormal, or is none.
+    let most = f32::MAX;
+    for (keys, low, high, bins) in [
+        (vec![-3e38f32, -1e38, 1e38, 3e38], -3e38, 3e38, vec![1u32, 1, 1, 1]),
+        (vec![-most, -1.0, 1.0, most, f32::INFINITY, f32::NAN], -most, most, vec![1, 2, 1]),
+        (vec![0.0, 1e-45, 3e-45, 4e-45, 6e-45, -1e-45, -0.0], 0.0, 6e-45, vec![3, 3]),
+        (vec![2.0, 2f32.next_up(), 2f32.next_down()], 2.0, 2.0, vec![0, 0, 1]),
+    ] {
+        let (dk, mut count) = (device.upload(&keys).unwrap(), device.zeros::<u32>(bins.len()).unwrap());
+        let keys = dk.view([keys.len()]).unwrap();
+        histogram(device, &keys, low..=high, &mut count.view_mut([bins.len()]).unwrap()).unwrap();
+        assert_eq!(count.download().unwrap(), bins, "{low:e} to {high:e}");
+    }
 }

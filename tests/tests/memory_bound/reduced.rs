@@ -3,7 +3,7 @@
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::reduce::{self, ArgMax, ArgMin, Max, Mean, Min, Norm1, Norm2, Reduced, Sum};
-use runtime::testing::{Draw, Random};
+use runtime::testing::{Draw, Extreme, Random};
 use runtime::{Device, DeviceBuffer};
 
 /// What the elements of a row come to in f64, and how far f32 may be off.
@@ -41,17 +41,18 @@ fn min(x: &[f64]) -> (f64, f64) {
     (x.iter().copied().fold(f64::INFINITY, f64::min), 0.0)
 }
 
-/// The first place of the value that `best` finds; NaNs are nowhere.
-fn place(x: &[f64], best: f64) -> (f64, f64) {
-    (x.iter().position(|x| *x == best).map_or(f64::from(u32::MAX), |at| at as f64), 0.0)
+/// The first place of the value that `best` finds; a NaN counts as `last`.
+fn place(x: &[f64], best: f64, last: f64) -> (f64, f64) {
+    let is = |x: &f64| *x == best || x.is_nan() && best == last;
+    (x.iter().position(is).map_or(f64::from(u32::MAX), |at| at as f64), 0.0)
 }
 
 fn place_of_max(x: &[f64]) -> (f64, f64) {
-    place(x, max(x).0)
+    place(x, max(x).0, f64::NEG_INFINITY)
 }
 
 fn place_of_min(x: &[f64]) -> (f64, f64) {
-    place(x, min(x).0)
+    place(x, min(x).0, f64::INFINITY)
 }
 
 /// A matrix with `gap` elements behind each row.
@@ -139,14 +140,44 @@ pub fn reductions(device: &Device) {
     }
 }
 
-/// What is no number does not count, and the first of equals does.
+/// What every reduction gives of numbers at the extremes of their format, as the docs say.
+fn extremes<X: Draw + Float + GenericArgument>(device: &Device) {
+    let (mut random, cols) = (Random::new(22), 24);
+    for extreme in Extreme::ALL {
+        let stored = [extreme.fill::<X>(&mut random, cols), extreme.fill::<X>(&mut random, cols)].concat();
+        let host = stored.iter().map(|x| f64::from(x.to_f32())).collect();
+        let x = Matrix { host, buffer: device.upload(&stored).unwrap(), shape: [1, 2, cols], pitch: cols };
+        let (float, place) = (f64::from as fn(f32) -> f64, f64::from as fn(u32) -> f64);
+        // Partial sums may overflow where the sum of magnitudes does.
+        if norm1(&x.host).0 < f64::from(f32::MAX) || !norm1(&x.host).0.is_finite() {
+            check(device, &x, Sum, float, sum);
+        }
+        check(device, &x, Mean, float, |x| (mean(x).0, mean(x).1 + 2f64.powi(-149)));
+        check(device, &x, Norm1, float, |x| (overflowed(norm1(x).0), norm1(x).1));
+        check(device, &x, Norm2, float, |x| (overflowed(norm2(x).0), norm2(x).1 + 2f64.powi(-149)));
+        check(device, &x, Max, float, max);
+        check(device, &x, Min, float, min);
+        check(device, &x, ArgMax, place, place_of_max);
+        check(device, &x, ArgMin, place, place_of_min);
+    }
+}
+
+/// As `f32` has it.
+fn overflowed(x: f64) -> f64 {
+    if (x as f32).is_infinite() { f64::from(x as f32) } else { x }
+}
+
+/// What is no number comes last, and the first of equals counts.
 pub fn specials(device: &Device) {
+    extremes::<f32>(device);
+    extremes::<f16>(device);
+    extremes::<bf16>(device);
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let x = [[nan, 1.0, nan, 1.0], [nan; 4], [-inf; 4], [inf, -inf, inf, nan]].concat();
     let x = device.upload(&x).unwrap();
     let mut places = device.zeros::<u32>(4).unwrap();
     reduce::rows(device, ArgMax, &x.view([4, 4]).unwrap(), &mut places.view_mut([4]).unwrap()).unwrap();
-    assert_eq!(places.download().unwrap(), [1, u32::MAX, 0, 0]);
+    assert_eq!(places.download().unwrap(), [1, 0, 0, 0]);
     let mut y = device.zeros::<f32>(4).unwrap();
     reduce::rows(device, Max, &x.view([4, 4]).unwrap(), &mut y.view_mut([4]).unwrap()).unwrap();
     assert_eq!(y.download().unwrap(), [1.0, -inf, -inf, inf]);

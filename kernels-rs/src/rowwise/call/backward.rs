@@ -4,7 +4,7 @@ use super::plan::{Team, queue, wide};
 use super::{Norm, Softmax};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::given;
+use crate::operand::{Operand, given};
 use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -31,6 +31,8 @@ impl Softmax<'_> {
         dx: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = y.extents();
+        dy.expected("dy", [rows, cols], "as y is")?;
+        dx.expected("dx", [rows, cols], "as y is")?;
         let wide =
             wide::<T>(cols, |wide| vec![rows_begin_at(y, wide), rows_begin_at(dy, wide), rows_begin_at(&*dx, wide)]);
         let constants = [T::CONSTANT, Constant::Bool(self.log)].into_iter();
@@ -39,6 +41,16 @@ impl Softmax<'_> {
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
         unsafe { queue(on, &call, &constants) }
     }
+}
+
+/// Rejects what was saved of z, or a gradient by y, of other extents than z's.
+fn of_rows<T: Float>(
+    z: &BufferView<'_, T, 2>,
+    saved: &BufferView<'_, f32, 2>,
+    dy: &BufferView<'_, T, 2>,
+) -> Result<(), Error> {
+    saved.expected("saved", [z.extents()[0], 2], "two numbers for each row of z")?;
+    dy.expected("dy", z.extents(), "as z is")
 }
 
 impl<W: Float + GenericArgument> Norm<'_, W> {
@@ -57,6 +69,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
     ) -> Result<(), Error> {
         let [rows, cols] = z.extents();
         self.of_columns(cols)?;
+        dz.expected("dz", [rows, cols], "as z is")?;
+        of_rows(z, saved, dy)?;
         let wide = wide::<T>(cols, |wide| {
             let all = [rows_begin_at(z, wide), rows_begin_at(dy, wide), rows_begin_at(&*dz, wide)];
             all.into_iter().chain(self.weight.map(|weight| rows_begin_at(weight, wide))).collect()
@@ -86,6 +100,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         dbias: Option<&mut BufferViewMut<'_, W, 1>>,
     ) -> Result<(), Error> {
         let [rows, cols] = z.extents();
+        of_rows(z, saved, dy)?;
         given(dweight.as_deref(), "dweight", [cols], "a number for each column of z")?;
         given(dbias.as_deref(), "dbias", [cols], "a number for each column of z")?;
         let slab = rows.div_ceil(SLABS).max(SLAB);

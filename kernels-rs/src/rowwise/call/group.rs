@@ -119,6 +119,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         let [samples, all, spatial] = x.extents();
         self.of_channels(all)?;
         dy.expected("dy", x.extents(), "as x is")?;
+        saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
         let mut dx = self.rows_mut("dx", x.extents(), dx)?;
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
         let begin = |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide), rows_begin_at(&dx, wide)];
@@ -146,8 +147,10 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         dweight: Option<&mut BufferViewMut<'_, W, 1>>,
         dbias: Option<&mut BufferViewMut<'_, W, 1>>,
     ) -> Result<(), Error> {
-        let [_, all, spatial] = x.extents();
+        let [samples, all, spatial] = x.extents();
         let channels = self.of_group(all)?;
+        dy.expected("dy", x.extents(), "as x is")?;
+        saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
         given(dweight.as_deref(), "dweight", [all], "a number for each channel of x")?;
         given(dbias.as_deref(), "dbias", [all], "a number for each channel of x")?;
         if all == 0 {

@@ -3,6 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
+use crate::operand::Operand;
 use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -31,6 +32,9 @@ pub struct CrossEntropy {
     smoothing: f32,
 }
 
+/// Why a list is as long as the logits have rows.
+const OF_ROWS: &str = "a number for each row of the logits";
+
 impl CrossEntropy {
     /// Of the label alone.
     pub const fn new() -> CrossEntropy {
@@ -55,6 +59,9 @@ impl CrossEntropy {
         log_sum: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
+        labels.expected("labels", [rows], OF_ROWS)?;
+        loss.expected("loss", [rows], OF_ROWS)?;
+        log_sum.expected("log_sum", [rows], OF_ROWS)?;
         let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide)]);
         let [threads, of_block, wide, pieces, _] = Team::of(on.device(), rows, cols, AT_ONCE).constants(wide);
         let call = cross_entropy::<T, 32, 8, 1, 8>::call(self.smoothing, logits, labels, loss, log_sum);
@@ -76,7 +83,12 @@ impl CrossEntropy {
         gradient: &BufferView<'_, f32, 1>,
         dx: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        let wide = wide::<T>(logits.extents()[1], |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
+        let [rows, cols] = logits.extents();
+        labels.expected("labels", [rows], OF_ROWS)?;
+        log_sum.expected("log_sum", [rows], OF_ROWS)?;
+        gradient.expected("gradient", [rows], OF_ROWS)?;
+        dx.expected("dx", [rows, cols], "as the logits are")?;
+        let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
         let pieces = (2 * AT_ONCE as usize / wide).min(4);
         let constants =
             [T::CONSTANT, Constant::Usize(256), Constant::Usize(wide as u32), Constant::Usize(pieces as u32)];

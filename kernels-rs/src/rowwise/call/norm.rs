@@ -100,6 +100,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         saved: Saved<'_, '_>,
     ) -> Result<(), Error> {
         self.compared(x, &added)?;
+        y.expected("y", x.extents(), "as x is")?;
         given(saved.as_deref(), "saved", [x.extents()[0], 2], "two numbers for each row of x")?;
         let fused = added.is_some();
         let constants = |team: Team, wide| {
@@ -149,6 +150,8 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
         self.compared(x, &added)?;
+        q.expected("q", x.extents(), "as x is")?;
+        scales.expected("scales", [x.extents()[0]], "one for each row of x")?;
         let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);

@@ -64,7 +64,10 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         y: &mut BufferViewMut<'_, O, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        if x.extents()[0] <= FEW {
+        let [rows_of_x, columns] = x.extents();
+        w.expected("w", [w.extents()[0], columns], "a number for each column of x")?;
+        y.expected("y", [rows_of_x, w.extents()[0]], "a row for each of x, a column for each row of W")?;
+        if rows_of_x <= FEW {
             // Pairs are not asked for, and their function is never called.
             return self.fused::<X, W, O, E, crate::activation::swiglu, false>(on, x, w, y, epilogue);
         }
@@ -99,11 +102,12 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         w: &BufferView<'_, W, 2>,
         y: &mut BufferViewMut<'_, O, 2>,
     ) -> Result<(), Error> {
-        if x.extents()[0] <= FEW {
+        let ([rows, columns], [both, _]) = (x.extents(), w.extents());
+        w.expected("w", [both / 2 * 2, columns], "a number for each column of x, in an even number of rows")?;
+        y.expected("y", [rows, both / 2], "a row for each of x, a column for each two rows of W")?;
+        if rows <= FEW {
             return self.fused::<X, W, O, Identity, F, true>(on, x, w, y, Identity);
         }
-        let ([rows, _], [both, _]) = (x.extents(), w.extents());
-        y.expected("y", [rows, both / 2], "a row for each of x, a column for each two rows of W")?;
         let mut halves = on.scratch::<W>(rows * both)?;
         // SAFETY: this epilogue accesses nothing.
         unsafe { self.project_with(on, x, w, &mut halves.view_mut([rows, both])?, Identity)? };

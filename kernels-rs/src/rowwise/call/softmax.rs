@@ -3,7 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::given;
+use crate::operand::{Operand, given};
 use crate::rowwise::softmax::softmax_rows;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -91,6 +91,11 @@ impl<'a> Softmax<'a> {
         y: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = x.extents();
+        y.expected("y", [rows, cols], "as x is")?;
+        if self.queries > cols {
+            let queries = self.queries;
+            return Err(x.refused(format!("the mask is causal for {queries} queries, and x has {cols} columns: give it one for each query at least")));
+        }
         given(self.bias, "bias", [rows, cols], "as x is; a row stride of 0 gives all rows the same")?;
         given(self.keep, "keep", [rows, cols], "as x is; a row stride of 0 gives all rows the same")?;
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
