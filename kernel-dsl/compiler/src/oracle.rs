@@ -238,50 +238,50 @@ impl Check {
     /// What to do about it, in a line; `None` where that depends on the kernel alone.
     pub const fn help(self) -> Option<&'static str> {
         Some(match self {
-            Check::OutOfBounds => "guard the access by `if index < length`, or use a masked load or store",
-            Check::Misaligned => "declare the alignment with `requires(x.aligned(n))`, or load single elements",
+            Check::OutOfBounds => "guard the access with `if index < length`, or use a masked load or store",
+            Check::Misaligned => "declare the alignment with `#[requires(x.aligned(n))]`, or access single elements",
             Check::ReadOnlyWrite => "take the argument as `&mut [T]` or `ViewMut`",
-            Check::UninitialisedShared => "store to the element, and `block::sync()`, before loading it",
+            Check::UninitialisedShared => "store to the element and call `block::sync()` before loading it",
             Check::UnfinishedCopy => {
-                "wait for the copy on every path, `token.wait()` or `pipeline::wait`, before the array is used for another, and before the end"
+                "wait for the copy on every path, with `token.wait()` or `pipeline::wait`, before the array is reused and before the kernel ends"
             }
-            Check::UninitialisedLocal => "give the variable a value on every path that leads here",
-            Check::UninitialisedBuffer => "store to the element before loading it, or let the host fill the buffer",
-            Check::UnwrittenOutput => "let the grid cover the output, and each thread write its part on every path",
-            Check::WrittenTwice => "let one thread own each element, or declare `writes(… = all)` if that is meant",
-            Check::SharedRace => "put a `block::sync()` between the two accesses",
+            Check::UninitialisedLocal => "assign the variable on every path that leads here",
+            Check::UninitialisedBuffer => "store to the element before loading it, or initialize the buffer on the host",
+            Check::UnwrittenOutput => "make the grid cover the output, and let each thread write its elements on every path",
+            Check::WrittenTwice => "let one thread write each element, or declare `writes(… = all)` if rewriting is intended",
+            Check::SharedRace => "add `block::sync()` between the two accesses",
             Check::WarpRace => {
-                "put a `warp::sync()` between the two accesses: from sm_70 on lanes of a warp do not run in lockstep"
+                "add `warp::sync()` between the two accesses: since sm_70 the lanes of a warp do not run in lockstep"
             }
-            Check::GlobalRace => "let one thread own each element, or split the work into two launches",
-            Check::StoreConflict => "let one lane store, or give each lane an element of its own",
-            Check::EqualStores => "let one lane store: `if warp::lane() == 0`",
-            Check::DivergentBarrier => "move the `block::sync()` to where all threads of the block pass",
-            Check::DivergentWarp => "move the operation to where all lanes of the warp pass",
-            Check::ShuffleInactive => "let all 32 lanes pass the shuffle, and choose afterwards what to use",
-            Check::ShuffleSelector => "choose a selector below the width of the segment",
+            Check::GlobalRace => "let one thread access each element, or split the work into two launches",
+            Check::StoreConflict => "let one lane store, or give each lane its own element",
+            Check::EqualStores => "let only one lane store: `if warp::lane() == 0`",
+            Check::DivergentBarrier => "move `block::sync()` to a place that all threads of the block reach",
+            Check::DivergentWarp => "move the operation to a place that all lanes of the warp reach",
+            Check::ShuffleInactive => "let all 32 lanes execute the shuffle, and select the results afterwards",
+            Check::ShuffleSelector => "use a selector smaller than the segment width",
             Check::UndefinedValue => {
-                "let all lanes take part, or choose by a condition of the lane's own what is used of it"
+                "let all lanes participate, or use the result only in lanes that read from a participating lane"
             }
-            Check::UsizeOverflow => "`usize` is 32 bits on the device; compute in `u64`, or use `wrapping_*` if meant",
-            Check::IntegerOverflow => "use `wrapping_add`, `wrapping_sub` or `wrapping_mul` where wrapping is meant",
-            Check::DivisionByZero => "guard the division by `if divisor != 0`",
-            Check::NanProduced => "guard the operation against operands for which it has no value",
-            Check::InfinityProduced => "scale the operands, or accumulate in a wider type; guard a division by zero",
+            Check::UsizeOverflow => "`usize` has 32 bits on the device; compute in `u64`, or use `wrapping_*` if wrapping is intended",
+            Check::IntegerOverflow => "use `wrapping_add`, `wrapping_sub` or `wrapping_mul` if wrapping is intended",
+            Check::DivisionByZero => "guard the division with `if divisor != 0`",
+            Check::NanProduced => "guard the operation against operands for which it is undefined",
+            Check::InfinityProduced => "scale the operands, accumulate in a wider type, or guard a division by zero",
             Check::ConversionOverflow => {
                 "scale or clamp the value to the range of the narrower type before converting it"
             }
-            Check::LossyCast => "clamp the value to the range of the type, or mask it where its lower bits are meant",
+            Check::LossyCast => "clamp the value to the range of the type, or mask it if only the low bits are wanted",
             Check::Cancellation => "subtract before squaring or summing, or compute this part in `f64`",
-            Check::MachineDependent => "let nothing that is compared depend on it",
+            Check::MachineDependent => "do not let a compared result depend on this value",
             Check::ShiftOverflow => {
-                "guard the distance, or use `wrapping_shl` or `wrapping_shr` where modulo the width is meant"
+                "guard the shift amount, or use `wrapping_shl` or `wrapping_shr`, which shift modulo the width"
             }
             Check::Livelock => {
-                "let a thread wait only for what is done before it waits, or by warps of its block that do not wait for it"
+                "let a thread wait only for work that finishes first, or for warps of its block that do not wait for it"
             }
             Check::FuelExhausted => {
-                "see whether the loop ends; raise `Options::fuel`, `--fuel` of a command, if it does"
+                "check that the loop ends; if it does, raise `Options::fuel` (`--fuel` on the command line)"
             }
             Check::DivisionOverflow | Check::LoopStep => return None,
         })
@@ -394,7 +394,7 @@ impl std::str::FromStr for Check {
 
 impl fmt::Display for UnknownCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no check `{}`; there are", self.0)?;
+        write!(f, "unknown check `{}`; the checks are", self.0)?;
         Check::ALL.iter().enumerate().try_for_each(|(i, c)| write!(f, "{} {c}", if i > 0 { "," } else { "" }))
     }
 }

@@ -52,7 +52,7 @@ pub struct UnknownTarget(String);
 
 impl fmt::Display for UnknownTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a target; there are {}", self.0, Target::ALL.map(|t| t.to_string()).join(", "))
+        write!(f, "unknown target `{}`; the targets are {}", self.0, Target::ALL.map(|t| t.to_string()).join(", "))
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         }
         assert!(Target::ALL.is_sorted());
         let error = "sm_35".parse::<Target>().unwrap_err().to_string();
-        assert_eq!(error, "`sm_35` is not a target; there are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90");
+        assert_eq!(error, "unknown target `sm_35`; the targets are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90");
     }
 
     #[test]

@@ -304,7 +304,7 @@ fn forms_that_look_legal() {
     trap(Opcode::Div, &[F32], three(Type::F32), "is not PTX");
     trap(Opcode::Sqrt, &[F32], two(Type::F32), "is not PTX");
     trap(Opcode::Ex2, &[F32], two(Type::F32), "is not PTX");
-    trap(Opcode::Max, &[F16], three(Type::F16), "needs sm_80; the kernel is for sm_61");
+    trap(Opcode::Max, &[F16], three(Type::F16), "requires sm_80; the kernel is compiled for sm_61");
     trap(Opcode::Max, &[PropagateNan, F32], three(Type::F32), "needs sm_80");
     trap(Opcode::Ex2, &[Approx, F16], two(Type::F16), "needs sm_75");
     trap(Opcode::Redux, &[Sync, Add, U32], three(Type::U32), "needs sm_80");
@@ -345,7 +345,7 @@ fn guards_are_predicates() {
     let guard = Some(Guard { register, negated: true });
     let ret = Instruction { guard, opcode: Opcode::Ret, modifiers: Default::default(), operands: Default::default() };
     let illegal = sample.builder.instruction(ret).unwrap_err();
-    assert_eq!(illegal.to_string(), "`@!%r0 ret` is guarded by what is not a predicate");
+    assert_eq!(illegal.to_string(), "`@!%r0 ret` has a guard that is not a predicate");
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn what_the_target_lacks_names_the_first_that_has_it() {
     let program = serial::program(matched::ARTIFACT.hir).unwrap();
     assert!(matched::PTX.contains(".version 6.0\n.target sm_70\n"));
     let errors = lower::lower(&program, &Instance::default(), Target::SM_61).unwrap_err().to_string();
-    assert!(errors.contains("`warp::match_any` needs sm_70, and this is compiled for sm_61"), "{errors}");
+    assert!(errors.contains("`warp::match_any` requires sm_70; the kernel is compiled for sm_61"), "{errors}");
 }
 
 fn reductions_case() -> (Case, Vec<Expected>) {

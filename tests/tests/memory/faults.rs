@@ -62,7 +62,7 @@ fn accesses_that_cannot_be_are_refused() {
     assert_eq!(refused(4, 36), Ok(()));
     assert_eq!(refused(2, 34), Ok(()));
     let odd = refused(3, 36).unwrap_err();
-    assert!(odd.contains("an access takes 1, 2, 4, 8 or 16 elements at once, not 3"), "{odd}");
+    assert!(odd.contains("an access must have 1, 2, 4, 8 or 16 elements, not 3"), "{odd}");
     let pitch = refused(8, 33).unwrap_err();
     assert!(pitch.contains("the rows of `tile` start 33 elements apart, so 4 elements at once cannot"), "{pitch}");
 }

@@ -36,7 +36,7 @@ impl Checker<'_> {
                     self.expr(e, None);
                 });
                 let array = self.named(Id(receiver.ty.0));
-                let message = format!("`{array}` has no method `{name}` in a kernel: there are {}", METHODS.join(", "));
+                let message = format!("`{array}` has no method `{name}` in a kernel; its methods are {}", METHODS.join(", "));
                 self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }

@@ -79,14 +79,14 @@ impl Checker<'_> {
             return self.scalar_call(scalar, &last.name, arguments, mark);
         }
         let message = match name.as_str() {
-            "unroll" | "rolled" => format!("`{name}` stands around the range of a `for`: `for i in {name}(0..n)`"),
+            "unroll" | "rolled" => format!("`{name}` can only wrap the range of a `for`: `for i in {name}(0..n)`"),
             "block::share" | "grid::stride" | "block::stride" => {
-                format!("`{name}` is what a `for` runs over: `for i in {name}(…)`")
+                format!("`{name}` can only be the iterator of a `for`: `for i in {name}(…)`")
             }
             "unroll_by" => {
-                "`unroll_by` stands around the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string()
+                "`unroll_by` can only wrap the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string()
             }
-            _ => format!("the language has no function `{name}`"),
+            _ => format!("there is no function `{name}` in kernels"),
         };
         self.mistake(path.mark, message);
         (ExprKind::Tuple(Vec::new()), self.wrong())
@@ -108,7 +108,7 @@ impl Checker<'_> {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
             }
-            _ => self.mistake(path.mark, format!("`{}` takes no such generic arguments", function.path)),
+            _ => self.mistake(path.mark, format!("`{}` does not take these generic arguments", function.path)),
         }
         self.confirm(path, function.path, uses_same.then_some(same).as_slice(), combines);
         if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
@@ -178,7 +178,7 @@ impl Checker<'_> {
             }
             Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
             Part::Pending => self.table.add(Ty::Pending),
-            Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
+            Part::Indices | Part::Elements => unreachable!("the method check handles these parts, where rank and length are known"),
             Part::Unsigned => match scalar {
                 Some(Scalar::I8) => self.table.scalar(Scalar::U8),
                 Some(Scalar::I16) => self.table.scalar(Scalar::U16),
@@ -274,7 +274,7 @@ impl Checker<'_> {
                 let message = match known {
                     Ty::Unknown(Kind::Integer | Kind::Float) => {
                         format!(
-                            "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
+                            "the type of this number is not known yet: add a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
                     }
                     _ => {
@@ -314,9 +314,9 @@ impl Checker<'_> {
             let element = self.named(element);
             let message = match operation {
                 ir::Atomic::Add | ir::Atomic::Exchange => {
-                    format!("`{name}` works on integers and floats of 32 and 64 bits, not on `{element}`")
+                    format!("`{name}` supports integers and floats of 32 and 64 bits, not `{element}`")
                 }
-                _ => format!("`{name}` works on integers of 32 and 64 bits, not on `{element}`"),
+                _ => format!("`{name}` supports integers of 32 and 64 bits, not `{element}`"),
             };
             self.mistake(mark, message);
         }
@@ -506,13 +506,13 @@ impl Checker<'_> {
 fn instead_of(receiver: &Ty, method: &str) -> &'static str {
     match (receiver, method) {
         (Ty::Scalar(_), _) if method.starts_with("checked_") || method.starts_with("overflowing_") => {
-            ": compare before, or take the method that is called `wrapping_…`"
+            ": check the operands first, or use the method named `wrapping_…`"
         }
-        (Ty::Scalar(_), _) => ": those there are stand in `kernel_dsl::methods`",
+        (Ty::Scalar(_), _) => ": see `kernel_dsl::methods` for the supported methods",
         (Ty::Slice { .. }, "iter" | "iter_mut" | "into_iter" | "chunks" | "windows") => {
-            ": write `for i in 0..x.len()`, and index it"
+            ": write `for i in 0..x.len()` and index the slice"
         }
-        (Ty::Slice { .. }, _) => ": its elements are read and written by index",
+        (Ty::Slice { .. }, _) => ": read and write its elements by index",
         _ => "",
     }
 }

@@ -104,7 +104,7 @@ impl Checker<'_> {
                 });
                 if known != Ty::Wrong {
                     let (name, ty) = (path.name(), self.named(ty));
-                    self.mistake(path.mark, format!("`{name}` is a `{ty}` here, which cannot be called"));
+                    self.mistake(path.mark, format!("cannot call `{name}`: it is a `{ty}`"));
                 }
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
             }
@@ -122,7 +122,7 @@ impl Checker<'_> {
         if self.is_closure(ty) {
             self.mistake(
                 mark,
-                format!("{holder} cannot hold a closure or function: on the device it is no value, but code that is inlined where it is called by name"),
+                format!("{holder} cannot hold a closure or function: a closure is not a value on the device, its code is inlined at each call"),
             );
         }
     }

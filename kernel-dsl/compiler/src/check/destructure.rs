@@ -79,7 +79,7 @@ impl Checker<'_> {
             known => {
                 if known != Ty::Wrong {
                     let name = self.named(ty);
-                    self.mistake(at, format!("`..` stands for the parts of a tuple that are not named, and `{name}` does not have that many parts, or is not known to be a tuple yet"));
+                    self.mistake(at, format!("`..` does not match here: `{name}` has too few elements, or is not yet known to be a tuple"));
                 }
                 let wrong = self.wrong();
                 (vec![wrong; parts.len()], None)
@@ -114,7 +114,7 @@ impl Checker<'_> {
                 if self.table.get(ty) != &Ty::Wrong {
                     self.mistake(
                         at,
-                        "how many elements `..` stands for must be known here: name all of them, or index the array",
+                        "the length of this array is not known here, so `..` cannot be matched: name all elements, or index the array",
                     );
                 }
                 (element, None)
@@ -125,7 +125,7 @@ impl Checker<'_> {
     fn rest<P>(&mut self, parts: &[P], is_rest: &impl Fn(&P) -> bool, at: Mark) -> Option<usize> {
         let first = parts.iter().position(is_rest)?;
         if parts[first + 1..].iter().any(is_rest) {
-            self.mistake(at, "`..` stands in a pattern once");
+            self.mistake(at, "`..` can appear only once in a pattern");
         }
         Some(first)
     }

@@ -24,7 +24,7 @@ impl Checker<'_> {
         if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
             self.mistake(
                 path.mark,
-                format!("`{name}` takes no generic arguments in a kernel: the operands say what they are"),
+                format!("`{name}` takes no generic arguments in a kernel: they follow from the operands"),
             );
         }
         if !self.count(&name, 3, arguments.len(), mark) {
@@ -43,7 +43,7 @@ impl Checker<'_> {
                     self.mistake(
                         e.mark,
                         format!(
-                            "`{name}` takes `[{of_signed}; {n}]`, `[{of_unsigned}; {n}]`, or such {n} in an `i32` or `u32` here, not `{given}`"
+                            "`{name}` takes `[{of_signed}; {n}]` or `[{of_unsigned}; {n}]`, or the {n} elements packed in an `i32` or `u32`; found `{given}`"
                         ),
                     );
                     return wrong(self);
@@ -62,7 +62,7 @@ impl Checker<'_> {
     /// `int::word(bytes)`; the path is the language's.
     pub(super) fn word(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
         if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
-            let why = "`int::word` takes no generic arguments in a kernel: the operand says what it is";
+            let why = "`int::word` takes no generic arguments in a kernel: they follow from the operand";
             self.mistake(path.mark, why.to_string());
         }
         if !self.count("int::word", 1, arguments.len(), mark) {
@@ -73,7 +73,7 @@ impl Checker<'_> {
         let Some(signed) = self.packed(of, BYTES) else {
             if !matches!(self.table.get(of), Ty::Wrong) {
                 let given = self.named(of);
-                self.mistake(arguments[0].mark, format!("`int::word` takes `[i8; 4]` or `[u8; 4]`, not `{given}`"));
+                self.mistake(arguments[0].mark, format!("`int::word` takes `[i8; 4]` or `[u8; 4]`, found `{given}`"));
             }
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
@@ -92,7 +92,7 @@ impl Checker<'_> {
         if !fits {
             let widths = if what == Bits::Multiply24 { "32" } else { "32 and 64" };
             let given = self.named(ty);
-            self.mistake(mark, format!("`{name}` works on integers of {widths} bits, not on `{given}`"));
+            self.mistake(mark, format!("`{name}` supports integers of {widths} bits, not `{given}`"));
         }
     }
 

@@ -93,7 +93,7 @@ impl Checker<'_> {
                 (ExprKind::Reference(Box::new(inner)), ty)
             }
             E::Range(..) => {
-                self.mistake(e.mark, "a range stands in a `for`, and nowhere else in a kernel");
+                self.mistake(e.mark, "in a kernel, a range can appear only in a `for`");
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
             E::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_deref(), expected),
@@ -167,7 +167,7 @@ impl Checker<'_> {
             if let Some(value) = self.item_value(path) {
                 return value;
             }
-            self.mistake(path.mark, format!("there is no variable or generic constant `{name}` here"));
+            self.mistake(path.mark, format!("no variable or generic constant `{name}` in scope"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let name = path.name();
@@ -204,14 +204,14 @@ impl Checker<'_> {
         let message = match name.as_str() {
             "usize::MAX" | "usize::MIN" | "usize::BITS" => {
                 format!(
-                    "`{name}` differs between host and device, where `usize` has 32 bits: write `u32::{}`",
+                    "`{name}` differs between host and device: `usize` has 32 bits on the device. Write `u32::{}`",
                     &name[7..]
                 )
             }
             _ if prelude::owns(path) && self.is_function(path) => {
-                format!("`{name}` does not stand for a closure in a kernel: write one that calls it, `|x| …`")
+                format!("`{name}` cannot be passed as a closure: write a closure that calls it, `|x| …`")
             }
-            _ => format!("`{name}` is not a constant that a kernel can use"),
+            _ => format!("`{name}` is not a constant that kernels support"),
         };
         self.mistake(path.mark, message);
         (ExprKind::Tuple(Vec::new()), self.wrong())
@@ -251,7 +251,7 @@ impl Checker<'_> {
                 };
                 if !fits {
                     let name = self.named(ty);
-                    self.mistake(mark, format!("`{name}` has no negative values"));
+                    self.mistake(mark, format!("`-` does not apply to `{name}`, which has no negative values"));
                 }
                 (ExprKind::Unary(ir::Unary::Neg, operand), ty)
             }
@@ -264,7 +264,7 @@ impl Checker<'_> {
                 };
                 if !fits {
                     let name = self.named(ty);
-                    self.mistake(mark, format!("`!` works on integers and bool, not on `{name}`"));
+                    self.mistake(mark, format!("`!` applies to integers and `bool`, not to `{name}`"));
                 }
                 (ExprKind::Unary(ir::Unary::Not, operand), ty)
             }
@@ -329,7 +329,7 @@ impl Checker<'_> {
         };
         if !fits {
             let name = self.named(ty);
-            self.mistake(b.mark, format!("a shift amount is an integer, not `{name}`"));
+            self.mistake(b.mark, format!("a shift amount must be an integer, found `{name}`"));
         }
         amount
     }
@@ -344,13 +344,13 @@ impl Checker<'_> {
         let float = matches!(self.table.get(ty), Ty::Unknown(Kind::Float))
             || self.table.as_scalar(ty).is_some_and(Scalar::is_float);
         if operator == Rem && self.table.as_scalar(ty).is_some_and(Scalar::is_half) {
-            self.mistake(mark, "`%` of floats is not in the language");
+            self.mistake(mark, "`%` of floats is not supported in kernels");
             return;
         }
         if operator == Rem && float {
             self.mistake(
                 mark,
-                "`%` of floats is not in the language: `a - b * (a / b).trunc()` comes close where a / b is small",
+                "`%` of floats is not supported in kernels: `a - b * (a / b).trunc()` is close to it where a / b is small",
             );
             return;
         }
@@ -375,7 +375,7 @@ impl Checker<'_> {
         };
         if !fits {
             let name = self.named(ty);
-            self.mistake(mark, format!("this operator does not work on `{name}`"));
+            self.mistake(mark, format!("this operator does not apply to `{name}`"));
         }
     }
 
@@ -441,7 +441,7 @@ impl Checker<'_> {
             },
             _ => {
                 if !matches!(self.table.get(Id(place.ty.0)), Ty::Wrong) {
-                    self.mistake(mark, "cannot assign to a value: only to a variable or an element");
+                    self.mistake(mark, "cannot assign to this expression: only to a variable or an element");
                 }
             }
         }
@@ -461,7 +461,7 @@ impl Checker<'_> {
             self.table.unify(from, to);
         }
         if let Some(half) = [to, from].into_iter().filter_map(|id| self.table.as_scalar(id)).find(|s| s.is_half()) {
-            self.mistake(mark, format!("`{half}` has no `as`: write `x.to_f32()` and `{half}::from_f32(x)`"));
+            self.mistake(mark, format!("`as` does not support `{half}`: write `x.to_f32()` and `{half}::from_f32(x)`"));
             return (ExprKind::Cast(Box::new(inner)), to);
         }
         let fits = match (self.table.get(from).clone(), self.table.get(to).clone()) {
@@ -472,7 +472,7 @@ impl Checker<'_> {
                 if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !meant && !masked(value, from) {
                     self.mistake(
                         mark,
-                        "`usize` has 32 bits on the device: say which bits are meant, as in `(x & 0xffff_ffff) as usize`",
+                        "`usize` has 32 bits on the device: select the bits explicitly, as in `(x & 0xffff_ffff) as usize`",
                     );
                 }
                 match (from, to) {
@@ -544,7 +544,7 @@ impl Checker<'_> {
         let ty = Id(base.ty.0);
         let (field, part) = self.part_of(ty, member).unwrap_or_else(|| {
             let name = self.named(ty);
-            self.mistake(mark, format!("`{name}` has no part `.{member}`"));
+            self.mistake(mark, format!("`{name}` has no field `.{member}`"));
             (0, self.wrong())
         });
         (ExprKind::Field { base: Box::new(base), field }, part)

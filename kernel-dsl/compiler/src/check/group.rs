@@ -16,7 +16,7 @@ impl Checker<'_> {
             [] => self.table.add(Ty::Unknown(Kind::Size)),
             [size] => self.size(size),
             _ => {
-                self.mistake(path.mark, "a group has one size: `warp::group::<8>()`");
+                self.mistake(path.mark, "expected one group size: `warp::group::<8>()`");
                 self.wrong()
             }
         };
@@ -30,7 +30,7 @@ impl Checker<'_> {
     pub(super) fn group_type(&mut self, path: &Path) -> Id {
         let arguments: &[Argument] = path.segments.last().map_or(&[], |s| &s.arguments);
         let [size] = arguments else {
-            self.mistake(path.mark, "a group names its size: `warp::Group<8>`");
+            self.mistake(path.mark, "expected the group size: `warp::Group<8>`");
             return self.wrong();
         };
         let size = self.size(size);
@@ -52,12 +52,12 @@ impl Checker<'_> {
             let name = self.named(ty);
             let message = match collective {
                 C::Number(_) => format!(
-                    "this works on numbers of 32 or 64 bits, not on `{name}`: `reduce` takes any values, and what to do with two of them"
+                    "this operation supports numbers of 32 or 64 bits, not `{name}`: use `reduce`, which takes values of any type and the function that combines two"
                 ),
-                C::Match => format!("this works on numbers of 32 or 64 bits, not on `{name}`"),
+                C::Match => format!("this operation supports numbers of 32 or 64 bits, not `{name}`"),
                 _ => {
                     format!(
-                        "lanes hand over numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`"
+                        "lanes can exchange numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`"
                     )
                 }
             };
@@ -97,7 +97,7 @@ impl Checker<'_> {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
             }
-            _ => self.mistake(mark, format!("`{name}` takes no such generic arguments")),
+            _ => self.mistake(mark, format!("`{name}` does not take these generic arguments")),
         }
         if !self.count(method.name, method.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());

@@ -327,7 +327,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, mistakes: &mut
         let of_trait = i.of_trait.as_ref().and_then(|path| match environment.find(&path.written()) {
             Some(Root::Trait(id)) => Some(id),
             _ => {
-                let message = format!("`{}` is not a trait of the device: put it into a `#[device] mod`", path.name());
+                let message = format!("`{}` is not a device trait: put the trait into a `#[device] mod`", path.name());
                 checker.mistake(path.mark, message);
                 None
             }
@@ -399,7 +399,7 @@ fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
         if !checker.is_element(*ty) && !matches!(checker.table.get(*ty), Ty::View { .. } | Ty::Slice { .. }) {
             let ty = checker.named(*ty);
             let message = format!(
-                "a `repr(C)` device struct is for buffers, which cannot hold `{name}`, a `{ty}`: leave `repr(C)` away, or use numbers of fixed width"
+                "a `repr(C)` device struct must fit in a buffer, which cannot hold `{name}` of type `{ty}`: remove `repr(C)`, or use numbers of fixed width"
             );
             checker.mistake(written.mark, message);
             return;
@@ -407,7 +407,7 @@ fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
         let Some((bytes, to)) = size(checker, *ty) else { return };
         if !end.is_multiple_of(to) {
             let message = format!(
-                "`{name}` would lie behind {} bytes of padding: order the fields by size, or add a field for those bytes",
+                "`{name}` would be preceded by {} bytes of padding: order the fields by size, or add a field for those bytes",
                 end.next_multiple_of(to) - end
             );
             checker.mistake(written.mark, message);
@@ -419,7 +419,7 @@ fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
         && let Some((_, last)) = s.fields.last()
     {
         let message = format!(
-            "`{}` would end in {} bytes of padding: add a field for them",
+            "`{}` would end with {} bytes of padding: add a field for those bytes",
             s.name,
             end.next_multiple_of(align) - end
         );
@@ -476,7 +476,7 @@ fn recursion(id: FunctionId, environment: &Environment) -> Option<String> {
         });
         if found {
             let name = &environment.function(id).name;
-            return Some(format!("`{name}` calls itself; on the device every call is inlined, so write a loop"));
+            return Some(format!("`{name}` calls itself; device calls are always inlined, so write a loop"));
         }
         next += 1;
     }

@@ -125,7 +125,7 @@ impl Checker<'_> {
             E::Method { receiver, name, arguments, .. } if name == "step_by" && arguments.len() == 1 => {
                 let mut over = self.range(receiver, e.mark, "stepped")?;
                 if over.range.step.is_some() {
-                    self.mistake(e.mark, "a range can be stepped once");
+                    self.mistake(e.mark, "`step_by` can be applied only once");
                 }
                 let usize = self.table.scalar(Scalar::Usize);
                 over.range.step = Some(self.wanted(&arguments[0], usize));
@@ -137,7 +137,7 @@ impl Checker<'_> {
                     (hir::Order::Ascending, None) => hir::Order::Descending,
                     (hir::Order::Ascending, Some(_)) => hir::Order::Reversed,
                     (order, _) => {
-                        self.mistake(e.mark, "a range can be reversed once");
+                        self.mistake(e.mark, "`rev` can be applied only once");
                         order
                     }
                 };
@@ -146,7 +146,7 @@ impl Checker<'_> {
             E::Method { receiver, name, arguments, .. } if name == "enumerate" && arguments.is_empty() => {
                 let mut over = self.iteration(receiver)?;
                 if std::mem::replace(&mut over.enumerate, true) {
-                    self.mistake(e.mark, "a range is enumerated once");
+                    self.mistake(e.mark, "`enumerate` can be applied only once");
                 }
                 Some(over)
             }
@@ -196,11 +196,11 @@ impl Checker<'_> {
     fn range(&mut self, e: &syntax::Expr, mark: Mark, what: &str) -> Option<Iteration> {
         let over = self.iteration(e)?;
         if over.of.is_some() {
-            self.mistake(mark, format!("only a range is {what}: shares and arrays are gone through in order"));
+            self.mistake(mark, format!("only a range can be {what}: shares and arrays are iterated in order"));
             return None;
         }
         if over.enumerate {
-            self.mistake(mark, format!("a range is {what} first and enumerated last: `(a..b)….enumerate()`"));
+            self.mistake(mark, format!("an enumerated range cannot be {what}: put `.enumerate()` last, `(a..b)….enumerate()`"));
             return None;
         }
         Some(over)
@@ -215,7 +215,7 @@ impl Checker<'_> {
                 let usize = self.table.scalar(Scalar::Usize);
                 self.coerce(over.index, usize, argument.mark);
                 if over.enumerate || over.of.is_some() {
-                    self.mistake(argument.mark, "`unroll_by` stands around a range of `usize`; `.enumerate()` goes behind it: `unroll_by::<2>(0..n).enumerate()`");
+                    self.mistake(argument.mark, "`unroll_by` wraps a range of `usize`; put `.enumerate()` after it: `unroll_by::<2>(0..n).enumerate()`");
                 }
                 let copies = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
                     [copies] => self.size(copies),
@@ -225,7 +225,7 @@ impl Checker<'_> {
                     Ty::Size(size) => self.unrolled(over, hir::Unroll::By(size), path.mark),
                     Ty::Wrong => None,
                     _ => {
-                        self.mistake(path.mark, "say how many copies there are to be: `unroll_by::<4>(0..n)`");
+                        self.mistake(path.mark, "`unroll_by` needs a constant factor: `unroll_by::<4>(0..n)`");
                         None
                     }
                 }
@@ -255,10 +255,10 @@ impl Checker<'_> {
         if of_array && unroll == hir::Unroll::Never {
             self.mistake(
                 mark,
-                "the elements of an array are in registers, which have no run-time index: leave `rolled` away",
+                "a loop over an array cannot be `rolled`: its elements are in registers, which cannot be indexed at run time. Remove `rolled`",
             );
         } else if !of_array && over.range.unroll != hir::Unroll::Auto {
-            self.mistake(mark, "a loop is either unrolled or rolled, and once");
+            self.mistake(mark, "a loop takes one of `unroll`, `unroll_by` and `rolled`, only once");
         }
         over.range.unroll = unroll;
         Some(over)
@@ -294,7 +294,7 @@ impl Checker<'_> {
     }
 }
 
-const WHAT: &str = "a `for` in a kernel runs over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`: with `.step_by(n)` and `.rev()` on a range, `.enumerate()` behind, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` around it all, if need be";
+const WHAT: &str = "a `for` in a kernel iterates over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`; a range takes `.step_by(n)` and `.rev()`, any iterator takes a final `.enumerate()`, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` can wrap the whole";
 
 fn counted(start: Expr, end: Expr, step: Option<Expr>, index: Id) -> Iteration {
     let range =

@@ -106,7 +106,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         .map(|(e, text)| hir::Requirement { condition: checker.wanted(e, bool), text: text.clone() })
         .collect();
     if let Some(ty) = &kernel.function.returns {
-        checker.mistake(ty.mark, "a kernel returns nothing: it writes its results to buffers");
+        checker.mistake(ty.mark, "a kernel cannot return a value: write the results to buffers");
     }
     checker.parameters_of_kernel();
     let instances = kernel.instances.iter().map(|i| checker.instance(i)).collect();
@@ -332,7 +332,7 @@ impl<'a> Checker<'a> {
                 }
                 _ => self.mistake(
                     bound.path.mark,
-                    format!("`{}` is not a trait of the device: put it into a `#[device] mod`", bound.path.name()),
+                    format!("`{}` is not a device trait: put the trait into a `#[device] mod`", bound.path.name()),
                 ),
             }
         }
@@ -371,7 +371,7 @@ impl<'a> Checker<'a> {
             }
             Some(Root::Function(id)) => (&environment.function(id).name, environment.function(id).hash),
             _ => {
-                let message = "what stands for a type parameter is an element type, a device struct or enum, or a `#[device(value)]` function";
+                let message = "a type argument must be an element type, a device struct or enum, or a `#[device(value)]` function";
                 self.mistake(path.mark, message);
                 return None;
             }
@@ -400,7 +400,7 @@ impl<'a> Checker<'a> {
         if let Some(ty) = &self.function.returns {
             self.returns = self.ty(ty);
             if self.is_closure(self.returns) {
-                self.mistake(ty.mark, "a device function cannot give a closure: pass what it captures, and make the closure where it is called");
+                self.mistake(ty.mark, "a device function cannot return a closure: create the closure where it is called, and pass the values it captures");
             }
         }
     }
@@ -413,7 +413,7 @@ impl<'a> Checker<'a> {
             let passable = self.can_be_passed(ty);
             if tuple || !passable {
                 let message = format!(
-                    "a kernel cannot take `{}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, views and device structs of such",
+                    "a kernel cannot take a parameter of type `{}`; supported are numbers, `bool`, `&[T]`, `&mut [T]`, views, and device structs of these",
                     self.named(ty)
                 );
                 // A launch could pass the parts of a tuple, as it does those of a tuple in a struct.
@@ -453,7 +453,7 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if !written {
-            self.mistake(mark, format!("`{name}` is only read: {what} is for what the kernel writes"));
+            self.mistake(mark, format!("{what} needs a parameter that the kernel writes; `{name}` is read-only"));
             return None;
         }
         Some(parameter as u32)
@@ -496,7 +496,7 @@ impl<'a> Checker<'a> {
         if !fits && self.callable_alike(actual, wanted) {
             self.mistake(
                 mark,
-                "which closure or function this is would depend on a value at run time, and on the device it is code that is inlined: write the call into both branches",
+                "closures are resolved at compile time; this one would be chosen at run time. Call it in each branch",
             );
         } else if !fits {
             let (actual, wanted) = (self.named(actual), self.named(wanted));
@@ -548,7 +548,7 @@ impl Finish<'_> {
                         if n & !ty.mask() != 0 {
                             self.checker.mistake(
                                 mark,
-                                format!("`{n}` does not fit `{ty}`, which has {} bits on the device", ty.bits()),
+                                format!("`{n}` does not fit in `{ty}`, which has {} bits on the device", ty.bits()),
                             );
                         }
                         n
@@ -581,7 +581,7 @@ impl Finish<'_> {
             {
                 self.checker.mistake(
                     mark,
-                    format!("a shift by {by} leaves nothing of a `{ty}`, which has {} bits: shift a wider type, or write `wrapping_shl` or `wrapping_shr`, which take the distance modulo {}", ty.bits(), ty.bits()),
+                    format!("a shift by {by} is out of range for `{ty}`, which has {} bits: shift a wider type, or use `wrapping_shl` or `wrapping_shr`, which shift modulo {}", ty.bits(), ty.bits()),
                 );
             }
         }
@@ -612,7 +612,7 @@ impl Finish<'_> {
             let root = self.checker.table.root(id);
             if let Some(v) = self.checker.locals.iter().find(|v| self.checker.table.root(v.ty) == root) {
                 let (mark, message) =
-                    (v.mark, format!("the type of `{}` cannot be told: write it as `{}: …`", v.name, v.name));
+                    (v.mark, format!("cannot infer the type of `{}`: annotate it, `{}: …`", v.name, v.name));
                 self.checker.mistake(mark, message);
             }
         }

@@ -80,7 +80,7 @@ impl Checker<'_> {
             (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::Kind::Size)),
             (Some(Argument::Type(ty)), hir::GenericKind::Type(_)) => self.type_argument(ty),
             (Some(Argument::Number(_, mark) | Argument::Bool(_, mark)), hir::GenericKind::Type(_)) => {
-                self.mistake(*mark, format!("`{}` stands for a type", generic.name));
+                self.mistake(*mark, format!("`{}` must be a type", generic.name));
                 self.wrong()
             }
             (None, hir::GenericKind::Type(_)) => self.table.unknown(),
@@ -290,7 +290,7 @@ impl Checker<'_> {
         Some(self.member(of, &last.name, &last.arguments).unwrap_or_else(|| {
             let ty = self.named(of);
             let mark = Mark { first: last.name.span(), last: last.name.span(), ..path.mark };
-            self.mistake(mark, format!("`{ty}` has no `{}` on the device", last.name));
+            self.mistake(mark, format!("there is no `{}` of `{ty}` on the device", last.name));
             Found::Variant(0)
         }))
     }
@@ -448,7 +448,7 @@ impl Checker<'_> {
                 let (of, own) = (TypeId(generics[0].0), ids(&generics[1..]));
                 (ExprKind::CallMethod { of, of_trait, item, generics: own, arguments }, returns)
             }
-            _ => unreachable!("only functions and constants are called"),
+            _ => unreachable!("only functions and constants can be called"),
         }
     }
 
@@ -510,7 +510,7 @@ impl Checker<'_> {
         let parts = match arguments {
             [syntax::Expr { kind: syntax::ExprKind::Tuple(parts), .. }] => parts.as_slice(),
             _ => {
-                self.mistake(mark, "a function's arguments are written as a tuple: `F::call((x,))`");
+                self.mistake(mark, "`F::call` takes the arguments as a tuple: `F::call((x,))`");
                 return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
             }
         };
@@ -530,7 +530,7 @@ impl Checker<'_> {
                 (ExprKind::SizeOf(TypeId(of.0)), usize)
             }
             _ => {
-                self.mistake(mark, "say of which type: `size_of::<f32>()`");
+                self.mistake(mark, "`size_of` needs a type: `size_of::<f32>()`");
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
         }

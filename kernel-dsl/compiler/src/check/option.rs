@@ -54,9 +54,9 @@ impl Checker<'_> {
             _ => {
                 let message = match name.as_str() {
                     "unwrap" | "expect" => format!(
-                        "a kernel cannot panic, so `Option` has no `{name}` in it: write `unwrap_or(…)` or `if let Some(x) = …`"
+                        "`Option::{name}` is not supported because kernels cannot panic: write `unwrap_or(…)` or `if let Some(x) = …`"
                     ),
-                    _ => format!("`Option` has no method `{name}` in a kernel: there are {}", METHODS.join(", ")),
+                    _ => format!("`Option` has no method `{name}` in a kernel; its methods are {}", METHODS.join(", ")),
                 };
                 self.mistake(mark, message);
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -76,7 +76,7 @@ impl Checker<'_> {
             "copied" => {
                 let Ty::Reference { to, .. } = *self.table.get(inner) else {
                     let inner = self.named(inner);
-                    self.mistake(mark, format!("`copied` copies what a reference names, and `{inner}` is none"));
+                    self.mistake(mark, format!("`copied` needs an `Option` of a reference, and `{inner}` is not a reference"));
                     return (ExprKind::Tuple(Vec::new()), self.wrong());
                 };
                 return (intrinsic(Intrinsic::Copied, vec![receiver]), self.table.add(Ty::Option(to)));

@@ -419,14 +419,14 @@ pub(super) fn inexact(scalar: Scalar, name: &str) -> Option<String> {
         (Scalar::F64, Some(Exact { double, .. })) => double.then_some("math::f64"),
         _ => Some("math"),
     };
-    let math = module.zip(*math).map(|(m, f)| format!("`{m}::{}(…)`, whose bits are the same everywhere", f.name));
-    let fast = fast.filter(|_| scalar != Scalar::F64).map(|f| format!("`fast::{f}(…)`, the hardware's approximation"));
+    let math = module.zip(*math).map(|(m, f)| format!("`{m}::{}` (bit-exact)", f.name));
+    let fast = fast.filter(|_| scalar != Scalar::F64).map(|f| format!("`fast::{f}` (hardware approximation)"));
     let ways: Vec<String> = math.into_iter().chain(fast).collect();
     let way = match ways.is_empty() {
-        true => "compute it by a device function of your own".to_string(),
-        false => format!("write {}", ways.join(", or ")),
+        true => "write your own device function".to_string(),
+        false => format!("use {}", ways.join(" or ")),
     };
-    Some(format!("`{method}` gives other bits from one host to another, and is no method in a kernel: {way}"))
+    Some(format!("`{scalar}::{method}` is not available in kernels (host-dependent result); {way}"))
 }
 
 /// Dimensions of an array in shared memory at most.
@@ -538,7 +538,7 @@ pub(crate) fn float16(segment: &Segment) -> Option<Result<Format, String>> {
         _ => None,
     };
     Some(format.ok_or_else(|| {
-        "`Float16` takes the bits of its exponent, 2 to 10, its bias, to 32767, and maybe `Ieee`, `Finite` or `Saturating`: `Float16<4, 7, Finite>`".to_string()
+        "`Float16` takes the number of exponent bits (2 to 10), the bias (up to 32767), and optionally `Ieee`, `Finite` or `Saturating`: `Float16<4, 7, Finite>`".to_string()
     }))
 }
 

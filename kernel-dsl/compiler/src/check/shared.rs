@@ -19,7 +19,7 @@ impl Checker<'_> {
         expected: Option<Id>,
         mark: Mark,
     ) -> (ExprKind, Id) {
-        let [first, last] = path.segments.as_slice() else { unreachable!("the prelude owns it by its two segments") };
+        let [first, last] = path.segments.as_slice() else { unreachable!("the prelude matched the path by its two segments") };
         let name = last.name.to_string();
         let Some(made) = prelude::SHARED.iter().find(|s| s.name == name) else {
             let known: Vec<_> = prelude::SHARED.iter().map(|s| format!("`{}`", s.written)).collect();
@@ -27,7 +27,7 @@ impl Checker<'_> {
                 Some((last, others)) => format!("{} and {last}", others.join(", ")),
                 None => String::new(),
             };
-            self.mistake(path.mark, format!("`Shared` has no function `{name}`: there are {message}"));
+            self.mistake(path.mark, format!("`Shared` has no function `{name}`; its functions are {message}"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let found = match (first.arguments.is_empty(), expected.map(|id| self.table.get(id).clone())) {
@@ -36,7 +36,7 @@ impl Checker<'_> {
         };
         let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
         if !(1..=prelude::MOST_SHARED).contains(&rank) {
-            self.mistake(path.mark, format!("a `Shared` has a rank from 1 to {}", prelude::MOST_SHARED));
+            self.mistake(path.mark, format!("the rank of a `Shared` must be 1 to {}", prelude::MOST_SHARED));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         if !self.count(&format!("Shared::{name}"), made.parameters.len(), arguments.len(), mark) {
@@ -57,7 +57,7 @@ impl Checker<'_> {
                     let ty = Id(under.ty.0);
                     if !matches!(self.table.get(ty), Ty::Shared { .. } | Ty::Wrong) {
                         let given = self.named(ty);
-                        self.mistake(e.mark, format!("`{name}` takes a `Shared`, and this is `{given}`"));
+                        self.mistake(e.mark, format!("`{name}` takes a `Shared`, found `{given}`"));
                     }
                     under
                 }
@@ -83,7 +83,7 @@ impl Checker<'_> {
                 return wrong(self);
             }
             let [Argument::Type(to)] = generics else {
-                self.mistake(mark, "`cast` names the elements that the bytes are to be: `s.cast::<u32>()`");
+                self.mistake(mark, "`cast` needs the target element type: `s.cast::<u32>()`");
                 return wrong(self);
             };
             let to = self.ty(to);
@@ -101,7 +101,7 @@ impl Checker<'_> {
                 let given = self.named(Id(view.ty.0));
                 self.mistake(
                     arguments[0].mark,
-                    format!("a `View` of rank {rank} is copied here, and this is `{given}`"),
+                    format!("expected a `View` of rank {rank} to copy from, found `{given}`"),
                 );
                 return wrong(self);
             }
@@ -118,7 +118,7 @@ impl Checker<'_> {
         let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [size] => self.size(size),
             _ => {
-                self.mistake(path.mark, "say how many groups may be under way still: `pipeline::wait::<1>()`");
+                self.mistake(path.mark, "`pipeline::wait` needs the number of groups that may still be in flight: `pipeline::wait::<1>()`");
                 return (ExprKind::Tuple(Vec::new()), unit);
             }
         };

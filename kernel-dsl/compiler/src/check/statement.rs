@@ -171,7 +171,7 @@ impl Checker<'_> {
         let named = |l: &Loop| if name.is_none() { l.what != Labelled::Block } else { l.label == name };
         let found = self.loops.iter().rposition(named);
         if found.is_none() {
-            self.mistake(mark, "there is no such loop to leave or go on with");
+            self.mistake(mark, "no enclosing loop or block has this label");
         }
         found
     }
@@ -191,7 +191,7 @@ impl Checker<'_> {
             None => self.table.add(Ty::Unit),
         };
         if value.is_some() && self.loops[at].what == Labelled::Counted {
-            self.mistake(mark, "only a `loop` or a labelled block has a value to break with");
+            self.mistake(mark, "only a `loop` or a labeled block can `break` with a value");
         }
         match expected {
             Some(expected) => {
@@ -206,7 +206,7 @@ impl Checker<'_> {
         let never = self.table.add(Ty::Never);
         match self.find_loop(label, mark) {
             Some(at) if self.loops[at].what == Labelled::Block => {
-                self.mistake(mark, "a block has no next iteration: `continue` names a loop");
+                self.mistake(mark, "`continue` needs a loop, and this label names a block");
                 (ExprKind::Tuple(Vec::new()), never)
             }
             Some(at) => (ExprKind::Continue { label: self.loops[at].id }, never),

@@ -33,7 +33,7 @@ impl Checker<'_> {
                 }
             },
             TypeKind::Slice(_) => {
-                self.mistake(ty.mark, "a slice stands behind a reference: `&[T]` or `&mut [T]`");
+                self.mistake(ty.mark, "a slice must be behind a reference: `&[T]` or `&mut [T]`");
                 self.wrong()
             }
             TypeKind::Function { parameters, returns } => {
@@ -75,7 +75,7 @@ impl Checker<'_> {
                 };
                 let most = if name == "Shared" { prelude::MOST_SHARED } else { 5 };
                 if !(1..=most).contains(&rank) {
-                    self.mistake(path.mark, format!("a `{name}` has a rank from 1 to {most}"));
+                    self.mistake(path.mark, format!("the rank of a `{name}` must be 1 to {most}"));
                     return self.wrong();
                 }
                 self.table.add(match name.as_str() {
@@ -91,14 +91,14 @@ impl Checker<'_> {
                     self.table.add(Ty::Option(inner))
                 }
                 _ => {
-                    self.mistake(path.mark, "`Option` takes a type: `Option<f32>`");
+                    self.mistake(path.mark, "`Option` takes one type: `Option<f32>`");
                     self.wrong()
                 }
             },
             _ => {
                 self.mistake(
                     path.mark,
-                    format!("`{}` has no meaning on the device: a kernel has numbers, bool, tuples, arrays, slices, `View`, `ViewMut`, `Shared`, and structs and enums marked `#[device]`", path.name()),
+                    format!("the type `{}` is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut`, `Shared`, and structs and enums marked `#[device]`", path.name()),
                 );
                 self.wrong()
             }
@@ -129,25 +129,25 @@ impl Checker<'_> {
         let message = match self.table.get(id).clone() {
             Ty::Wrong => return None,
             Ty::Scalar(Scalar::Usize) => {
-                "`usize` is 32 bits on the device and 64 on the host: a buffer holds `u32` or `u64`".to_string()
+                "a buffer cannot hold `usize`, which has 32 bits on the device and 64 on the host: use `u32` or `u64`".to_string()
             }
             Ty::Scalar(Scalar::Bool) => {
-                "a buffer cannot hold `bool`, since not every byte is one: use `u8`".to_string()
+                "a buffer cannot hold `bool`, because not every byte is a valid `bool`: use `u8`".to_string()
             }
             Ty::Tuple(_) => {
-                "a tuple has no layout that a host could fill: use a `#[device] #[repr(C)] struct`".to_string()
+                "a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct`".to_string()
             }
             Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => {
-                format!("`{}` has no layout that a host could fill: give the struct `#[repr(C)]`", self.named(id))
+                format!("a buffer cannot hold `{}`, whose layout is unspecified: add `#[repr(C)]` to the struct", self.named(id))
             }
             Ty::Enum(_) => {
-                format!("a buffer cannot hold `{}`, since not every number is one: use `u32`", self.named(id))
+                format!("a buffer cannot hold `{}`, because not every number is one of its variants: use `u32`", self.named(id))
             }
             _ if self.is_element(id) => return Some(id),
             Ty::Parameter(_) | Ty::Projection { .. } => {
-                format!("`{0}` need not be what a buffer can hold: write `{0}: Element`", self.named(id))
+                format!("a buffer cannot hold `{0}` without a bound: write `{0}: Element`", self.named(id))
             }
-            _ => format!("a buffer holds numbers, arrays of them and `repr(C)` structs, not `{}`", self.named(id)),
+            _ => format!("a buffer can hold numbers, arrays of numbers and `repr(C)` structs, not `{}`", self.named(id)),
         };
         self.mistake(ty.mark, message);
         None
@@ -184,7 +184,7 @@ impl Checker<'_> {
                     None => match self.constant_size(ty) {
                         Some(n) => hir::Size::Known(n),
                         None => {
-                            let message = "a size is a number, or the name of a generic constant of this function or of a device constant whose value is a number or made of such by + − × ÷";
+                            let message = "expected a size: a number, a generic constant of this function, or a device constant computed from numbers with + − × ÷";
                             self.mistake(ty.mark, message);
                             return self.wrong();
                         }

@@ -81,7 +81,7 @@ impl Linked {
         let (left, kind, payload, attribute);
         bracketed!(left in input);
         if !left.is_empty() {
-            return Err(left.error("device functions are still to be asked for their HIR"));
+            return Err(left.error("the HIR of some device functions is still missing"));
         }
         braced!(kind in input);
         let name: Ident = kind.parse()?;
@@ -108,7 +108,7 @@ pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, Handed> {
     match serial::library(bytes) {
         Ok(library) => Ok(Callee { path: written(path), library }),
         Err(error) => {
-            let message = format!("the device item `{}` cannot be read: {error}", written(path));
+            let message = format!("cannot read the device item `{}`: {error}", written(path));
             Err(Handed::Unreadable(syn::Error::new_spanned(path, message)))
         }
     }
@@ -128,7 +128,7 @@ pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
         let error = if name == name_of {
             syn::Error::new(
                 name.span(),
-                format!("`{name}` calls itself; on the device every call is inlined, so write a loop"),
+                format!("`{name}` calls itself; device calls are always inlined, so write a loop"),
             )
         } else if taken(name) {
             not_free(name)
@@ -150,7 +150,7 @@ pub(super) fn definable(name: &Ident) -> syn::Result<()> {
 
 fn not_free(name: &Ident) -> syn::Error {
     let message = format!(
-        "a device function cannot be called `{name}`: it is also a macro of its name, and `{name}` is a macro or attribute of Rust already; rename it"
+        "a device function cannot be named `{name}`: it also defines a macro of that name, and Rust already has one; rename it"
     );
     syn::Error::new_spanned(name.to_token_stream(), message)
 }

@@ -98,7 +98,7 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(item @ (Item::Const(_) | Item::Struct(_) | Item::Enum(_) | Item::Mod(_))) => module::device(attribute, item),
         Ok(other) => {
             let message =
-                "`#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls";
+                "`#[device]` applies to a function, constant, struct or enum, or to a `mod` with traits and impls";
             let errors = report::refused(syn::Error::new_spanned(&other, message));
             quote!(#errors #other)
         }
@@ -203,7 +203,7 @@ fn needless(
     let errors = needless.map(|(written, _)| {
         let name = &written.name;
         let message = format!(
-            "no approximation reaches `{name}`: it is the same on every executor, bit for bit\nhelp: leave the tolerance out; it is for what comes of `fast::` functions"
+            "`{name}` needs no tolerance: its results are exact on every executor\nhelp: remove the tolerance; it applies to results of `fast::` functions"
         );
         syn::Error::new(name.span(), message)
     });
@@ -271,7 +271,7 @@ fn finish_device(
 /// What an item names with the libraries that its chain brought, in the same order.
 fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, Handed> {
     if paths.len() != libraries.len() {
-        let message = format!("{} device items handed over for {} that are named", libraries.len(), paths.len());
+        let message = format!("{} device items passed for {} names", libraries.len(), paths.len());
         return Err(Handed::Unreadable(syn::Error::new(name.span(), message)));
     }
     if libraries.iter().any(|l| l.value().is_empty()) {
@@ -286,7 +286,7 @@ fn function(attribute: &str, item: TokenStream) -> Result<ItemFn, TokenStream> {
         Ok(function) => return Ok(function),
         Err(error) => match syn::parse2::<Item>(item.clone()) {
             Ok(Item::Fn(_)) | Err(_) => error,
-            Ok(other) => syn::Error::new_spanned(other, format!("`#[{attribute}]` goes on a function")),
+            Ok(other) => syn::Error::new_spanned(other, format!("`#[{attribute}]` applies to a function")),
         },
     };
     let errors = report::refused(error);
@@ -296,7 +296,7 @@ fn function(attribute: &str, item: TokenStream) -> Result<ItemFn, TokenStream> {
 /// A method is refused without more: next to one, nothing but a macro call can stand.
 fn method(attribute: &str, item: &ItemFn) -> Option<TokenStream> {
     let receiver = item.sig.receiver()?;
-    let message = format!("`#[{attribute}]` goes on a free function: it has no `self`. Pass the value as a parameter");
+    let message = format!("`#[{attribute}]` applies to a free function, without `self`: pass the value as a parameter");
     Some(syn::Error::new_spanned(receiver, message).to_compile_error())
 }
 
@@ -349,11 +349,11 @@ fn device_attribute(attribute: TokenStream, on: On) -> syn::Result<Clauses> {
                 clauses.placement = Some(name);
             } else {
                 let there = match on {
-                    On::Function => "there are crate and value",
-                    On::Constant => "there are crate, and one of constant and global",
-                    On::Other => "there is crate",
+                    On::Function => "the clauses are crate and value",
+                    On::Constant => "the clauses are crate, and either constant or global",
+                    On::Other => "the only clause is crate",
                 };
-                let message = format!("`{name}` is not a clause of `#[device]`; {there}");
+                let message = format!("unknown clause `{name}` in `#[device]`; {there}");
                 return Err(syn::Error::new(name.span(), message));
             }
             if !input.is_empty() {

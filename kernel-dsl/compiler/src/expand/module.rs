@@ -204,7 +204,7 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
                 const TYPE: #facade::compiler::ElementType = {
                     ::core::assert!(
                         ::core::mem::size_of::<Self>() == 0 #(+ ::core::mem::size_of::<#types>())*,
-                        "a struct in a buffer has no padding: order its fields by size, or add fields for those bytes"
+                        "a struct in a buffer cannot have padding: order the fields by size, or add fields for those bytes"
                     );
                     #facade::compiler::ElementType::Struct {
                         name: #text,
@@ -251,7 +251,7 @@ fn with_bound(generics: &Generics, bound: &TokenStream) -> Generics {
 pub(super) fn function_type(item: &ItemFn, facade: &Path, hash: u64, library: &[u8]) -> TokenStream {
     let (name, visibility, conditions) = (&item.sig.ident, &item.vis, conditions(&item.attrs));
     if !item.sig.generics.params.is_empty() {
-        let message = "a generic function has no one type: leave `value` away, or make it a function of fixed types";
+        let message = "a generic function cannot be a `value`: remove `value`, or use fixed types";
         return report::refused(syn::Error::new_spanned(&item.sig.generics, message));
     }
     let types: Vec<_> = item
@@ -269,7 +269,7 @@ pub(super) fn function_type(item: &ItemFn, facade: &Path, hash: u64, library: &[
         ReturnType::Type(_, ty) => ty.to_token_stream(),
     };
     let argument = generic_argument(facade, name, hash, library);
-    let docs = format!("The device function `{name}` as a type: what stands for a parameter `F: DeviceFn<…>`.");
+    let docs = format!("The device function `{name}` as a type, for a parameter `F: DeviceFn<…>`.");
     quote! {
         #conditions
         #[doc = #docs]
@@ -307,12 +307,12 @@ pub(super) fn device_copy(item: &DeriveInput) -> syn::Result<TokenStream> {
         Data::Enum(data) => {
             let first = data.variants.first().filter(|v| matches!(v.fields, Fields::Unit));
             let Some(variant) = first.map(|v| &v.ident) else {
-                let message = "`DeviceCopy` needs a value to start with: a variant without data";
+                let message = "`DeviceCopy` needs an initial value: add a variant without data";
                 return Err(syn::Error::new_spanned(name, message));
             };
             (quote!(Self::#variant), quote!(Self::#variant))
         }
-        Data::Union(_) => return Err(syn::Error::new_spanned(name, "the device has no unions")),
+        Data::Union(_) => return Err(syn::Error::new_spanned(name, "unions are not supported on the device")),
     };
     Ok(quote! {
         impl #of_impl #bound for #name #of_type #bounds {

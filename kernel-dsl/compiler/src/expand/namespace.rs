@@ -145,7 +145,7 @@ pub(super) fn fit(item: &ItemFn) -> syn::Result<()> {
     let plain = name.to_string().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let unfit = (!plain).then(|| {
         let message =
-            "a kernel's name is also that of its PTX entry: ASCII letters, digits and `_`, and no `r#`; rename it";
+            "a kernel's name is also the name of its PTX entry: use only ASCII letters, digits and `_`, without `r#`";
         syn::Error::new_spanned(name, message)
     });
     let refused = item.attrs.iter().filter(|a| {
@@ -156,7 +156,7 @@ pub(super) fn fit(item: &ItemFn) -> syn::Result<()> {
     let errors = refused.map(|a| {
         let name = a.path().to_token_stream().to_string().replace(' ', "");
         let message = format!(
-            "`#[{name}]` has no meaning on a kernel, which is compiled for the device and not as a function of the host"
+            "`#[{name}]` has no effect on a kernel, which is not compiled as a host function: remove it"
         );
         syn::Error::new_spanned(a.path(), message)
     });

@@ -83,7 +83,7 @@ pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee]
     refused(all.unwrap_or_else(|| {
         syn::Error::new_spanned(
             &item.sig.ident,
-            "kernel-dsl could not compile this kernel and does not know why: please report it",
+            "internal error: kernel-dsl failed to compile this kernel without a message; please report this",
         )
     }))
 }

@@ -128,11 +128,11 @@ pub struct Argument {
 pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic, Errors> {
     let mut program = program.clone();
     let Some(kernel) = program.functions.first() else {
-        return Err(Error::whole("the program holds no kernel").into());
+        return Err(Error::whole("the program contains no kernel").into());
     };
     if instance.0.len() != kernel.generics.len() {
         let (name, wanted) = (&kernel.name, kernel.generics.len());
-        let message = format!("`{name}` has {wanted} generic parameters, {} given", instance.0.len());
+        let message = format!("`{name}` takes {wanted} generic arguments, {} given", instance.0.len());
         return Err(Error::whole(message).into());
     }
     for constant in &instance.0 {
@@ -159,7 +159,7 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
                     GenericKind::Type(_) => "a type".to_string(),
                 };
                 maker.errors.push(Error::whole(format!(
-                    "`{}` of `{}` stands for {wanted}, and `{constant}` is given",
+                    "the parameter `{}` of `{}` must be {wanted}, found `{constant}`",
                     generic.name, program.functions[0].name
                 )));
             }
@@ -204,7 +204,7 @@ fn bring(program: &mut Program, constant: &Constant) -> Result<(), Errors> {
         return Ok(());
     }
     let library = serial::library(&item.library)
-        .map_err(|e| Errors::from(Error::whole(format!("the device item `{}` cannot be read: {e}", item.name))))?;
+        .map_err(|e| Errors::from(Error::whole(format!("cannot read the device item `{}`: {e}", item.name))))?;
     merge::merge(&mut program.functions, &mut program.items, &library);
     Ok(())
 }
@@ -254,7 +254,7 @@ impl Maker<'_> {
         let erased = match &ty {
             Type::Struct(..) if self.opened.contains(&ty) || self.opened.len() > DEPTH => {
                 if self.errors.is_empty() {
-                    self.errors.push(Error::whole("a struct holds itself, or structs are nested without end"));
+                    self.errors.push(Error::whole("a struct contains itself, or structs are nested too deeply"));
                 }
                 Type::Unit
             }
@@ -286,7 +286,7 @@ impl Maker<'_> {
                 let of = self.close(table, *of, arguments);
                 if self.projected > DEPTH {
                     if self.errors.is_empty() {
-                        self.errors.push(Error::whole("an associated type is named by itself: there is no end"));
+                        self.errors.push(Error::whole("an associated type refers to itself"));
                     }
                     return self.intern(Type::Unit);
                 }
@@ -424,7 +424,7 @@ impl Maker<'_> {
             _ => "the type given".to_string(),
         };
         self.errors.push(Error::whole(format!(
-            "`{of}` has no `{the_trait}::{name}` on the device: put its `impl {the_trait}` into a `#[device] mod`, with the type or with the trait"
+            "there is no `{the_trait}::{name}` of `{of}` on the device: put `impl {the_trait}` into the `#[device] mod` of the type or of the trait"
         )));
     }
 
@@ -457,7 +457,7 @@ impl Maker<'_> {
         let source = &self.source.functions[id.0 as usize];
         if self.functions.len() >= FUNCTIONS {
             if self.functions.len() == FUNCTIONS && self.errors.is_empty() {
-                let message = format!("`{}` is needed with ever other generic arguments: there is no end", source.name);
+                let message = format!("`{}` is instantiated without end, each time with other generic arguments", source.name);
                 self.errors.push(Error::whole(message));
             }
             return FunctionId(0);
@@ -490,7 +490,7 @@ impl Maker<'_> {
         match &mut e.kind {
             ExprKind::Literal(_) if generic && !matches!(self.types[e.ty.0 as usize], Type::Scalar(_)) => {
                 let message =
-                    "`default` of a struct or enum is the host's: give its trait a function or constant for that";
+                    "`default` of a struct or enum exists only on the host: add a function or constant to a device trait instead";
                 self.errors.push(Error::at(&function.source, e.span, message));
             }
             ExprKind::Generic(i) if !keep => {

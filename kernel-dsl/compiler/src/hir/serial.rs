@@ -41,20 +41,20 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Short(n) => {
-                write!(f, "these {n} bytes are not a kernel's HIR, which has a header of {HEADER} bytes")
+                write!(f, "{n} bytes are too few for a kernel's HIR, whose header has {HEADER} bytes")
             }
             Error::Version(v) => write!(
                 f,
-                "HIR of format {v}, where this compiler reads format {VERSION}: build both crates with one version of kernel-dsl"
+                "found HIR of format {v}, this compiler reads format {VERSION}: build both crates with the same version of kernel-dsl"
             ),
             Error::Checksum { written, found } => {
                 write!(
                     f,
-                    "damaged HIR: its checksum should be {written:016x} and is {found:016x}; build its crate anew"
+                    "corrupt HIR: expected checksum {written:016x}, found {found:016x}; rebuild the crate that it comes from"
                 )
             }
             Error::Shape => f.write_str(
-                "these bytes are HIR of another kind: a device function where a kernel is needed, or the reverse",
+                "wrong kind of HIR: a device function where a kernel is needed, or the reverse",
             ),
         }
     }
@@ -87,7 +87,7 @@ pub fn library(bytes: &[u8]) -> Result<Library, Error> {
 
 fn encode(value: &impl Serialize) -> Vec<u8> {
     // Every type of HIR is a struct, enum, vector, string or number, and postcard writes all of those to memory.
-    let body = postcard::to_stdvec(value).expect("HIR has no type that postcard cannot write");
+    let body = postcard::to_stdvec(value).expect("postcard can serialize every type of HIR");
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(checksum(&body).to_le_bytes());

@@ -27,8 +27,7 @@ pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refus
             (None, Err(bounds)) => open = Some((axis, bounds)),
             (Some((before, _)), _) if most[axis] != 1 => {
                 return Err(Refusal(format!(
-                    "block: its extent in {} is known at launch only, and it has more than one thread in {} too, which \
-                     comes after; put the axis that the launch decides last",
+                    "block: the extent in {} is known only at launch, so the later extent in {} must be 1; put the axis that the launch chooses last",
                     AXES[*before], AXES[axis]
                 )));
             }
@@ -39,7 +38,7 @@ pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refus
     let block = match open {
         None => Block::fixed(most),
         Some((axis, Bounds { least, step, .. })) => Block::ranging(most, axis, least, step)
-            .ok_or_else(|| Refusal(format!("block: the range of its extent in {} is empty", AXES[axis])))?,
+            .ok_or_else(|| Refusal(format!("block: the range of the extent in {} is empty", AXES[axis])))?,
     };
     Ok(launch.requires.iter().fold(block, |block, r| known_divisors(&r.condition, facts, block)))
 }
@@ -63,7 +62,7 @@ pub(super) fn of_launch(
             BlockExtent::Chosen { .. } => {
                 let expected = expected(block, axis);
                 let Some(n) = given.take() else {
-                    return Err(Some(Refusal(format!("block: expected the launch to say {expected}, given none"))));
+                    return Err(Some(Refusal(format!("block: expected the launch to choose {expected}, given none"))));
                 };
                 // What conditions say of the number of threads, they say themselves.
                 match u32::try_from(n) {
@@ -74,7 +73,7 @@ pub(super) fn of_launch(
         };
     }
     match given {
-        Some(n) => Err(Some(Refusal(format!("block: expected none, since the kernel says its own, given {n}")))),
+        Some(n) => Err(Some(Refusal(format!("block: the kernel fixes its block size, so the launch cannot choose one; given {n}")))),
         None => checked(extents).map_err(Some),
     }
 }
@@ -96,7 +95,7 @@ fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> 
     let constant = |e: &Expr| match facts.count(e) {
         Ok(n) => Ok(n),
         Err(Failure::Unknown) => Err(Refusal(format!(
-            "block: the ends of the range in {} depend on an argument; they must be constant for an instance",
+            "block: the bounds of the range in {} depend on an argument; they must be compile-time constants",
             AXES[axis]
         ))),
         Err(failure) => Err(said(axis, failure, e, facts)),
@@ -110,7 +109,7 @@ fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> 
     };
     if least == 0 || least > most || step == 0 {
         return Err(Refusal(format!(
-            "block: expected a range from 1 or more with a step of 1 or more, given {least}..={most} in steps of {step}"
+            "block: expected a range that starts at 1 or more, with a step of 1 or more; given {least}..={most} in steps of {step}"
         )));
     }
     Ok(Bounds { least, most, step })
@@ -120,8 +119,7 @@ fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> 
 fn computed(axis: usize, e: &Expr, facts: &Facts) -> Result<Bounds, Refusal> {
     Bounds::of(e, facts).ok_or_else(|| {
         Refusal(format!(
-            "block: its extent in {} depends on an argument, and how large it can be does not follow from the \
-             expression: bound it, as in `n.min(256)` or `n.clamp(32, 256)`",
+            "block: the extent in {} depends on an argument and has no upper bound: add one, as in `n.min(256)` or `n.clamp(32, 256)`",
             AXES[axis]
         ))
     })
@@ -150,7 +148,7 @@ fn said(axis: usize, failure: Failure, e: &Expr, facts: &Facts) -> Refusal {
         Failure::Invalid(why) => why,
         Failure::Unknown => "depends on an argument".to_string(),
     };
-    Refusal(format!("block: its extent in {} {why}{}", AXES[axis], because(&explain::mentioned(e, facts))))
+    Refusal(format!("block: the extent in {} {why}{}", AXES[axis], because(&explain::mentioned(e, facts))))
 }
 
 fn checked(block: [u32; 3]) -> Result<[u32; 3], Refusal> {

@@ -63,7 +63,7 @@ pub(super) fn shape(
             Ok(true) | Err(Failure::Unknown) => {}
             Ok(false) => refusals.push(Refusal(format!("requires `{}`: {}", requirement.text, mentioned()))),
             Err(Failure::Invalid(why)) => {
-                refusals.push(Refusal(format!("requires `{}`, which {why}{}", requirement.text, because(&mentioned()))))
+                refusals.push(Refusal(format!("requires `{}`, but the condition {why}{}", requirement.text, because(&mentioned()))))
             }
         }
     }
@@ -89,9 +89,9 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<Limits, Refusal> {
             None => Ok(None),
             Some(Ok(0)) => Err(Refusal(format!("{name}: expected 1 or more, given 0"))),
             Some(Ok(n)) => Ok(Some(n)),
-            Some(Err(Failure::Invalid(why))) => Err(Refusal(format!("{name}: it {why}"))),
+            Some(Err(Failure::Invalid(why))) => Err(Refusal(format!("{name}: the expression {why}"))),
             Some(Err(Failure::Unknown)) => {
-                Err(Refusal(format!("{name}: it depends on an argument; it must be constant for an instance")))
+                Err(Refusal(format!("{name}: the expression depends on an argument; it must be a compile-time constant")))
             }
         };
         Ok(Limits {
@@ -123,7 +123,7 @@ fn kernel(program: &Monomorphic) -> Result<&Function, Refusal> {
     let function = program.kernel();
     let well_formed = function.locals.len() >= function.parameters as usize
         && function.locals.iter().all(|l| (l.ty.0 as usize) < function.types.len());
-    if well_formed { Ok(function) } else { Err(Refusal("the program's HIR is not well formed".to_string())) }
+    if well_formed { Ok(function) } else { Err(Refusal("the program's HIR is malformed".to_string())) }
 }
 
 /// What is wrong with one argument for itself.
@@ -155,24 +155,24 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
     }
     match fact {
         Fact::Scalar { ty: Scalar::Usize, bits } if *bits > U32_MAX => {
-            refuse(format!("{bits} does not fit `usize`, 32 bits on the device"));
+            refuse(format!("{bits} does not fit in `usize`, which has 32 bits on the device"));
         }
-        Fact::Scalar { ty, bits } if bits & !ty.mask() != 0 => refuse(format!("{bits:#x} is not a value of `{ty}`")),
+        Fact::Scalar { ty, bits } if bits & !ty.mask() != 0 => refuse(format!("{bits:#x} is not a valid `{ty}`")),
         Fact::Scalar { .. } => {}
         Fact::Slice { len, .. } => {
             if *len > U32_MAX {
-                refuse(format!("its length {len} does not fit `usize`, 32 bits on the device"));
+                refuse(format!("the length {len} does not fit in `usize`, which has 32 bits on the device"));
             }
         }
         Fact::View { extents, strides, strided, mutable, .. } => {
             for (what, numbers) in [("extent", extents), ("stride", strides)] {
                 for (d, n) in numbers.iter().enumerate().filter(|(_, n)| **n > U32_MAX) {
-                    refuse(format!("{what} {n} of dimension {d} does not fit `usize`, 32 bits on the device"));
+                    refuse(format!("{what} {n} of dimension {d} does not fit in `usize`, which has 32 bits on the device"));
                 }
             }
             if *strided && *mutable && shared_element(extents, strides) {
                 refuse(format!(
-                    "two indices name one element, and the kernel may write it: extents {extents:?}, strides {strides:?}"
+                    "a view that the kernel may write has two indices for one element: extents {extents:?}, strides {strides:?}"
                 ));
             }
             if !strided && strides.last() != Some(&1) {
@@ -186,16 +186,16 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
     {
         let mut refuse = |what: String| wrong.push(Refusal(format!("argument `{name}`: {what}")));
         if range.elements > u128::from(U32_MAX) {
-            refuse(format!("it reaches over {} elements, more than `usize` counts on the device", range.elements));
+            refuse(format!("the view spans {} elements, more than a 32-bit `usize` can index on the device", range.elements));
         }
         if range.end > 1 << 64 {
-            refuse(format!("it starts at {:#x} and would end beyond the address space", range.start));
+            refuse(format!("the memory starts at {:#x} and would end beyond the address space", range.start));
         }
         let align = range.element.device_align();
         if range.start % u128::from(align) != 0 {
             let (start, element) = (range.start, range.element);
             let what = if element.scalar().is_some() { "size" } else { "alignment" };
-            refuse(format!("its address {start:#x} is not a multiple of {align} bytes, the {what} of `{element}`"));
+            refuse(format!("the address {start:#x} is not a multiple of {align} bytes, the {what} of `{element}`"));
         }
     }
     wrong
@@ -277,7 +277,7 @@ fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option
             Failure::Unknown => None,
             Failure::Invalid(why) => {
                 let mentioned = explain::mentioned(expr, facts);
-                Some(Refusal(format!("{what}: its extent in {} {why}{}", AXES[axis], because(&mentioned))))
+                Some(Refusal(format!("{what}: the extent in {} {why}{}", AXES[axis], because(&mentioned))))
             }
         })?;
     }

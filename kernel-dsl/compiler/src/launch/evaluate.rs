@@ -145,14 +145,14 @@ impl Facts<'_> {
         match &expr.kind {
             ExprKind::Literal(bits) => match self.function.types.get(expr.ty.0 as usize) {
                 Some(Type::Scalar(ty)) => Ok(Value::Scalar(*ty, *bits)),
-                _ => invalid("has a literal that is not a scalar"),
+                _ => invalid("contains a literal that is not a scalar"),
             },
             ExprKind::Local(id) => self.parameter(id.0 as usize),
             ExprKind::Generic(index) => match self.instance.0.get(*index as usize) {
                 Some(Constant::Usize(n)) => Ok(Value::Scalar(Scalar::Usize, u64::from(*n))),
                 Some(Constant::Bool(b)) => Ok(Value::Scalar(Scalar::Bool, u64::from(*b))),
-                Some(Constant::Scalar(_) | Constant::Item(_)) => invalid("takes a type for a number"),
-                None => invalid(format!("names generic constant {index}, which the instance lacks")),
+                Some(Constant::Scalar(_) | Constant::Item(_)) => invalid("uses a type where a number is needed"),
+                None => invalid(format!("uses generic constant {index}, which the instance lacks")),
             },
             ExprKind::Unary(op, a) => scalar(unary(*op, self.scalar(a)?)?),
             ExprKind::Binary(op, a, b) => scalar(binary(*op, self.scalar(a)?, self.scalar(b)?)?),
@@ -161,7 +161,7 @@ impl Facts<'_> {
             ExprKind::OrElse(a, b) => scalar((Scalar::Bool, u64::from(self.condition(a)? || self.condition(b)?))),
             ExprKind::Cast(a) => match self.function.types.get(expr.ty.0 as usize) {
                 Some(Type::Scalar(to)) => scalar((*to, cast(self.scalar(a)?, *to)?)),
-                _ => invalid("casts to what is not a scalar"),
+                _ => invalid("casts to a type that is not a scalar"),
             },
             ExprKind::If { condition, then, otherwise: Some(otherwise) } => {
                 if self.condition(condition)? {
@@ -185,10 +185,10 @@ impl Facts<'_> {
             ExprKind::Tuple(parts) => parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(Value::Tuple),
             ExprKind::Field { base, field } => match self.value(base)? {
                 Value::Tuple(mut parts) if (*field as usize) < parts.len() => Ok(parts.swap_remove(*field as usize)),
-                _ => invalid(format!("takes field {field} of what has none")),
+                _ => invalid(format!("reads field {field} of a value without such a field")),
             },
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(*intrinsic, arguments),
-            _ => invalid("has a construct that only the device evaluates"),
+            _ => invalid("contains an expression that only the device can evaluate"),
         }
     }
 
@@ -199,7 +199,7 @@ impl Facts<'_> {
                     let value = self.value(value)?;
                     bound.borrow_mut()[id.0 as usize] = Some(value);
                 }
-                _ => return invalid("has a block with statements, which only the device evaluates"),
+                _ => return invalid("contains a block with statements, which only the device can evaluate"),
             }
         }
         match &block.value {
@@ -211,7 +211,7 @@ impl Facts<'_> {
     /// A device function's value: one without loops, and with variables that stay as they are.
     fn call(&self, function: FunctionId, arguments: &[Expr]) -> Evaluated<Value> {
         let Some(callee) = self.functions.get(function.0 as usize) else {
-            return invalid("calls a function that is not there");
+            return invalid("calls a missing function");
         };
         let mut bound = vec![None; callee.locals.len()];
         for (variable, e) in bound.iter_mut().zip(arguments) {
@@ -224,10 +224,10 @@ impl Facts<'_> {
     fn parameter(&self, index: usize) -> Evaluated<Value> {
         if let Some(bound) = &self.bound {
             let value = bound.borrow().get(index).cloned().flatten();
-            return value.map_or_else(|| invalid("names a variable that has no value there"), Ok);
+            return value.map_or_else(|| invalid("uses a variable before its initialization"), Ok);
         }
         let Some(local) = self.function.locals.get(index).filter(|_| index < self.function.parameters as usize) else {
-            return invalid("names a variable that is not a parameter");
+            return invalid("uses a variable that is not a parameter");
         };
         let mut next = self.arguments.iter().position(|a| a.parameter as usize == index).unwrap_or(0);
         self.made_of(local.ty, &mut next)
@@ -250,7 +250,7 @@ impl Facts<'_> {
             Some(Some(Fact::Scalar { ty, bits })) => Ok(Value::Scalar(*ty, *bits)),
             Some(Some(_)) => Ok(Value::Argument(index)),
             Some(None) => Err(Failure::Unknown),
-            None => invalid("names a variable that is not a parameter"),
+            None => invalid("uses a variable that is not a parameter"),
         }
     }
 
@@ -258,7 +258,7 @@ impl Facts<'_> {
     fn memory(&self, expr: &Expr) -> Evaluated<&Fact> {
         match self.value(expr)? {
             Value::Argument(index) => self.facts[index].ok_or(Failure::Unknown),
-            _ => invalid("asks for the extent of what is neither a slice nor a view"),
+            _ => invalid("reads the extent of a value that is neither a slice nor a view"),
         }
     }
 
@@ -274,7 +274,7 @@ impl Facts<'_> {
             (Intrinsic::Aligned, [x, n]) => {
                 let n = self.usize(n)?;
                 if n == 0 {
-                    return invalid("asks for an alignment of 0 elements");
+                    return invalid("checks an alignment of 0 elements");
                 }
                 bool(self.memory(x)?.aligned(n))
             }
@@ -294,7 +294,7 @@ impl Facts<'_> {
             }
             (Intrinsic::BlockThreads, []) => usize(self.threads(0..3)?),
             (Intrinsic::BlockDim(axis), []) => usize(self.threads(usize::from(axis)..usize::from(axis) + 1)?),
-            _ => invalid("calls a function that only the device evaluates"),
+            _ => invalid("calls a function that only the device can evaluate"),
         }
     }
 
@@ -305,14 +305,14 @@ impl Facts<'_> {
     }
 
     fn device(&self) -> Evaluated<DeviceFacts> {
-        self.device.map_or_else(|| invalid("asks for a fact of the device, which an instance does not know"), Ok)
+        self.device.map_or_else(|| invalid("uses a property of the device, which is unknown before a launch"), Ok)
     }
 
     /// `f` of two unsigned integers of one type; `None` is a division by zero.
     fn unsigned(&self, a: &Expr, b: &Expr, f: impl Fn(i128, i128) -> Option<i128>) -> Evaluated<Value> {
         let ((ty, a), (other, b)) = (self.scalar(a)?, self.scalar(b)?);
         if ty != other || !ty.is_integer() || ty.is_signed() {
-            return invalid(format!("needs two unsigned integers of one type, not `{ty}` and `{other}`"));
+            return invalid(format!("needs two unsigned integers of the same type, not `{ty}` and `{other}`"));
         }
         let Some(result) = f(integer(ty, a), integer(ty, b)) else { return invalid("divides by zero") };
         match fit(ty, result) {
@@ -336,7 +336,7 @@ impl Fact {
         let extents = self.extents();
         match usize::try_from(d).ok().and_then(|d| extents.get(d)) {
             Some(n) => Ok(*n),
-            None => invalid(format!("asks for dimension {d} of {}, which has {}", explain::fact(self), extents.len())),
+            None => invalid(format!("reads dimension {d} of {}, which has {}", explain::fact(self), extents.len())),
         }
     }
 
@@ -347,7 +347,7 @@ impl Fact {
         };
         match usize::try_from(d).ok().and_then(|d| strides.get(d)) {
             Some(n) => Ok(*n),
-            None => invalid(format!("asks for stride {d} of {}, which has {}", explain::fact(self), strides.len())),
+            None => invalid(format!("reads stride {d} of {}, which has {}", explain::fact(self), strides.len())),
         }
     }
 
@@ -370,8 +370,8 @@ impl Fact {
 
 pub(super) fn overflow(ty: Scalar, value: i128) -> String {
     match ty {
-        Scalar::Usize => format!("comes to {value}, which does not fit `usize`, 32 bits on the device"),
-        _ => format!("comes to {value}, which does not fit `{ty}`"),
+        Scalar::Usize => format!("evaluates to {value}, which does not fit in `usize`, which has 32 bits on the device"),
+        _ => format!("evaluates to {value}, which does not fit in `{ty}`"),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn parameter(program: &Monomorphic, ty: &Type) -> String {
         Type::View { element, rank, mutable, strided } => {
             format!("`{}<{}, {rank}>`", view_name(*mutable, *strided), program.name(*element))
         }
-        other => format!("`{other:?}`, which no argument can have"),
+        other => format!("`{other:?}`, which is not an argument type"),
     }
 }
 

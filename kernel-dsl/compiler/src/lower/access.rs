@@ -91,8 +91,8 @@ impl<'h> Lowerer<'h> {
         }
         self.error_with_help(
             span,
-            format!("an access takes 1, 2, 4, 8 or 16 elements at once, not {n}"),
-            "make it several accesses, or access elements one by one by their index",
+            format!("an access must have 1, 2, 4, 8 or 16 elements, not {n}"),
+            "split the access, or access single elements by index",
         );
         None
     }
@@ -109,13 +109,13 @@ impl<'h> Lowerer<'h> {
             return;
         }
         let message = format!(
-            "the rows of `{}` start {pitch} elements apart, so {at_once} elements at once cannot be aligned in all of them",
+            "accesses of {at_once} elements are not aligned in all rows of `{}`, whose pitch is {pitch} elements",
             array.name
         );
         self.error_with_help(
             span,
             message,
-            format!("make rows a multiple of {at_once} elements, or let `Shared::padded` choose the pitch"),
+            format!("make the pitch a multiple of {at_once} elements, or let `Shared::padded` choose it"),
         );
     }
 

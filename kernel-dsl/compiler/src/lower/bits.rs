@@ -19,7 +19,7 @@ impl<'h> Lowerer<'h> {
         let operands: SmallVec<[_; 4]> = words.iter().map(|k| k.value).collect();
         let types: Option<Vec<Scalar>> = operands.iter().map(|v| self.builder.kernel.ty(*v).scalar()).collect();
         let Some(to) = types.and_then(|types| what.result(&types)) else {
-            self.error(e.span, "the instruction does not take operands of these types");
+            self.error(e.span, "this instruction does not support operands of these types");
             return Val::Unit;
         };
         Val::Scalar(Known { value: self.builder.scalar(Op::Bits(what, operands), to), bits: None })

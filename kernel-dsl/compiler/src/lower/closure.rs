@@ -58,7 +58,7 @@ impl<'h> Lowerer<'h> {
                     return Val::Unit;
                 }
                 let Some(depth) = self.frames.iter().position(|f| f.id == frame) else {
-                    self.error(span, "this closure was made in a call that has ended");
+                    self.error(span, "this closure was created in a call that has already returned");
                     return Val::Unit;
                 };
                 self.at(span);

@@ -34,8 +34,8 @@ impl<'h> Lowerer<'h> {
             if intrinsic == Intrinsic::GroupNew {
                 self.error_with_help(
                     e.span,
-                    format!("there is no group of {width} lanes"),
-                    "a group has 2, 4, 8, 16 or 32 lanes of a warp",
+                    format!("invalid group size {width}"),
+                    "a group must have 2, 4, 8, 16 or 32 lanes",
                 );
             }
             return Val::Unit;
@@ -215,8 +215,8 @@ impl<'h> Lowerer<'h> {
                 let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
                 self.error_with_help(
                     span,
-                    "lanes and threads hand over numbers, and this value holds a view, a shared array, a copy under way or a closure",
-                    "hand over the index that says where the data are",
+                    "lanes and threads cannot exchange this value: it contains a view, a shared array, a copy in flight or a closure",
+                    "exchange the index of the data instead",
                 );
                 Val::Unit
             }

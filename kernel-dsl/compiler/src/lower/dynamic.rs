@@ -26,21 +26,20 @@ pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
         let name = &kernel.dynamic[*array].name;
         if *looped {
             let message = format!(
-                "`{name}`, an array of dynamic size, is made in a loop, where it would be the same bytes each time, and hold \
-                 what the last time left"
+                "the array `{name}` of dynamic size is created in a loop; every iteration would reuse the same bytes with their old contents"
             );
-            errors.push(kernel.error(inst.location, message).help("make it once, before the loop"));
+            errors.push(kernel.error(inst.location, message).help("create the array once, before the loop"));
             continue;
         }
         match extents.iter().map(|v| Formula::of(kernel, *v)).collect() {
             Ok(extents) => kernel.dynamic[*array].extents = extents,
             Err(why) => {
                 let why = match why {
-                    NoFormula::Special => "it depends on the thread or block",
-                    NoFormula::Opaque => "it comes through memory, a loop or a `let mut`",
+                    NoFormula::Special => "the size depends on the thread or block",
+                    NoFormula::Opaque => "the size depends on memory, a loop or a `let mut` variable",
                 };
-                let message = format!("the launch cannot tell the size of `{name}`: {why}");
-                let help = "compute it from the kernel's parameters and constants alone";
+                let message = format!("cannot compute the size of `{name}` at launch: {why}");
+                let help = "compute the size from the kernel's parameters and constants only";
                 errors.push(kernel.error(inst.location, message).help(help));
             }
         }
@@ -63,9 +62,9 @@ fn all_first(kernel: &mut Kernel, made: &[Made]) -> Result<(), Errors> {
         let Some(extents) = extents else {
             let name = &kernel.dynamic[*array].name;
             let message = format!(
-                "`{name}`, one of several arrays of dynamic size of which one is made in a branch, has a size that a branch decides"
+                "the size of `{name}` is computed inside a branch, while several arrays of dynamic size exist and one is created in a branch"
             );
-            let help = "make each of them where all threads come, in no `if`; or compute the size by `min`, `max` and the like";
+            let help = "create all arrays of dynamic size outside branches; or compute the size without a branch, with `min` or `max`";
             return Err(Errors(vec![kernel.error(inst.location, message).help(help)]));
         };
         let address = kernel.value(Type::Shared);

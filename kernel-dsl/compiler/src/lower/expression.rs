@@ -86,7 +86,7 @@ impl<'h> Lowerer<'h> {
             | ExprKind::MethodValue { .. }
             | ExprKind::CallItem { .. }
             | ExprKind::SizeOf(_) => {
-                unreachable!("a monomorphic program has none of them")
+                unreachable!("a monomorphic program contains no generic expressions")
             }
             ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::Dereference(_) => self.read_place(e),
             ExprKind::Tuple(parts) if parts.is_empty() => Val::Unit,
@@ -207,7 +207,7 @@ impl<'h> Lowerer<'h> {
             Binding::Variable(storage) => self.read_storage(&storage, ty),
             Binding::Unset => {
                 let name = &self.function().locals[id.0 as usize].name;
-                self.error(span, format!("`{name}` has no value here"));
+                self.error(span, format!("`{name}` is not initialized here"));
                 Val::Unit
             }
         }
@@ -250,7 +250,7 @@ impl<'h> Lowerer<'h> {
         if !declared {
             self.error(
                 place.span,
-                "shared arrays, references and closures are bound once: give the new one a name of its own with `let`",
+                "a variable that holds a shared array, reference or closure cannot be reassigned: bind the new one with another `let`",
             );
         }
         None
@@ -289,8 +289,8 @@ impl<'h> Lowerer<'h> {
         if !held {
             self.error_with_help(
                 e.span,
-                "an array holds values in registers, and shared arrays, references, closures and tokens are none",
-                "give each a name of its own; `a.and(b)` makes one token of two, and `Shared::new([2, …])` one array",
+                "an array cannot hold shared arrays, references, closures or copy tokens",
+                "give each its own name; `a.and(b)` joins two tokens, and `Shared::new([2, …])` holds two arrays in one",
             );
         }
         held
@@ -321,7 +321,7 @@ impl<'h> Lowerer<'h> {
                 Binding::Value(value) => self.temporary(e, value),
                 Binding::Unset => {
                     let name = &self.function().locals[id.0 as usize].name;
-                    self.error(e.span, format!("`{name}` has no value here"));
+                    self.error(e.span, format!("`{name}` is not initialized here"));
                     None
                 }
             },
@@ -355,7 +355,7 @@ impl<'h> Lowerer<'h> {
         if !self.storable(e.ty) {
             self.error(
                 e.span,
-                "there are no references to shared arrays and closures: pass the array or closure itself",
+                "cannot take a reference to a shared array or closure: pass the array or closure itself",
             );
             return None;
         }

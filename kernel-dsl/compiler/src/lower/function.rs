@@ -92,7 +92,7 @@ impl<'h> Lowerer<'h> {
         let full = self.labels > CALLS || self.builder.kernel.values.len() > VALUES;
         if full && !self.full {
             self.full = true;
-            self.error(span, "the kernel is too large: every call is inlined, and there are too many");
+            self.error(span, "the kernel is too large: all calls are inlined, and there are too many");
         }
         !full
     }
@@ -100,11 +100,11 @@ impl<'h> Lowerer<'h> {
     /// A call of a device function.
     pub(super) fn inline(&mut self, span: Span, id: FunctionId, arguments: Vec<Val>) -> Val {
         let Some(function) = self.program.functions.get(id.0 as usize) else {
-            self.error(span, "a call of a function that is not there");
+            self.error(span, "call of a missing function");
             return Val::Unit;
         };
         if self.frames.len() >= DEPTH {
-            self.error(span, format!("`{}` calls itself, or calls are nested too deep to inline", function.name));
+            self.error(span, format!("`{}` calls itself, or the calls are nested too deeply to inline", function.name));
             return Val::Unit;
         }
         if !self.room(span) {
@@ -158,8 +158,8 @@ impl<'h> Lowerer<'h> {
                 if !self.storable(returns) {
                     self.error_with_help(
                         span,
-                        "`return` cannot give a shared array, a reference or a closure",
-                        "end the function with `if … { a } else { b }`",
+                        "an early `return` cannot return a shared array, a reference or a closure",
+                        "make the function's last expression `if … { a } else { b }`",
                     );
                 }
                 self.write_storage(&result, value);

@@ -21,8 +21,7 @@ impl<'h> Lowerer<'h> {
                     self.error_with_help(
                         span,
                         error.message,
-                        "compile the kernel for such a target, `#[kernel(target = …)]`, or say what older ones do instead: \
-                         `if target::SM >= … { … } else { … }`",
+                        "compile the kernel for such a target, `#[kernel(target = …)]`, or provide code for older ones: `if target::SM >= … { … } else { … }`",
                     );
                 }
                 return Val::Unit;

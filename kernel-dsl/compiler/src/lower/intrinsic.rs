@@ -82,8 +82,8 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Multiprocessors | Intrinsic::Waves, ..) => {
                 self.error_with_help(
                     e.span,
-                    "what the device has is known when the kernel is launched, not in its body",
-                    "use it in `grid = …`, and `grid::dim_x()` in the body; or pass the number as an argument",
+                    "properties of the device are known at launch, not in the kernel's body",
+                    "use this function in `grid = …` and `grid::dim_x()` in the body, or pass the number as an argument",
                 );
                 Val::Unit
             }
@@ -120,7 +120,7 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::IsEmpty, ..) => values.first().map_or_else(unit, |v| self.is_empty(v)),
             (Intrinsic::Aligned, ..) => {
-                self.error(e.span, "`aligned` is a condition of a launch: write it in `#[requires(…)]`");
+                self.error(e.span, "`aligned` is a launch condition: write it in `#[requires(…)]`");
                 Val::Unit
             }
             (Intrinsic::ViewStrided, ..) => match values.into_iter().next() {
@@ -275,10 +275,9 @@ impl<'h> Lowerer<'h> {
         }
         self.error_with_help(
             span,
-            format!("`{name}` needs {first}, and this is compiled for {target}"),
+            format!("`{name}` requires {first}; the kernel is compiled for {target}"),
             format!(
-                "compile the kernel for it, `#[kernel(target = {first}, …)]`, or say what older ones do instead: \
-                 `if target::SM >= {} {{ … }} else {{ … }}`",
+                "compile the kernel for it, `#[kernel(target = {first}, …)]`, or provide code for older targets: `if target::SM >= {} {{ … }} else {{ … }}`",
                 first.sm()
             ),
         );
@@ -288,7 +287,7 @@ impl<'h> Lowerer<'h> {
     fn dimension(&mut self, span: Span, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let [of, d] = arguments else { return Val::Unit };
         let Some(d) = self.constant(d) else {
-            self.error(span, "which dimension is asked for must be constant");
+            self.error(span, "the dimension must be a constant");
             return Val::Unit;
         };
         let of = self.expr(of);

@@ -18,7 +18,7 @@ use crate::ir::{Kernel, Location, Op, Place, Region, SHARED_LIMIT, SharedId, WID
 use smallvec::SmallVec;
 
 /// What to do where that is not enough.
-pub(super) const WAY_OUT: &str = "make the tiles smaller, or keep part of them in registers";
+pub(super) const WAY_OUT: &str = "use smaller tiles, or keep part of the data in registers";
 /// Pads that are tried, in elements: beyond a full turn around the banks nothing new comes.
 const PADS: u32 = 32;
 /// Weight of one loop around an access.
@@ -93,7 +93,7 @@ pub(super) fn assign(kernel: &mut Kernel, plan: &Plan) -> Result<(), Errors> {
     if kernel.shared_bytes() > SHARED_LIMIT {
         let each: Vec<_> = kernel.shared.iter().map(|s| format!("`{}` {}", s.name, s.bytes())).collect();
         return Err(Error::whole(format!(
-            "`{}` needs {} bytes of shared memory ({}), and a block has {SHARED_LIMIT}",
+            "`{}` needs {} bytes of shared memory ({}); the limit is {SHARED_LIMIT} bytes per block",
             kernel.instance,
             kernel.shared_bytes(),
             each.join(", ")
@@ -118,12 +118,12 @@ fn lay_over(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
         let bytes = under.strides[d].saturating_mul(under.element.bytes());
         if !bytes.is_multiple_of(unit) || !bytes.is_multiple_of(size) {
             let message = format!(
-                "`{}` cannot be laid over `{}`, whose indices of dimension {d} are {bytes} bytes apart: not a multiple of {unit}",
+                "`{}` cannot reuse the memory of `{}`: the stride of its dimension {d} is {bytes} bytes, not a multiple of {unit}",
                 array.name, under.name
             );
             return Err(kernel
                 .error(alias.location, message)
-                .help("make its rows, or its pitch, such a multiple")
+                .help("make the rows or the pitch such a multiple")
                 .into());
         }
         *stride = bytes / size;
@@ -136,8 +136,8 @@ fn lay_over(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
     let needed = reach(&strides, &array.shape, size);
     let there = reach(&under.strides, &under.shape, under.element.bytes());
     if needed > there {
-        let message = format!("`{}` needs {needed} bytes, and `{}` has {there} there", array.name, under.name);
-        return Err(kernel.error(alias.location, message).help("lay it over a larger array").into());
+        let message = format!("`{}` needs {needed} bytes; `{}` provides {there}", array.name, under.name);
+        return Err(kernel.error(alias.location, message).help("reuse the memory of a larger array").into());
     }
     kernel.shared[alias.array.0 as usize].strides = strides;
     Ok(())

@@ -51,8 +51,8 @@ impl<'h> Lowerer<'h> {
                 if ty.bits() < 32 {
                     self.error_with_help(
                         step.span,
-                        format!("a range of `{ty}` cannot be stepped in a kernel"),
-                        "run over `usize` or an integer of 32 or 64 bits, and cast the index",
+                        format!("`step_by` is not supported on a range of `{ty}`"),
+                        "iterate over `usize` or an integer of 32 or 64 bits, and cast the index",
                     );
                 }
                 self.cast(k, Scalar::Usize, ty)
@@ -60,7 +60,7 @@ impl<'h> Lowerer<'h> {
             None => self.number(ty, 1),
         };
         if step.bits == Some(0) {
-            self.error(range.step.as_ref().map_or(span, |s| s.span), "a loop cannot step by 0");
+            self.error(range.step.as_ref().map_or(span, |s| s.span), "the step of a loop cannot be 0");
         }
         let mut counter = Counter { ty, start, end, step, order: range.order };
         let mut body = Body { span, id, pattern, index: range.start.ty, numbered: None, block };
@@ -180,7 +180,7 @@ impl<'h> Lowerer<'h> {
     /// A loop of `copies` bodies, and what is left, body by body. Indices are `usize`.
     fn unroll_by(&mut self, copies: u32, counter: Counter, body: Body<'h>) {
         if !(1..=MOST_COPIES).contains(&copies) {
-            self.error(body.span, format!("`unroll_by` makes 1 to {MOST_COPIES} copies, not {copies}"));
+            self.error(body.span, format!("the factor of `unroll_by` must be 1 to {MOST_COPIES}, not {copies}"));
             return;
         }
         self.at(body.span);

@@ -173,8 +173,8 @@ impl<'h> Lowerer<'h> {
         let Some(mut left) = exponent.bits.filter(|n| *n <= LARGEST_EXPONENT) else {
             self.error_with_help(
                 span,
-                format!("the exponent of `pow` is a constant of the kernel, {LARGEST_EXPONENT} at most"),
-                "for an exponent that is known at run time only, multiply in a loop",
+                format!("the exponent of `pow` must be a constant, at most {LARGEST_EXPONENT}"),
+                "for an exponent known only at run time, multiply in a loop",
             );
             return None;
         };

@@ -308,7 +308,7 @@ impl<'h> Lowerer<'h> {
             }),
             hir::Type::Unit => return Val::Unit,
             _ => {
-                self.error(span, "a kernel's parameters are numbers, bool, slices, views and structs of them");
+                self.error(span, "kernel parameters are numbers, bool, slices, views and structs of these");
                 Val::Unit
             }
         };
@@ -337,7 +337,7 @@ impl<'h> Lowerer<'h> {
     /// How elements of memory lie.
     fn element_cell(&mut self, id: TypeId, span: Span) -> Cell {
         self.cell(id).unwrap_or_else(|| {
-            self.error(span, "memory holds numbers, and arrays, tuples and structs of them");
+            self.error(span, "memory holds numbers, and arrays, tuples and structs of numbers");
             Cell::Scalar(Scalar::U8)
         })
     }

@@ -46,8 +46,8 @@ impl<'h> Lowerer<'h> {
             _ => {
                 self.error_with_help(
                     span,
-                    "`None` needs something in the place of its value, and there is no such shared array, reference or closure",
-                    "keep the value in a variable of its own, and a `bool` beside it",
+                    "an `Option` that can be `None` cannot hold a shared array, reference or closure",
+                    "keep the value in a variable, with a separate `bool`",
                 );
                 Val::Unit
             }

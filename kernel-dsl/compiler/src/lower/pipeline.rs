@@ -90,9 +90,8 @@ impl<'h> Lowerer<'h> {
         if !self.past_registers(to, from) {
             self.error_with_help(
                 e.span,
-                "a copy past the registers moves 4, 8 or 16 bytes at once, and these elements have fewer",
-                "say that they lie so, `#[requires(x.aligned(n))]`, with rows of whole pieces and no pad; or use `copy_async`, \
-                 which goes by registers where it must",
+                "`pipeline::copy_async` copies 4, 8 or 16 bytes at a time; these elements are not known to be aligned to that",
+                "declare the alignment with `#[requires(x.aligned(n))]` and use rows of whole pieces without a pad; or use `copy_async`, which falls back to registers",
             );
             return;
         }

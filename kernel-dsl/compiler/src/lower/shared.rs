@@ -31,8 +31,8 @@ impl<'h> Lowerer<'h> {
         if let Some(given) = arguments.get(1) {
             match self.constant(given) {
                 Some(n) if n >= u64::from(pitch) => pitch = n as u32,
-                Some(n) => self.error(given.span, format!("a pitch of {n} is shorter than a row of {pitch} elements")),
-                None => self.error(given.span, "the pitch of a shared array must be constant for the instance"),
+                Some(n) => self.error(given.span, format!("the pitch {n} is smaller than a row of {pitch} elements")),
+                None => self.error(given.span, "the pitch of a shared array must be a compile-time constant"),
             }
         }
         let element = cell.element();
@@ -46,11 +46,11 @@ impl<'h> Lowerer<'h> {
                     self.error_with_help(
                         arguments[0].span,
                         format!(
-                            "rows of {row} elements of {} bytes cannot be swizzled: they are not whole pieces of {} bytes",
+                            "cannot swizzle rows of {row} elements of {} bytes: a row must be a multiple of {} bytes",
                             element.bytes(),
                             Swizzle::PIECE
                         ),
-                        "make rows a multiple of 16 bytes, or let `Shared::padded` choose a pitch",
+                        "make rows a multiple of 16 bytes, or use `Shared::padded`",
                     );
                     return Val::Unit;
                 }
@@ -61,7 +61,7 @@ impl<'h> Lowerer<'h> {
         let bytes = rows.saturating_mul(u64::from(pitch)).saturating_mul(u64::from(element.bytes()));
         if bytes > u64::from(ir::SHARED_LIMIT) {
             let message =
-                format!("`{name}` needs {bytes} bytes of shared memory, and a block has {}", ir::SHARED_LIMIT);
+                format!("`{name}` needs {bytes} bytes of shared memory; the limit is {} bytes per block", ir::SHARED_LIMIT);
             self.error_with_help(e.span, message, super::layout::WAY_OUT);
             return Val::Unit;
         }
@@ -84,7 +84,7 @@ impl<'h> Lowerer<'h> {
         let hir::Type::Shared { element, .. } = self.ty(e.ty) else { return None };
         let cell = self.cell(*element);
         if cell.is_none() {
-            self.error(e.span, "shared memory holds numbers, and arrays, tuples and structs of them");
+            self.error(e.span, "shared memory can hold numbers, and arrays, tuples and structs of numbers");
         }
         cell
     }
@@ -100,9 +100,8 @@ impl<'h> Lowerer<'h> {
         if found.is_none() {
             self.error_with_help(
                 shape.span,
-                "the shape of a shared array must be constant for the instance",
-                "write it as an array of numbers and generic constants: `Shared::<f32, 2>::new([T, 32])`; \
-                 where the launch is to tell it, make the array with `Shared::dynamic`",
+                "the shape of a shared array must be a compile-time constant",
+                "write an array of numbers and generic constants: `Shared::<f32, 2>::new([T, 32])`; for a shape known only at launch, use `Shared::dynamic`",
             );
         }
         found
@@ -193,7 +192,7 @@ impl<'h> Lowerer<'h> {
         let bytes = shape[last].saturating_mul(from);
         if !bytes.is_multiple_of(to) {
             let message =
-                format!("rows of `{}` have {bytes} bytes, which are not a whole number of elements of {to}", of.name);
+                format!("cannot cast `{}`: a row has {bytes} bytes, not a multiple of the element size {to}", of.name);
             self.error(e.span, message);
             return Val::Unit;
         }
@@ -210,11 +209,11 @@ impl<'h> Lowerer<'h> {
         // What begins elsewhere may begin between two elements.
         let whole = view.extents.len() == 1 && self.beginnings.contains(&view.base);
         if !from.is_multiple_of(to) && !whole {
-            let message = format!("rows of elements of {from} bytes may not be whole numbers of elements of {to}");
+            let message = format!("cannot cast from elements of {from} bytes to elements of {to}: a row may not be a multiple of the new size");
             self.error_with_help(
                 span,
                 message,
-                "cast an array of rank 1 as a whole, or to elements that divide its own",
+                "cast an array of rank 1, or cast to elements whose size divides the old one",
             );
             return Val::Unit;
         }
@@ -240,9 +239,8 @@ impl<'h> Lowerer<'h> {
             Val::Shared(Handle::Dynamic(_)) => {
                 self.error_with_help(
                     span,
-                    "nothing can be laid over an array of dynamic size: whether there is room is known at launch only",
-                    "`cast` gives its bytes as elements of another type: make the array as large as both need, and cast it; or \
-                     give the array below a constant shape",
+                    "an array of dynamic size cannot be reused: its size is known only at launch",
+                    "make the array large enough for both uses and view its bytes with `cast`; or give it a constant shape",
                 );
                 None
             }

@@ -73,11 +73,11 @@ impl<'h> Lowerer<'h> {
             Statement::Assert { condition, message } => match self.constant(condition) {
                 Some(0) => {
                     let what =
-                        if message.is_empty() { "the condition does not hold for this instance" } else { message };
+                        if message.is_empty() { "the assertion fails for this instance" } else { message };
                     self.error(condition.span, what);
                 }
                 Some(_) => {}
-                None => self.error(condition.span, "the condition of a constant assertion must be constant"),
+                None => self.error(condition.span, "the condition of a `const` assertion must be a compile-time constant"),
             },
         }
     }
@@ -187,29 +187,29 @@ impl<'h> Lowerer<'h> {
                     _ if same && value.is_made_of(&mut |v| (v.0 as usize) < before) => {}
                     _ if same => self.error_with_help(
                         span,
-                        "a shared array or a reference that is made in a branch cannot leave it",
-                        "make it before the branch",
+                        "a shared array or reference created in a branch cannot leave the branch",
+                        "create it before the branch",
                     ),
                     hir::Type::Function { .. } => self.error_with_help(
                         span,
-                        "which closure or function this is would depend on a value at run time",
-                        "write the call into both branches",
+                        "closures are resolved at compile time; this one would be chosen at run time",
+                        "call it in each branch",
                     ),
                     hir::Type::Option(of) if matches!(self.ty(*of), hir::Type::Reference { .. }) => self
                         .error_with_help(
                             span,
-                            "what this refers to would depend on a value at run time",
-                            "take the value instead of a reference to it: `.get(i).copied()`",
+                            "references are resolved at compile time; the target of this one would be chosen at run time",
+                            "use the value instead of a reference: `.get(i).copied()`",
                         ),
                     hir::Type::Reference { .. } => self.error_with_help(
                         span,
-                        "which variable this refers to would depend on a value at run time",
-                        "write the use of the variable into both branches",
+                        "references are resolved at compile time; the variable of this one would be chosen at run time",
+                        "use the variable in each branch",
                     ),
                     _ => self.error_with_help(
                         span,
-                        "which shared array this is would depend on a value at run time",
-                        "index one array that holds both: `Shared::new([2, …])` and `.at(i)`",
+                        "shared arrays are resolved at compile time; this one would be chosen at run time",
+                        "put both into one array and index it: `Shared::new([2, …])` and `.at(i)`",
                     ),
                 }
                 value
@@ -242,8 +242,8 @@ impl<'h> Lowerer<'h> {
         if !self.storable(e.ty) {
             self.error_with_help(
                 e.span,
-                "a loop cannot give a shared array, a reference or a closure",
-                "break with the numbers that it depends on, and make it after the loop",
+                "`break` cannot return a shared array, a reference or a closure from a loop",
+                "`break` with the numbers it depends on, and create it after the loop",
             );
         }
         let result = self.storage(e.ty, "result");
@@ -263,8 +263,8 @@ impl<'h> Lowerer<'h> {
         if !self.storable(e.ty) {
             self.error_with_help(
                 e.span,
-                "a labelled block cannot give a shared array, a reference or a closure",
-                "break with the numbers that it depends on, and make it after the block",
+                "`break` cannot return a shared array, a reference or a closure from a labeled block",
+                "`break` with the numbers it depends on, and create it after the block",
             );
         }
         let result = self.storage(e.ty, "result");
@@ -304,7 +304,7 @@ impl<'h> Lowerer<'h> {
         let value = value.map(|v| self.expr(v));
         self.at(span);
         let Some(target) = self.frame().loops.iter().find(|l| l.id == id) else {
-            self.error(span, "there is no such loop to leave");
+            self.error(span, "no enclosing loop or block to `break` from");
             return;
         };
         let (label, result) = (target.leave, target.result.clone());
@@ -318,7 +318,7 @@ impl<'h> Lowerer<'h> {
         self.at(span);
         match self.frame().loops.iter().find(|l| l.id == id).map(|l| l.label) {
             Some(label) => self.builder.effect(Op::Continue(label, Values::new())),
-            None => self.error(span, "there is no such loop to go on with"),
+            None => self.error(span, "no enclosing loop to `continue`"),
         }
     }
 

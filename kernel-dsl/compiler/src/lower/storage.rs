@@ -76,7 +76,7 @@ impl<'h> Lowerer<'h> {
 
     fn too_large(&mut self, name: &str, len: u32) {
         let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
-        let what = format!("would have {len} elements in the registers of each thread");
+        let what = format!("would take {len} elements in the registers of each thread");
         // What is copied from an array that is too large, without a name of its own, is the same mistake.
         if name == TEMPORARY && self.errors.iter().any(|e| e.message.ends_with(&what)) {
             return;
@@ -84,7 +84,7 @@ impl<'h> Lowerer<'h> {
         self.error_with_help(
             span,
             format!("`{name}` {what}"),
-            "a thread has at most 255 registers: keep large arrays in shared or global memory",
+            "a thread has at most 255 registers: put large arrays in shared or global memory",
         );
     }
 
@@ -159,7 +159,7 @@ impl<'h> Lowerer<'h> {
                     self.error(
                         span,
                         format!(
-                            "`{}` needs its value here: shared arrays, references, closures and tokens are not assigned later",
+                            "`{}` must be initialized where it is declared: shared arrays, references, closures and tokens cannot be assigned later",
                             local.name
                         ),
                     );
@@ -168,7 +168,7 @@ impl<'h> Lowerer<'h> {
                 self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
             }
             Pattern::Parts(parts) => parts.iter().for_each(|p| self.declare(p, span)),
-            _ => self.error(span, "a pattern that need not match needs a value"),
+            _ => self.error(span, "a refutable pattern needs a value"),
         }
     }
 

@@ -119,8 +119,8 @@ impl<'h> Lowerer<'h> {
         let cell = self.cell(ty)?;
         if cell.numbers() > MOST {
             let message =
-                format!("`{name}` has {} numbers, and a constant on the device at most {MOST}", cell.numbers());
-            self.error_with_help(span, message, "pass it as a buffer");
+                format!("the constant `{name}` has {} numbers; the limit is {MOST}", cell.numbers());
+            self.error_with_help(span, message, "pass the data as a buffer");
             return Some((self.enter_table(name, &cell, Vec::new(), placement), cell));
         }
         let leaves = self.leaves_of(&cell, 1);

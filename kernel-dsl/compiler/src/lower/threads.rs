@@ -102,17 +102,16 @@ impl<'h> Lowerer<'h> {
         }
         let (message, help) = match block.threads() {
             Some(threads) => (
-                format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps"),
-                "make the number of threads of the block a multiple of 32",
+                format!("this operation needs whole warps of 32 threads; the block has {threads} threads"),
+                "make the block size a multiple of 32",
             ),
             None => (
                 format!(
-                    "a warp has 32 lanes, and a block of {} to {} threads may not divide into warps",
+                    "this operation needs whole warps of 32 threads; a block of {} to {} threads may not be a multiple of 32",
                     block.least_threads(),
                     block.most_threads()
                 ),
-                "leave whole warps to choose from, `32..=1024` or `(64..=1024).step_by(64)`; round a number of threads, \
-                 `n.next_multiple_of(32).min(1024)`; or require it, `#[requires(block::threads() % 32 == 0)]`",
+                "allow only whole warps, `32..=1024` or `(64..=1024).step_by(64)`; round up, `n.next_multiple_of(32).min(1024)`; or add `#[requires(block::threads() % 32 == 0)]`",
             ),
         };
         // One mistake, however many operations ask for warps.

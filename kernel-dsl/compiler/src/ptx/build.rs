@@ -162,7 +162,7 @@ impl Builder {
         match self.labels.iter().position(|(placed, named)| *named && !placed) {
             Some(i) => {
                 let name = &self.entry().labels[i];
-                Err(Error::whole(format!("PTX: a branch goes to `{name}`, which is nowhere")).into())
+                Err(Error::whole(format!("PTX: the target `{name}` of a branch is not defined")).into())
             }
             None => {
                 let entry = self.entry_mut();
@@ -181,7 +181,7 @@ impl Builder {
         let entry = self.entry();
         let variables = entry.variables.iter().chain(&self.module.variables);
         let taken = entry.parameters.iter().map(|p| &p.name).chain(variables.map(|v| &v.name)).any(|n| n == name);
-        if taken { Err(Error::whole(format!("PTX: two things are called `{name}`")).into()) } else { Ok(()) }
+        if taken { Err(Error::whole(format!("PTX: the name `{name}` is defined twice")).into()) } else { Ok(()) }
     }
 }
 
@@ -197,8 +197,8 @@ fn identifier(name: &str) -> Result<(), Errors> {
     if fine {
         Ok(())
     } else {
-        Err(Error::whole(format!("`{name}` cannot be a name in PTX"))
-            .help("name it with ASCII letters, digits and underscores")
+        Err(Error::whole(format!("`{name}` is not a valid PTX identifier"))
+            .help("use ASCII letters, digits and underscores")
             .into())
     }
 }

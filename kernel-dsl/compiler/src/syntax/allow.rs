@@ -91,7 +91,7 @@ impl Reader {
                 }
                 _ => self.refuse(syn::Error::new_spanned(
                     &attribute,
-                    "say why this may be: `#[allow(…, reason = \"…\")]`; the report of a run shows it",
+                    "an allowed check needs a reason, which the report of a run shows: `#[allow(…, reason = \"…\")]`",
                 )),
             }
         }
@@ -100,7 +100,7 @@ impl Reader {
     /// Refuses the allowances that stand at no statement.
     pub(super) fn allowed_elsewhere(&mut self) {
         for attribute in std::mem::take(&mut self.allowing) {
-            let message = "what the oracle forbids is allowed to a statement: put the attribute before one";
+            let message = "`#[allow(<check>)]` applies to a statement; place it directly before one";
             self.refuse(syn::Error::new_spanned(&attribute, message));
         }
     }
@@ -116,7 +116,7 @@ fn unknown(name: &str) -> String {
     let names: Vec<_> = groups.chain(Check::ALL.iter().map(|c| c.name())).map(|n| n.replace('-', "_")).collect();
     let name = name.replace('-', "_");
     format!(
-        "`{name}` is no check of the oracle's; there are {}\nhelp: a lint of rustc's is allowed without a reason, or at the kernel",
+        "unknown check `{name}`; the oracle's checks are {}\nhelp: to allow a rustc lint, leave out the reason or put the attribute on the kernel",
         names.join(", ")
     )
 }

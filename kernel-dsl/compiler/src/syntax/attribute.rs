@@ -106,7 +106,7 @@ impl Clauses {
         let mut clauses = Clauses::default();
         while !input.is_empty() {
             let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
-            let again = |there: bool| there.then(|| syn::Error::new(name.span(), format!("`{name}` is said twice")));
+            let again = |there: bool| there.then(|| syn::Error::new(name.span(), format!("duplicate clause `{name}`")));
             match name.to_string().as_str() {
                 "block" => clauses.refused.extend(again(clauses.block.replace(equals(input)?).is_some())),
                 "grid" => clauses.refused.extend(again(clauses.grid.replace(equals(input)?).is_some())),
@@ -131,7 +131,7 @@ impl Clauses {
                     for tolerance in Punctuated::<Tolerance, Token![,]>::parse_terminated(&inner)? {
                         let again = clauses.tolerances.iter().any(|t| t.name == tolerance.name);
                         clauses.refused.extend(again.then(|| {
-                            syn::Error::new(tolerance.name.span(), format!("`{}` is there twice", tolerance.name))
+                            syn::Error::new(tolerance.name.span(), format!("`{}` is listed twice", tolerance.name))
                         }));
                         clauses.tolerances.push(tolerance);
                     }
@@ -143,7 +143,7 @@ impl Clauses {
                         let again = clauses.writes.iter().any(|(other, _)| *other == name);
                         clauses
                             .refused
-                            .extend(again.then(|| syn::Error::new(name.span(), format!("`{name}` is there twice"))));
+                            .extend(again.then(|| syn::Error::new(name.span(), format!("`{name}` is listed twice"))));
                         clauses.writes.push((name, coverage));
                     }
                 }
@@ -161,7 +161,7 @@ impl Clauses {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate"
+                            "unknown clause `{name}` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate"
                         ),
                     ));
                 }
@@ -186,7 +186,7 @@ impl syn::parse::Parse for Tolerance {
                 "relative" => 0,
                 "absolute" => 1,
                 _ => {
-                    return Err(syn::Error::new(word.span(), "a tolerance is `relative = …`, `absolute = …`, or both"));
+                    return Err(syn::Error::new(word.span(), "expected `relative = …`, `absolute = …`, or both"));
                 }
             };
             let number: syn::Lit = equals(&inner)?;
@@ -196,14 +196,14 @@ impl syn::parse::Parse for Tolerance {
                 _ => f64::NAN,
             };
             if !value.is_finite() || given[which].replace(value).is_some() {
-                return Err(syn::Error::new_spanned(&number, format!("`{word}` is one number, such as 1e-6")));
+                return Err(syn::Error::new_spanned(&number, format!("`{word}` takes one finite number, such as 1e-6")));
             }
             if !inner.is_empty() {
                 inner.parse::<Token![,]>()?;
             }
         }
         if given == [None, None] {
-            return Err(syn::Error::new(name.span(), format!("say how near: `{name}(relative = 1e-6)`")));
+            return Err(syn::Error::new(name.span(), format!("the tolerance of `{name}` has no bound: write `{name}(relative = 1e-6)`")));
         }
         Ok(Tolerance { name, relative: given[0].unwrap_or(0.0), absolute: given[1].unwrap_or(0.0) })
     }
@@ -213,7 +213,7 @@ impl syn::parse::Parse for Tolerance {
 fn coverage(input: ParseStream) -> syn::Result<(Ident, Coverage)> {
     let (name, word): (Ident, Ident) = (input.parse()?, equals(input)?);
     let found = [Coverage::All, Coverage::Once].into_iter().find(|c| word == c.name());
-    let message = format!("`{name} = all`: the kernel writes each element; `{name} = once`: no two threads write one");
+    let message = format!("expected `all` or `once`: `{name} = all` if the kernel writes every element, `{name} = once` if no two threads write the same element");
     found.map(|coverage| (name, coverage)).ok_or_else(|| syn::Error::new(word.span(), message))
 }
 
@@ -331,7 +331,7 @@ impl Reader {
             None => {
                 self.refuse(syn::Error::new(
                     function.name.span(),
-                    format!("the kernel does not say its {clause}: write `#[kernel(block = …, grid = …)]`"),
+                    format!("missing clause `{clause}`: write `#[kernel(block = …, grid = …)]`"),
                 ));
                 return Vec::new();
             }
@@ -339,7 +339,7 @@ impl Reader {
             Some(one) => vec![one],
         };
         if !(1..=3).contains(&axes.len()) {
-            self.refuse(syn::Error::new_spanned(e, format!("a {clause} has one, two or three axes")));
+            self.refuse(syn::Error::new_spanned(e, format!("expected 1 to 3 axes in `{clause}`")));
         }
         axes
     }
@@ -367,7 +367,7 @@ impl Reader {
                 BlockExtent::Chosen { least: self.expression(least), most: self.expression(most), step }
             }
             _ => {
-                let message = "a launch chooses from a range whose both ends are of it: `32..=1024`";
+                let message = "expected an inclusive range, such as `32..=1024`";
                 self.refuse(syn::Error::new_spanned(range, message));
                 BlockExtent::Computed(self.expression(&syn::parse_quote!(1)))
             }
@@ -405,7 +405,7 @@ impl Reader {
                             None => {
                                 self.refuse(syn::Error::new_spanned(
                                     value,
-                                    format!("`{name}` must follow from the parameters before it: numbers, their names, + − × ÷ %, `div_ceil`, `min`, `max`, comparisons and `size_of::<T>()`"),
+                                    format!("`{name}` must be computed from earlier generic parameters; allowed are numbers, parameter names, + − × ÷ %, `div_ceil`, `min`, `max`, comparisons and `size_of::<T>()`"),
                                 ));
                                 return Vec::new();
                             }
@@ -415,7 +415,7 @@ impl Reader {
                 }
                 let Some((_, values)) = declaration.iter().find(|(name, _)| *name == generic.name) else {
                     let at = declaration.first().map_or(generic.name.span(), |(name, _)| name.span());
-                    self.refuse(syn::Error::new(at, format!("an instance needs a value for `{}`", generic.name)));
+                    self.refuse(syn::Error::new(at, format!("this instance has no value for `{}`", generic.name)));
                     continue;
                 };
                 let values: Vec<_> = values.iter().filter_map(|v| self.argument(v, &generic.kind)).collect();
@@ -430,7 +430,7 @@ impl Reader {
                 } else if derived.iter().any(|(n, _)| n == name) {
                     self.refuse(syn::Error::new(
                         name.span(),
-                        format!("`{name}` is derived: an instance does not give it"),
+                        format!("`{name}` is derived, so an instance cannot set it"),
                     ));
                 }
             }

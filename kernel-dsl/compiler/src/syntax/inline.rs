@@ -45,7 +45,7 @@ impl Parse for Call {
         if call.literals.is_empty() {
             return Err(syn::Error::new(
                 input.span(),
-                "`ptx!` begins with its instructions: `ptx!(\"add.u32 {d}, {a}, {b};\", a = in(u32) x, b = in(u32) y, d = out(u32))`",
+                "`ptx!` expects the instructions as its first argument: `ptx!(\"add.u32 {d}, {a}, {b};\", a = in(u32) x, b = in(u32) y, d = out(u32))`",
             ));
         }
         while !input.is_empty() {
@@ -58,7 +58,7 @@ impl Parse for Call {
     }
 }
 
-const OPERAND: &str = "an operand is `name = in(u32) value`, `name = out(u32)` or `name = inout(u32) value`";
+const OPERAND: &str = "expected an operand: `name = in(u32) value`, `name = out(u32)` or `name = inout(u32) value`";
 
 impl Parse for Operand {
     fn parse(input: ParseStream) -> syn::Result<Operand> {
@@ -86,9 +86,9 @@ impl Parse for Operand {
         let ended = input.is_empty() || input.peek(Token![,]);
         let value = match (direction.enters(), ended) {
             (false, true) => None,
-            (false, false) => return Err(input.error("an output has no value: what comes out is the value of `ptx!`")),
+            (false, false) => return Err(input.error("an `out` operand takes no value: `ptx!` returns the outputs")),
             (true, true) => {
-                let message = format!("`{name}` comes in: say its value, `{name} = {}({ty}) value`", direction.name());
+                let message = format!("the input `{name}` needs a value: `{name} = {}({ty}) value`", direction.name());
                 return Err(syn::Error::new(ty.span(), message));
             }
             (true, false) => Some(input.parse()?),
@@ -97,7 +97,7 @@ impl Parse for Operand {
     }
 }
 
-const TYPE: &str = "an operand's type is a number's or `bool`";
+const TYPE: &str = "an operand must be of a number type or `bool`";
 
 impl Call {
     /// The literal that has line `line` of the text.

@@ -115,7 +115,7 @@ pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
             }),
             None => reader.refuse(syn::Error::new_spanned(
                 item,
-                "`#[device]` reads a module whose items stand in braces behind its name, not in another file",
+                "`#[device]` cannot read a module from another file: write its items inline, `mod name { … }`",
             )),
         },
         other => reader.item(other, &mut module),
@@ -142,7 +142,7 @@ impl Reader {
         for attribute in attributes.iter().filter(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
             self.refuse(syn::Error::new_spanned(
                 attribute,
-                "a part of a device item cannot be conditional, since the device would not know whether it is there: put the condition on the whole item",
+                "`#[cfg]` is not supported inside a device item; put it on the item",
             ));
         }
     }
@@ -199,7 +199,7 @@ impl Reader {
             syn::Item::Mod(m) if m.attrs.iter().any(is_cfg_test) => {}
             other => self.refuse(syn::Error::new_spanned(
                 other,
-                "a device module holds functions, constants, structs, enums, traits and impls",
+                "this item is not supported in a device module; it can contain functions, constants, structs, enums, traits and impls",
             )),
         }
     }
@@ -257,7 +257,7 @@ impl Reader {
                 Ok(word) if word == "global" => placement = Placement::Global,
                 _ => self.refuse(syn::Error::new_spanned(
                     attribute,
-                    "a constant on the device is placed by `#[device(constant)]` or `#[device(global)]`, or by how it is read",
+                    "expected `#[device(constant)]` or `#[device(global)]`; without either, the placement follows from how the constant is read",
                 )),
             }
         }
@@ -284,7 +284,7 @@ impl Reader {
                 } else {
                     self.refuse(syn::Error::new_spanned(
                         meta,
-                        "a device struct is `repr(C)` or has no `repr`: its layout is the same on host and device",
+                        "only `repr(C)` is supported on a device struct",
                     ));
                 }
             }
@@ -300,7 +300,7 @@ impl Reader {
 
     fn an_enum(&mut self, e: &syn::ItemEnum) -> Enum {
         if !e.generics.params.is_empty() {
-            self.refuse(syn::Error::new_spanned(&e.generics, "an enum on the device has no generic parameters"));
+            self.refuse(syn::Error::new_spanned(&e.generics, "a device enum cannot have generic parameters"));
         }
         let mut variants: Vec<(String, i32)> = Vec::new();
         let mut next = Some(0);
@@ -309,7 +309,7 @@ impl Reader {
             if !matches!(variant.fields, Fields::Unit) {
                 self.refuse(syn::Error::new_spanned(
                     variant,
-                    "a variant on the device holds no data (`Option` is the one enum that does): use a struct, or an enum beside the data",
+                    "a variant of a device enum cannot hold data (except in `Option`): use a struct, or store the data beside the enum",
                 ));
             }
             let value = match &variant.discriminant {
@@ -317,7 +317,7 @@ impl Reader {
                 Some((_, value)) => discriminant(value),
             };
             let Some(value) = value else {
-                self.refuse(syn::Error::new_spanned(variant, "a discriminant on the device is a number of type `i32`"));
+                self.refuse(syn::Error::new_spanned(variant, "a discriminant must be an `i32` literal"));
                 continue;
             };
             variants.push((variant.ident.to_string(), value));
@@ -330,7 +330,7 @@ impl Reader {
         if !t.generics.params.is_empty() {
             self.refuse(syn::Error::new_spanned(
                 &t.generics,
-                "a trait on the device has no generic parameters: make them associated types or constants",
+                "a device trait cannot have generic parameters: use associated types or constants",
             ));
         }
         let mut items = Vec::new();
@@ -357,7 +357,7 @@ impl Reader {
                 }
                 other => self.refuse(syn::Error::new_spanned(
                     other,
-                    "a trait on the device declares functions, constants and types",
+                    "this item is not supported in a device trait; it can contain functions, constants and types",
                 )),
             }
         }
@@ -380,7 +380,7 @@ impl Reader {
                 ImplItem::Type(ty) => types.push((ty.ident.clone(), self.ty(&ty.ty))),
                 other => self.refuse(syn::Error::new_spanned(
                     other,
-                    "an impl on the device holds functions, constants and types",
+                    "this item is not supported in a device impl; it can contain functions, constants and types",
                 )),
             }
         }
@@ -413,7 +413,7 @@ impl Reader {
                 Some(GenericKind::Type(of)) => of.extend(bounds),
                 _ => self.refuse(syn::Error::new_spanned(
                     predicate,
-                    "a `where` clause on the device bounds type parameters; conditions on constants are written `const { assert!(…) }` in the body",
+                    "a `where` clause can bound only type parameters: for conditions on constants write `const { assert!(…) }` in the body",
                 )),
             }
         }
@@ -435,7 +435,7 @@ impl Reader {
                         Some(Generic { name: c.ident.clone(), kind: GenericKind::Constant(ty) })
                     }
                     _ => {
-                        self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant is a `usize` or a `bool`"));
+                        self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant must be a `usize` or a `bool`"));
                         None
                     }
                 }
@@ -443,7 +443,7 @@ impl Reader {
             GenericParam::Lifetime(l) => {
                 self.refuse(syn::Error::new_spanned(
                     l,
-                    "lifetimes need no names on the device: write `&[T]`, and views without one",
+                    "lifetime parameters are not supported: write `&[T]`, and views without a lifetime",
                 ));
                 None
             }
@@ -477,7 +477,7 @@ impl Reader {
                     syn::GenericArgument::AssocType(a) if a.ident == "Output" => output = Some(self.ty(&a.ty)),
                     other => self.refuse(syn::Error::new_spanned(
                         other,
-                        "`DeviceFn` is written with a tuple of parameter types and its result: `DeviceFn<(f32,), Output = f32>`",
+                        "`DeviceFn` takes a tuple of parameter types and an output type: `DeviceFn<(f32,), Output = f32>`",
                     )),
                 }
             }
@@ -485,7 +485,7 @@ impl Reader {
                 Some(output) => signature = Some((parameters, output)),
                 None => self.refuse(syn::Error::new_spanned(
                     path,
-                    "say what the function gives: `DeviceFn<(f32,), Output = f32>`",
+                    "`DeviceFn` needs an output type: `DeviceFn<(f32,), Output = f32>`",
                 )),
             }
         }
@@ -503,7 +503,7 @@ impl Reader {
             syn::ReceiverKind::Value => itself,
             syn::ReceiverKind::Reference(_, _, mutability) => reference(mutability.is_some()),
             _ => {
-                self.refuse(syn::Error::new_spanned(receiver, "a receiver is `self`, `&self` or `&mut self`"));
+                self.refuse(syn::Error::new_spanned(receiver, "a receiver must be `self`, `&self` or `&mut self`"));
                 return None;
             }
         };

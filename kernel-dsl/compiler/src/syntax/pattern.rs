@@ -59,7 +59,7 @@ impl Reader {
             other => {
                 self.refuse(syn::Error::new_spanned(
                     other,
-                    "a pattern in a kernel is a name, `_`, a number, a range, a tuple, array or struct of patterns, `Some(…)`, `None`, `&…`, or several with `|`",
+                    "this pattern is not supported in kernels; supported are names, `_`, numbers, ranges, tuples, arrays, structs, `Some(…)`, `None`, `&…`, and alternatives with `|`",
                 ));
                 Pattern::Ignore
             }
@@ -79,7 +79,7 @@ impl Reader {
         for name in constants {
             self.refuse(syn::Error::new(
                 name.span(),
-                format!("`{name}` would be a constant of the host: write the number, or bind a name and compare in a guard, `n if n == …`"),
+                format!("`{name}` in a pattern would be a host constant: write the number, or bind a name and compare in a guard, `n if n == …`"),
             ));
         }
         read

@@ -106,8 +106,8 @@ impl<'h> Lowerer<'h> {
         let Handle::Fixed { array, cell, prefix } = handle else {
             self.error_with_help(
                 e.span,
-                "an array of dynamic size cannot be copied to ahead: how many registers that takes is not known",
-                "give the array a constant shape, or copy with `copy_from`",
+                "`copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown",
+                "give the array a constant shape, or use `copy_from`",
             );
             return Val::Unit;
         };
@@ -150,9 +150,9 @@ impl<'h> Lowerer<'h> {
         let registers = steps * self.registers_of(held, n);
         if registers > MOST {
             let message = format!(
-                "each thread would have {registers} values on their way in registers, of which a thread has at most 255"
+                "the copy needs {registers} registers in each thread; a thread has at most 255"
             );
-            self.error_with_help(e.span, message, "make the tile smaller, the block larger, or copy with `copy_from`");
+            self.error_with_help(e.span, message, "use a smaller tile, a larger block, or `copy_from`");
             return Val::Unit;
         }
         let mut data = Values::new();

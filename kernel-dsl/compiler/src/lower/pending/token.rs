@@ -87,10 +87,10 @@ impl<'h> Lowerer<'h> {
         let Some(id) = self.token_variable(statement) else { return };
         let local = &self.function().locals[id.0 as usize];
         let message = format!(
-            "`{}` is given what it holds and one copy more, so that how many it holds is not known",
+            "`{}` joins its own value with another copy, so the number of copies in flight is unknown",
             local.name
         );
-        let help = "wait for it before the next copy begins, or bind each copy to a name of its own and join these: `a.and(b)`";
+        let help = "wait for the token before the next copy starts, or bind each copy to its own name and join them: `a.and(b)`";
         self.error_with_help(local.span, message, help);
     }
 

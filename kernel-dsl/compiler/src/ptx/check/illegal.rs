@@ -64,33 +64,33 @@ impl fmt::Display for Illegal {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Target { needs, has } => write!(f, "needs sm_{needs}; the kernel is for {has}"),
-            Reason::Version { needs, has } => write!(f, "needs `.version {needs}`; the module has {has}"),
+            Reason::Target { needs, has } => write!(f, "requires sm_{needs}; the kernel is compiled for {has}"),
+            Reason::Version { needs, has } => write!(f, "requires `.version {needs}`; the module has {has}"),
             Reason::Modifiers { opcode, given } => {
-                write!(f, "is not PTX; there is:")?;
+                write!(f, "is not a valid form of this instruction; the forms are:")?;
                 let (shown, others) = nearest(*opcode, *given);
                 shown.iter().try_for_each(|row| write!(f, "\n  {row}"))?;
-                if others == 0 { Ok(()) } else { write!(f, "\n  and {others} other forms of `{opcode}`") }
+                if others == 0 { Ok(()) } else { write!(f, "\n  and {others} more forms of `{opcode}`") }
             }
             Reason::Operand { row, operand, takes } => {
-                write!(f, "does not fit the form `{row}`: operand {} ", operand + 1)?;
+                write!(f, "does not match the form `{row}`: operand {} ", operand + 1)?;
                 match takes {
-                    Some(takes) => write!(f, "is {takes}"),
-                    None => f.write_str("is one too many"),
+                    Some(takes) => write!(f, "must be {takes}"),
+                    None => f.write_str("is not expected"),
                 }
             }
-            Reason::Gone { without, from } => write!(f, "is gone from sm_{without} on in `.version {from}` and later"),
+            Reason::Gone { without, from } => write!(f, "was removed in `.version {from}` for targets from sm_{without} on"),
             Reason::Arguments { returned, needs, has } => {
-                let what = if *returned { "returns" } else { "takes" };
-                write!(f, "calls what {what} {needs} values; there are {has}")
+                let what = if *returned { "returned values" } else { "arguments" };
+                write!(f, "has the wrong number of {what}: the called function has {needs}, given {has}")
             }
             Reason::Argument { returned, index } => {
                 let what = if *returned { "returned value" } else { "argument" };
-                write!(f, "differs in {what} {} from what is called", index + 1)
+                write!(f, "does not match the called function: {what} {} has another type or size", index + 1)
             }
-            Reason::Callee => f.write_str("calls what is no function"),
-            Reason::Guard => f.write_str("is guarded by what is not a predicate"),
-            Reason::Undeclared => f.write_str("names what its entry does not declare"),
+            Reason::Callee => f.write_str("calls something that is not a function"),
+            Reason::Guard => f.write_str("has a guard that is not a predicate"),
+            Reason::Undeclared => f.write_str("uses a name that the entry does not declare"),
         }
     }
 }

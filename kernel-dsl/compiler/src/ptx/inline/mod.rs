@@ -155,10 +155,10 @@ impl Source {
             let name = &operand.name;
             if register_type(operand.ty).is_none() {
                 let wide = if operand.ty.is_signed() { Scalar::I32 } else { Scalar::U32 };
-                wrong(i, format!("PTX has no registers of 8 bits for `{name}`: make it a `{wide}`"));
+                wrong(i, format!("the operand `{name}` has 8 bits, and PTX has no 8-bit registers: make it `{wide}`"));
             }
             if self.operands[..i].iter().any(|o| o.name == *name) {
-                wrong(i, format!("there are two operands `{name}`"));
+                wrong(i, format!("duplicate operand `{name}`"));
             }
         }
         if !errors.is_empty() {
@@ -172,12 +172,12 @@ impl Source {
         for (i, operand) in self.operands.iter().enumerate() {
             let name = &operand.name;
             if !read.named[i] {
-                errors.push(Error { place: Place::Operand(i), message: format!("no instruction names `{{{name}}}`") });
+                errors.push(Error { place: Place::Operand(i), message: format!("no instruction uses `{{{name}}}`") });
             } else if operand.direction.leaves() && !read.written[i] {
                 let message = match operand.direction {
                     Direction::InOut => format!("no instruction writes `{{{name}}}`: make it `in({})`", operand.ty),
                     _ => format!(
-                        "`{{{name}}}` comes out, and no instruction without a guard writes it: make it `inout`, whose value stays where the guard does not hold"
+                        "every instruction that writes the output `{{{name}}}` is predicated: make it `inout`, which keeps its value if the predicate is false"
                     ),
                 };
                 errors.push(Error { place: Place::Operand(i), message });

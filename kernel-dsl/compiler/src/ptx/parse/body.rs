@@ -19,7 +19,7 @@ impl<'a> Parser<'a> {
             FunctionKind::Device => self.parameters(&mut registers)?,
             FunctionKind::Entry => Vec::new(),
         };
-        let at = self.cursor.name("the name of a function")?;
+        let at = self.cursor.name("a function name")?;
         let name = self.cursor.text(at);
         let parameters = self.parameters(&mut registers)?;
         let directives = self.directives(kind)?;
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
                     || shape(&before.returns) != shape(&function.returns)
                     || shape(&before.parameters) != shape(&function.parameters)
                 {
-                    let text = format!("`{name}` was declared with another signature before");
+                    let text = format!("`{name}` was already declared with a different signature");
                     return Err(self.wrong(at, text));
                 }
                 if defined {
@@ -94,21 +94,21 @@ impl<'a> Parser<'a> {
     ) {
         let in_memory = returns.iter().filter(|(_, p)| p.register.is_none()).count();
         if in_memory > 1 {
-            self.wrong(at, "a function returns one value in `.param`, or several in registers");
+            self.wrong(at, "a function can return one `.param`, or several registers");
         }
         for (at, p) in given {
             match kind {
                 FunctionKind::Entry if p.register.is_some() || p.elements == Some(None) => {
-                    self.wrong(*at, "a kernel's parameter is a `.param`, of given length");
+                    self.wrong(*at, "a kernel parameter must be a `.param` of known length");
                 }
                 FunctionKind::Device if p.ty.class() == Class::Opaque => {
                     self.wrong(
                         *at,
-                        "a texture, a sampler or a surface is a kernel's parameter; a function takes its handle",
+                        "only kernels have texture, sampler and surface parameters; pass the handle to a function",
                     );
                 }
                 FunctionKind::Device if p.pointer.is_some() => {
-                    self.wrong(*at, "`.ptr` is of a kernel's parameter");
+                    self.wrong(*at, "`.ptr` is allowed only on a kernel parameter");
                 }
                 _ => {}
             }
@@ -121,7 +121,7 @@ impl<'a> Parser<'a> {
             let at = self.cursor.peek();
             if at.kind != Kind::Dotted {
                 if d.max_threads.is_some() && d.required_threads.is_some() {
-                    self.wrong(at, "there is `.maxntid` and `.reqntid`, of which a kernel has one");
+                    self.wrong(at, "a kernel cannot have both `.maxntid` and `.reqntid`");
                 }
                 return Ok(d);
             }
@@ -138,7 +138,7 @@ impl<'a> Parser<'a> {
                     self.since(at, "`.noreturn`", Version::new(6, 4), 0);
                     d.no_return = true;
                 }
-                _ => return Err(self.cursor.expected_at(at, "a directive of such a function, `{` or `;`")),
+                _ => return Err(self.cursor.expected_at(at, "a directive that applies to this kind of function, `{` or `;`")),
             }
         }
     }
@@ -153,7 +153,7 @@ impl<'a> Parser<'a> {
             *n = self.cursor.small()?;
         }
         if extent.contains(&0) {
-            return Err(self.cursor.expected("extents of 1 and more before this"));
+            return Err(self.cursor.expected("extents of at least 1 before this"));
         }
         Ok(extent)
     }
@@ -192,7 +192,7 @@ impl<'a> Parser<'a> {
             Kind::Mark(Mark::OpenBrace) => {
                 self.cursor.next();
                 if !self.scope.open() {
-                    let what = format!("a block inside {DEPTH} others");
+                    let what = format!("a block nested more than {DEPTH} levels deep");
                     return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
                 }
                 Ok(vec![Statement::Open])
@@ -267,7 +267,7 @@ impl<'a> Parser<'a> {
             at => Err(parser.cursor.expected_at(at, format!("`{wanted}`"))),
         };
         word(self, "function_name")?;
-        let at = self.cursor.name("the label of a name")?;
+        let at = self.cursor.name("the label of the name")?;
         let name = self.cursor.text(at).to_string();
         let offset = if self.cursor.eat(Mark::Plus) { self.offset()?.max(0) as u32 } else { 0 };
         self.cursor.expect(Mark::Comma)?;

@@ -52,7 +52,7 @@ impl Parser<'_> {
         } else {
             Vec::new()
         };
-        let callee = self.cursor.name("a function, or a register with its address")?;
+        let callee = self.cursor.name("a function, or a register that holds its address")?;
         let name = self.cursor.text(callee);
         let register = match self.scope.find(name) {
             Some(Name::Register(r)) => Some(r),
@@ -65,12 +65,12 @@ impl Parser<'_> {
                 arguments = self.call_operands()?;
                 continue;
             }
-            let at = self.cursor.name("`(`, or what a call's functions are declared with")?;
+            let at = self.cursor.name("`(`, or a list or prototype of functions")?;
             let name = self.cursor.text(at);
             match self.scope.find(name) {
                 Some(Name::CallTargets(i)) if targets.is_none() => targets = Some(i),
                 _ => {
-                    let what = "a list or a prototype of functions";
+                    let what = "a list or prototype of functions";
                     return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
                 }
             }
@@ -79,7 +79,7 @@ impl Parser<'_> {
         let found = match (register, self.globals.get(name), targets) {
             (Some(register), _, Some(targets)) => Ok(Callee::Indirect { register, targets }),
             (Some(_), _, None) => {
-                Err(Mistake::Wrong("an indirect call needs a list or a prototype of functions".to_string()))
+                Err(Mistake::Wrong("an indirect call needs a list or prototype of functions".to_string()))
             }
             (None, Some(Symbol::Function(i)), None) => Ok(Callee::Function(*i)),
             _ => Err(Mistake::Unknown { what: "a function", name: name.to_string() }),

@@ -21,7 +21,7 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     pub fn new(source: &'a str) -> Result<Cursor<'a>, Errors> {
         if u32::try_from(source.len()).is_err() {
-            let mistake = Mistake::Unsupported { what: "a text of 4 GiB".to_string(), help: "" };
+            let mistake = Mistake::Unsupported { what: "a text of 4 GiB or more".to_string(), help: "" };
             return Err(Errors(vec![Error { line: 1, column: 1, mistake }]));
         }
         let breaks = source.bytes().enumerate().filter(|(_, c)| *c == b'\n').map(|(i, _)| i as u32 + 1);
@@ -29,7 +29,7 @@ impl<'a> Cursor<'a> {
         let mut cursor = Cursor { source, tokens: tokens(source), at: 0, lines, mistakes: Vec::new() };
         if let Some(at) = source.bytes().position(|c| !c.is_ascii()) {
             let at = Token { kind: Kind::Bad(""), start: at as u32, end: at as u32 };
-            let text = "PTX is ASCII, in its comments too: assemblers refuse other characters".to_string();
+            let text = "PTX must be ASCII, including comments: assemblers reject other characters".to_string();
             cursor.fail(at, Mistake::Wrong(text));
         }
         Ok(cursor)

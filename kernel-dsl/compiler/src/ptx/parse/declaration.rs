@@ -21,7 +21,7 @@ impl<'a> Parser<'a> {
         let ty = self.type_or_object()?;
         if ty.class() == Class::Opaque {
             let text =
-                "a texture, a sampler or a surface is a variable of the module in `.global`, or a kernel's parameter";
+                "a texture, sampler or surface must be a module variable in `.global`, or a kernel parameter";
             return Err(self.wrong(at, text));
         }
         Ok(ty)
@@ -33,10 +33,10 @@ impl<'a> Parser<'a> {
         let ty = self.cursor.dotted(Type::from_spelling);
         // Those of bfloat16 are of instructions alone.
         let Some(ty) = ty.filter(|ty| !matches!(ty, Type::Bf16 | Type::Bf16x2)) else {
-            return Err(self.cursor.expected_at(at, "a type of registers or variables"));
+            return Err(self.cursor.expected_at(at, "a type"));
         };
         if ty == Type::Samplerref && !self.module.options.contains(&TargetOption::TexmodeIndependent) {
-            self.wrong(at, "samplers are apart from textures in `.target …, texmode_independent` alone");
+            self.wrong(at, "separate samplers require `.target …, texmode_independent`");
         }
         if ty == Type::B128 {
             self.since(at, "type `.b128`", Version::new(8, 3), 70);
@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
         let at = self.cursor.peek();
         let ty = if in_register { self.ty()? } else { self.type_or_object()? };
         if ty == Type::Pred && !in_register {
-            self.wrong(at, "a predicate cannot lie in memory");
+            self.wrong(at, "a predicate cannot be in memory");
         }
         let pointer = if self.cursor.eat_dotted(".ptr") {
             let space = self.cursor.dotted(Space::from_spelling);
@@ -86,11 +86,11 @@ impl<'a> Parser<'a> {
         } else {
             None
         };
-        let at = self.cursor.name("the name of a parameter")?;
+        let at = self.cursor.name("a parameter name")?;
         let name = self.cursor.text(at).to_string();
         let elements = if self.cursor.eat(Mark::OpenBracket) {
             let elements = if self.cursor.is(Mark::CloseBracket) {
-                self.since(at, "an array of no given length as a parameter", Version::new(6, 0), 0);
+                self.since(at, "a parameter array of unspecified length", Version::new(6, 0), 0);
                 None
             } else {
                 Some(self.cursor.small()?)
@@ -165,23 +165,23 @@ impl<'a> Parser<'a> {
         };
         let ty = if space == Space::Global { self.type_or_object()? } else { self.ty()? };
         if ty == Type::Pred {
-            return Err(self.wrong(at, "a predicate cannot lie in memory"));
+            return Err(self.wrong(at, "a predicate cannot be in memory"));
         }
         if ty.class() == Class::Opaque && (vector > 1 || linkage == Linkage::Common || self.scope.depth() > 0) {
             self.wrong(
                 at,
-                "a texture, a sampler or a surface is a variable of the module, neither vector nor `.common`",
+                "a texture, sampler or surface must be a module variable, and not a vector or `.common`",
             );
         }
         if u32::from(vector) * ty.bits() > 128 {
             return Err(self.wrong(at, "a vector has at most 128 bits"));
         }
         if managed && space != Space::Global {
-            return Err(self.wrong(at, "what is managed lies in `.global`"));
+            return Err(self.wrong(at, "a managed variable must be in `.global`"));
         }
         let mut list = Vec::new();
         loop {
-            let at = self.cursor.name("the name of a variable")?;
+            let at = self.cursor.name("a variable name")?;
             let name = self.cursor.text(at).to_string();
             let mut variable = Variable {
                 linkage,
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
                 self.initial_value(at, &mut variable)?;
             }
             if variable.size().is_none_or(|n| n == 0) && linkage != Linkage::Extern {
-                let text = format!("the length of `{}` is not given", variable.name);
+                let text = format!("the array `{}` has no length", variable.name);
                 self.wrong(at, text);
             }
             list.push((at, variable));
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
         let half = matches!(variable.ty.class(), Class::Float) && !matches!(variable.ty, Type::F32 | Type::F64);
         let why = match variable.space {
             Space::Global | Space::Const if half => "of this type",
-            Space::Global | Space::Const if variable.linkage == Linkage::Extern => "of another module",
+            Space::Global | Space::Const if variable.linkage == Linkage::Extern => "declared `.extern`",
             Space::Global | Space::Const => {
                 let mut lengths = variable.dimensions.clone();
                 if variable.vector > 1 {
@@ -244,9 +244,9 @@ impl<'a> Parser<'a> {
                 variable.initialiser = Some(self.initialiser(variable.ty, &lengths)?);
                 return Ok(());
             }
-            _ => "in this space",
+            _ => "in this state space",
         };
-        let text = format!("a variable {why} has no initial value");
+        let text = format!("a variable {why} cannot have an initial value");
         Err(self.wrong(at, text))
     }
 
@@ -255,7 +255,7 @@ impl<'a> Parser<'a> {
         let mut list = Vec::new();
         self.cursor.expect(Mark::OpenBrace)?;
         loop {
-            let at = self.cursor.name("a property of a texture or sampler, as `addr_mode_0`")?;
+            let at = self.cursor.name("a property of a texture or sampler, such as `addr_mode_0`")?;
             let name = self.cursor.text(at);
             let Some(property) = Property::from_spelling(name.as_bytes()) else {
                 let what = "a property of a texture or sampler";
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
             let at = self.cursor.peek();
             list.push(self.initialiser(ty, inner)?);
             if length.is_some_and(|n| list.len() as u64 > n) {
-                let text = format!("more initial values than the {} elements", length.unwrap_or_default());
+                let text = format!("more initial values than elements ({})", length.unwrap_or_default());
                 return Err(self.wrong(at, text));
             }
             if self.cursor.eat(Mark::CloseBrace) {
@@ -313,9 +313,9 @@ impl<'a> Parser<'a> {
         if let Some(mask) = value.integer()
             && self.cursor.eat(Mark::Open)
         {
-            self.since(at, "a byte of an address as an initial value", Version::new(7, 1), 0);
+            self.since(at, "one byte of an address as an initial value", Version::new(7, 1), 0);
             let byte = (0..8).find(|byte| mask == 0xff << (8 * byte));
-            let Some(byte) = byte else { return Err(self.cursor.expected_at(at, "the mask of one byte")) };
+            let Some(byte) = byte else { return Err(self.cursor.expected_at(at, "a mask that selects one byte")) };
             let address = self.initial_address(Some(byte))?;
             self.cursor.expect(Mark::Close)?;
             return Ok(address);
@@ -352,7 +352,7 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         let (Some(symbol), Some(Space::Global | Space::Const)) = (symbol, space) else {
-            let what = "a variable or function whose address is constant";
+            let what = "a variable or function with a constant address";
             return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
         };
         let offset = if self.cursor.eat(Mark::Plus) { self.offset()? } else { 0 };
@@ -363,20 +363,20 @@ impl<'a> Parser<'a> {
     pub fn offset(&mut self) -> Result<i32, Failed> {
         let at = self.cursor.peek();
         let value = self.cursor.integer()? as i64;
-        i32::try_from(value).map_err(|_| self.cursor.expected_at(at, "an offset of at most 32 bits"))
+        i32::try_from(value).map_err(|_| self.cursor.expected_at(at, "an offset that fits in 32 bits"))
     }
 
     /// Registers, from behind `.reg`; the statements that declare them.
     pub fn registers(&mut self) -> Result<Vec<Statement>, Failed> {
         let at = self.cursor.peek();
         if self.cursor.eat_dotted(".v2") || self.cursor.eat_dotted(".v4") {
-            let (what, help) = ("a vector of registers".to_string(), "declare them one by one");
+            let (what, help) = ("a vector of registers".to_string(), "declare the registers one by one");
             return Err(self.cursor.fail(at, Mistake::Unsupported { what, help }));
         }
         let ty = self.ty()?;
         let mut statements = Vec::new();
         loop {
-            let at = self.cursor.name("the name of a register")?;
+            let at = self.cursor.name("a register name")?;
             let prefix = self.cursor.text(at);
             let count = if self.cursor.eat(Mark::Less) {
                 // No expression: `>` is an operator.

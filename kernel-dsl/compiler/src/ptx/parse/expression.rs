@@ -92,7 +92,7 @@ impl Cursor<'_> {
     pub fn small(&mut self) -> Result<u32, Failed> {
         let at = self.peek();
         let value = self.integer()?;
-        u32::try_from(value).map_err(|_| self.expected_at(at, "an integer of at most 32 bits"))
+        u32::try_from(value).map_err(|_| self.expected_at(at, "an integer that fits in 32 bits"))
     }
 
     fn conditional(&mut self, depth: usize) -> Result<Constant, Failed> {
@@ -107,7 +107,7 @@ impl Cursor<'_> {
         match condition.integer() {
             Some(0) => Ok(no),
             Some(_) => Ok(yes),
-            None => Err(self.expected_at(at, "an integer for a condition")),
+            None => Err(self.expected_at(at, "an integer as condition")),
         }
     }
 
@@ -132,7 +132,7 @@ impl Cursor<'_> {
             let what = format!("an expression with more than {DEPTH} levels");
             return Err(self.fail(at, Mistake::Unsupported { what, help: "" }));
         }
-        let wrong = |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the constant's type has"));
+        let wrong = |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the type of the constant supports"));
         match at.kind {
             Kind::Number(Number::Integer { bits, hexadecimal, unsigned }) => Ok(match hexadecimal {
                 true if !unsigned => Constant::Bits(bits),
@@ -148,7 +148,7 @@ impl Cursor<'_> {
                     let unsigned = match self.text(ty) {
                         ".u64" => true,
                         ".s64" => false,
-                        _ => return Err(self.expected_at(ty, "`.s64` or `.u64`, to which a constant can be cast")),
+                        _ => return Err(self.expected_at(ty, "`.s64` or `.u64` as the target of a constant cast")),
                     };
                     self.expect(Mark::Close)?;
                     let value = self.unary(depth + 1)?;
@@ -192,11 +192,11 @@ fn apply(mark: Mark, a: Constant, b: Constant) -> Result<Constant, &'static str>
             Mark::GreaterEqual => truth(x >= y),
             Mark::Equal => truth(x == y),
             Mark::Differs => truth(x != y),
-            _ => return Err("floats do not have this operator"),
+            _ => return Err("this operator does not apply to floats"),
         });
     }
     let (Some(x), Some(y)) = (a.integer(), b.integer()) else {
-        return Err("the operands are not of one type that has this operator");
+        return Err("this operator does not apply to operands of these types");
     };
     let unsigned = a.is_unsigned() || b.is_unsigned();
     let (s, t) = (x as i64, y as i64);
@@ -206,7 +206,7 @@ fn apply(mark: Mark, a: Constant, b: Constant) -> Result<Constant, &'static str>
         Mark::Plus => x.wrapping_add(y),
         Mark::Minus => x.wrapping_sub(y),
         Mark::Times => x.wrapping_mul(y),
-        Mark::Slash | Mark::Percent if y == 0 => return Err("a constant is divided by zero"),
+        Mark::Slash | Mark::Percent if y == 0 => return Err("division by zero in a constant"),
         Mark::Slash if unsigned => x / y,
         Mark::Slash => s.wrapping_div(t) as u64,
         Mark::Percent if unsigned => x % y,
@@ -226,7 +226,7 @@ fn apply(mark: Mark, a: Constant, b: Constant) -> Result<Constant, &'static str>
         Mark::Differs => return truth(x != y),
         Mark::Both => return truth(x != 0 && y != 0),
         Mark::Either => return truth(x != 0 || y != 0),
-        _ => return Err("this is no operator of constants"),
+        _ => return Err("this operator is not allowed in a constant"),
     };
     Ok(Constant::with(bits, unsigned))
 }

@@ -108,7 +108,7 @@ impl Parser<'_> {
                 if self.scope.open() {
                     return Ok(());
                 }
-                let what = format!("a scope inside {DEPTH} others");
+                let what = format!("a scope nested more than {DEPTH} levels deep");
                 Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }))
             }
             Kind::Mark(Mark::CloseBrace) => {
@@ -126,13 +126,13 @@ impl Parser<'_> {
             }
             Kind::Dotted => {
                 let word = self.cursor.text(at);
-                let text = format!("`{word}` cannot stand in inline PTX, which declares registers alone, by `.reg`");
+                let text = format!("`{word}` is not allowed in inline PTX, which can declare only registers, with `.reg`");
                 Err(self.wrong(at, text))
             }
             Kind::Word if self.cursor.ahead(1).kind == Kind::Mark(Mark::Colon) => {
                 let name = self.cursor.text(at);
                 let why = refused(Opcode::Bra).unwrap_or_default();
-                let text = format!("the label `{name}` cannot stand in inline PTX: {why}");
+                let text = format!("the label `{name}` is not allowed in inline PTX: {why}");
                 Err(self.wrong(at, text))
             }
             Kind::Word | Kind::Mark(Mark::At) => self.inline_instruction(block),
@@ -145,11 +145,11 @@ impl Parser<'_> {
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
         let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
-            let what = "an instruction of the table";
+            let what = "a known instruction";
             return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
         };
         if let Some(why) = refused(opcode) {
-            return Err(self.wrong(at, format!("`{word}` cannot stand in inline PTX: {why}")));
+            return Err(self.wrong(at, format!("`{word}` is not allowed in inline PTX: {why}")));
         }
         let (instruction, places) = self.instruction(guard, opcode)?;
         // The last one may lack it.
@@ -215,11 +215,11 @@ impl Parser<'_> {
             }
         };
         for r in reads.iter().filter(|r| !block.defined.contains(r)) {
-            mistakes.push(format!("reads `{}`, which no instruction without a guard has written yet", name(*r)));
+            mistakes.push(format!("reads `{}`, which no unpredicated instruction has written yet", name(*r)));
         }
         for (i, r) in writes.iter().enumerate() {
             if block.operand(*r).is_some_and(|o| o.direction == Direction::In) {
-                mistakes.push(format!("writes `{}`, which only comes in: make it `inout`", name(*r)));
+                mistakes.push(format!("writes `{}`, which is an input: make it `inout`", name(*r)));
             }
             if writes[..i].contains(r) {
                 mistakes.push(format!("writes `{}` twice", name(*r)));
@@ -227,7 +227,7 @@ impl Parser<'_> {
         }
         if let Some(needs) = Carry::read(instruction.opcode).filter(|needs| block.carry != Some(*needs)) {
             let setters = needs.setters();
-            mistakes.push(format!("reads the carry, which no {setters} without a guard has set in this block"));
+            mistakes.push(format!("reads the carry, which no unpredicated {setters} has set in this block"));
         }
         let guarded = instruction.guard.is_some();
         for r in writes {

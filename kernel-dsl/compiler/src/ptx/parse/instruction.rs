@@ -19,7 +19,7 @@ impl Parser<'_> {
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
         let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
-            let what = "an instruction of the table";
+            let what = "a known instruction";
             return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
         };
         if opcode == Opcode::Call {
@@ -66,7 +66,7 @@ impl Parser<'_> {
                 None => {
                     let at = self.cursor.next();
                     let name = self.cursor.text(at).to_string();
-                    return Err(self.cursor.fail(at, Mistake::Unknown { what: "a modifier of the table", name }));
+                    return Err(self.cursor.fail(at, Mistake::Unknown { what: "a known modifier", name }));
                 }
             }
         }

@@ -117,7 +117,7 @@ impl Lexer<'_> {
                 }
                 None => {
                     self.at = self.text.len();
-                    Kind::Bad("a comment that ends with `*/`")
+                    Kind::Bad("`*/` at the end of the comment")
                 }
             },
             b'"' => {
@@ -125,7 +125,7 @@ impl Lexer<'_> {
                 self.skip(|c| c != b'"' && c != b'\n');
                 let ended = self.peek(0) == b'"';
                 self.at += usize::from(ended);
-                if ended { Kind::String } else { Kind::Bad("a string that ends with `\"` on its line") }
+                if ended { Kind::String } else { Kind::Bad("`\"` at the end of the string, on the same line") }
             }
             b'0'..=b'9' => self.number(text),
             // A name may begin with a dot and a digit (`.1d`), but only where something stands before it.
@@ -157,7 +157,7 @@ impl Lexer<'_> {
                     Some(mark) => Kind::Mark(mark),
                     None => {
                         self.at += 1;
-                        Kind::Bad("a token of PTX")
+                        Kind::Bad("a PTX token")
                     }
                 }
             }
@@ -179,8 +179,8 @@ impl Lexer<'_> {
             return match (bits, digits) {
                 (Some(bits), 8) => Kind::Number(Number::F32(bits as u32)),
                 (Some(bits), _) => Kind::Number(Number::F64(bits)),
-                (None, 8) => Kind::Bad("a float of eight hexadecimal digits, as `0f3F800000`"),
-                (None, _) => Kind::Bad("a float of sixteen hexadecimal digits, as `0d3FF0000000000000`"),
+                (None, 8) => Kind::Bad("a float of eight hexadecimal digits, such as `0f3F800000`"),
+                (None, _) => Kind::Bad("a float of sixteen hexadecimal digits, such as `0d3FF0000000000000`"),
             };
         }
         let radix = match prefix {
@@ -214,7 +214,7 @@ impl Lexer<'_> {
         }
         match value(digits, radix) {
             Some(bits) => Kind::Number(Number::Integer { bits, hexadecimal: radix == 16, unsigned }),
-            None => Kind::Bad("an integer of at most 64 bits"),
+            None => Kind::Bad("an integer that fits in 64 bits"),
         }
     }
 }

@@ -54,14 +54,14 @@ impl Parser<'_> {
 
     fn header(&mut self) -> Result<(), Failed> {
         if !self.cursor.eat_dotted(".version") {
-            return Err(self.cursor.expected("`.version`, with which a module begins"));
+            return Err(self.cursor.expected("`.version` at the start of the module"));
         }
         let at = self.cursor.next();
         self.module.version = match self.version(at) {
             Some(version) if VERSIONS.contains(&version) => version,
             Some(version) => {
                 let what = format!("version {version} of PTX");
-                let help = "this reads versions 5.0 to 8.8";
+                let help = "supported are versions 5.0 to 8.8";
                 self.cursor.fail(at, Mistake::Unsupported { what, help });
                 version
             }
@@ -76,12 +76,12 @@ impl Parser<'_> {
             None => return Err(self.cursor.expected_at(at, "a target such as `sm_61`")),
         }
         while self.cursor.eat(Mark::Comma) {
-            let option = self.cursor.name("an option of the target")?;
+            let option = self.cursor.name("a target option")?;
             let text = self.cursor.text(option);
             match TargetOption::from_spelling(text.as_bytes()) {
                 Some(option) => self.module.options.push(option),
                 None => {
-                    let what = "an option of a target: `debug`, `texmode_unified`, `texmode_independent`";
+                    let what = "a target option: `debug`, `texmode_unified` or `texmode_independent`";
                     self.cursor.fail(option, Mistake::Unknown { what, name: text.to_string() });
                 }
             }
@@ -112,9 +112,9 @@ impl Parser<'_> {
         let at = self.cursor.peek();
         let word = if at.kind == Kind::Dotted { self.cursor.text(at) } else { "" };
         match (word, linkage) {
-            (".local" | ".param", _) => Err(self.wrong(at, format!("a variable in `{word}` belongs in a function"))),
+            (".local" | ".param", _) => Err(self.wrong(at, format!("a variable in `{word}` must be declared in a function"))),
             (".const" | ".shared", Some(Linkage::Common)) | (".entry" | ".func", Some(Linkage::Common)) => {
-                Err(self.wrong(at, "what is `.common` is a variable in `.global`"))
+                Err(self.wrong(at, "only a variable in `.global` can be `.common`"))
             }
             (".entry", _) => {
                 self.cursor.next();
@@ -153,7 +153,7 @@ impl Parser<'_> {
                 self.cursor.end_of_statement()
             }
             (".tex", _) => {
-                let what = "`.tex`, which PTX has had no more since 1.5,".to_string();
+                let what = "`.tex`, which was removed in PTX 1.5,".to_string();
                 Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "write `.global .texref`" }))
             }
             _ => Err(self.cursor.expected("a function, a variable or a directive")),
@@ -172,7 +172,7 @@ impl Parser<'_> {
 
     /// A function's name, that of one that is declared.
     pub fn function_name(&mut self) -> Result<u32, Failed> {
-        let at = self.cursor.name("the name of a function")?;
+        let at = self.cursor.name("a function name")?;
         let name = self.cursor.text(at);
         match self.globals.get(name) {
             Some(Symbol::Function(i)) => Ok(*i),
@@ -198,7 +198,7 @@ impl Parser<'_> {
     fn section(&mut self) -> Result<(), Failed> {
         let at = self.cursor.next();
         if !matches!(at.kind, Kind::Dotted | Kind::Word) {
-            return Err(self.cursor.expected_at(at, "the name of a section"));
+            return Err(self.cursor.expected_at(at, "a section name"));
         }
         let name = self.cursor.text(at).to_string();
         self.cursor.expect(Mark::OpenBrace)?;

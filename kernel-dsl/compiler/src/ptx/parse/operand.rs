@@ -60,7 +60,7 @@ impl Parser<'_> {
                 self.cursor.next();
                 match self.scope.find(self.cursor.text(at)) {
                     Some(Name::BranchTargets(i)) => Ok(Operand::BranchTargets(i)),
-                    _ => Err(self.unknown(at, "a list of branch targets that was declared before")),
+                    _ => Err(self.unknown(at, "a list of branch targets declared before")),
                 }
             }
             Kind::Word if self.cursor.text(at) == "_" => {
@@ -123,7 +123,7 @@ impl Parser<'_> {
             let prefix = format!("{{{name}}}");
             let Some(declaration) = self.function().registers.iter().position(|d| d.prefix == prefix) else {
                 let text =
-                    format!("`{prefix}` names no operand: declare it behind the text, as in `{name} = in(u32) value`");
+                    format!("`{prefix}` is not an operand: declare it after the text, as in `{name} = in(u32) value`");
                 return Err(self.wrong(at, text));
             };
             return Ok((at, Named::Register(Register { declaration: declaration as u32, number: 0 })));
@@ -141,7 +141,7 @@ impl Parser<'_> {
     fn unknown(&mut self, at: Token, what: &'static str) -> Failed {
         let name = self.cursor.text(at);
         if self.placeholders {
-            let text = format!("`{name}` is no register of the block: an operand stands in braces, as in `{{{name}}}`");
+            let text = format!("`{name}` is not a register of this block: write an operand in braces, `{{{name}}}`");
             return self.wrong(at, text);
         }
         if self.unknown.insert(name) {
@@ -176,7 +176,7 @@ impl Parser<'_> {
                 let index = self.offset()?;
                 self.cursor.expect(Mark::CloseBracket)?;
                 let Some(offset) = i32::try_from(element).ok().and_then(|e| e.checked_mul(index)) else {
-                    return Err(self.cursor.expected_at(at, "an offset of at most 32 bits"));
+                    return Err(self.cursor.expected_at(at, "an offset that fits in 32 bits"));
                 };
                 let base = Base::Symbol(symbol);
                 Ok(if address { Operand::Address(Address { base, offset }) } else { Operand::Symbol(symbol, offset) })
@@ -200,7 +200,7 @@ impl Parser<'_> {
     fn address(&mut self) -> Result<Operand, Failed> {
         let at = self.cursor.peek();
         if self.cursor.at_constant() {
-            let what = "an address that is a constant".to_string();
+            let what = "a constant address".to_string();
             return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "move it to a register first" }));
         }
         let base = match self.find()?.1 {
@@ -218,7 +218,7 @@ impl Parser<'_> {
     fn texel(&mut self, object: Operand, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
         let at = self.cursor.peek();
         let Operand::Address(Address { base: object, offset: 0 }) = object else {
-            return Err(self.cursor.expected("`]`: behind an offset there are no coordinates"));
+            return Err(self.cursor.expected("`]`: an offset cannot be followed by coordinates"));
         };
         let mut sampler = None;
         loop {
@@ -235,9 +235,9 @@ impl Parser<'_> {
                 }
                 // A single one can do without its braces, but behind a sampler.
                 Operand::Texel(_) | Operand::Address(_) | Operand::Resident(..) => {
-                    return Err(self.cursor.expected_at(at, "coordinates as `{%f1, %f2}`"));
+                    return Err(self.cursor.expected_at(at, "coordinates such as `{%f1, %f2}`"));
                 }
-                _ if sampler.is_some() => return Err(self.cursor.expected_at(at, "coordinates as `{%f1, %f2}`")),
+                _ if sampler.is_some() => return Err(self.cursor.expected_at(at, "coordinates such as `{%f1, %f2}`")),
                 one => vec![one],
             };
             self.cursor.expect(Mark::CloseBracket)?;
@@ -274,7 +274,7 @@ impl Parser<'_> {
                 self.cursor.next();
                 Ok(Some(selector))
             }
-            None => Err(self.cursor.expected("a selector of bytes or halves, as `.b0` or `.h1`")),
+            None => Err(self.cursor.expected("a selector of bytes or halves, such as `.b0` or `.h1`")),
         }
     }
 }
