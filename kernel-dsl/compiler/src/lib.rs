@@ -36,6 +36,7 @@ pub mod syntax;
 pub mod analyses;
 pub mod approximation;
 pub mod build;
+pub mod driver;
 pub mod element;
 pub mod emit;
 pub mod error;
@@ -55,19 +56,8 @@ pub mod target;
 
 pub use approximation::Approximation;
 pub use build::{Build, FINGERPRINT};
+pub use driver::{Compilation, compile, compile_monomorphic};
 pub use element::ElementType;
 pub use error::{Error, Errors};
 pub use scalar::Scalar;
 pub use target::Target;
-
-/// One instance of `program` for `target`, all the way to the text of its PTX module.
-pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target) -> Result<String, Errors> {
-    compile_monomorphic(&hir::monomorphic(program, instance)?, target)
-}
-
-/// The same of a program that has been made for its instance.
-pub fn compile_monomorphic(program: &hir::Monomorphic, target: Target) -> Result<String, Errors> {
-    let kernel = analyses::lowered_monomorphic(program, target)?;
-    let optimised = passes::optimise(kernel)?;
-    Ok(emit::emit(&optimised)?.to_string())
-}

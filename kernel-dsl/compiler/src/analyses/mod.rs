@@ -24,8 +24,9 @@
 //! A refusal is for what is proven. Where memory decides, or arithmetic that is not followed, the kernel compiles, and
 //! the oracle checks each run.
 //!
-//! [`lowered`] is the door for whatever is to run or to be compiled; [`lower`](crate::lower::lower) alone refuses none of
-//! it. That is for those who want to see what a wrong kernel does, such as tests of the oracle.
+//! [`accept`] runs the analyses that can reject a kernel. [`driver`](crate::driver) calls it after lowering, so that
+//! nothing runs or compiles without it. [`lower`](crate::lower::lower) alone rejects none of these mistakes: tests of the
+//! oracle use it to run a wrong kernel.
 
 pub mod approximate;
 pub mod bounds;
@@ -40,22 +41,7 @@ pub mod slow;
 pub mod uniformity;
 
 use crate::error::Errors;
-use crate::hir::{Instance, Monomorphic, Program, monomorphic};
 use crate::ir::Kernel;
-use crate::lower::lower_monomorphic;
-use crate::target::Target;
-
-/// The instance of `program` for `target`, lowered; or all that is wrong with it, what the analyses find too.
-pub fn lowered(program: &Program, instance: &Instance, target: Target) -> Result<Kernel, Errors> {
-    lowered_monomorphic(&monomorphic(program, instance)?, target)
-}
-
-/// The same of a program that has been made for its instance.
-pub fn lowered_monomorphic(program: &Monomorphic, target: Target) -> Result<Kernel, Errors> {
-    let kernel = lower_monomorphic(program, target)?;
-    accept(&kernel)?;
-    Ok(kernel)
-}
 
 /// Refuses a kernel as lowered in which an analysis finds a mistake.
 pub fn accept(kernel: &Kernel) -> Result<(), Errors> {

@@ -1,12 +1,12 @@
 //! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
 
 use super::report::{About, Failed};
-use crate::analyses::approximate::Approximations;
+use crate::driver::Compilation;
 use crate::error::{Error, Errors};
 use crate::hir::{self, Instance, Program, serial};
 use crate::syntax::{InstanceArgument, InstanceOf};
+use crate::launch;
 use crate::target::Target;
-use crate::{analyses, emit, launch, passes};
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
 use std::collections::BTreeSet;
@@ -40,14 +40,13 @@ pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<Failed>> {
 fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>) -> Result<String, (About, Errors)> {
     let body = |errors| (About::Body, errors);
     let program = hir::monomorphic(program, instance).map_err(body)?;
-    // Lowering says the same, and knows no tokens of the attribute.
+    // Lowering rejects the block too, but has no tokens of the attribute to mark.
     launch::block(&program).map_err(|refusal| (About::Block, Error::whole(refusal.0).into()))?;
-    let lowered = analyses::lowered_monomorphic(&program, program.program().launch.target).map_err(body)?;
+    let compilation = Compilation::new(&program, program.program().launch.target).map_err(body)?;
     let arguments = program.arguments();
-    let reached = Approximations::of(&lowered).reached;
-    approximate.extend(reached.iter().filter_map(|i| arguments.get(*i as usize)).map(|argument| argument.parameter));
-    let optimised = passes::optimise(lowered).map_err(body)?;
-    Ok(emit::emit(&optimised).map_err(body)?.to_string())
+    let reached = compilation.approximations().reached.iter().filter_map(|i| arguments.get(*i as usize));
+    approximate.extend(reached.map(|argument| argument.parameter));
+    compilation.text().map_err(body)
 }
 
 /// The artifact of a kernel without mistakes. `beside` are items.

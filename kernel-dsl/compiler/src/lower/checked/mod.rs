@@ -32,7 +32,6 @@ use crate::ir::record::MOST_VALUES;
 use crate::ir::{
     self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values,
 };
-use crate::{emit, passes};
 use facts::Facts;
 use smallvec::{SmallVec, smallvec};
 
@@ -116,11 +115,6 @@ impl Checked {
         // What can be unrolled, can be in this form: it is as many copies of what is longer.
         guarder.kernel.unrolled = guarder.kernel.unrolled.saturating_mul(guarder.growth);
         Checked { kernel: guarder.kernel, sites: guarder.sites }
-    }
-
-    /// The PTX module: the checked form after all passes.
-    pub fn ptx(&self) -> Result<String, Errors> {
-        Ok(emit::emit(&passes::optimise(self.kernel.clone())?)?.to_string())
     }
 }
 
