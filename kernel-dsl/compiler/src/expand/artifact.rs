@@ -49,54 +49,57 @@ fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>)
     compilation.text().map_err(body)
 }
 
-/// The artifact of a kernel without mistakes. `beside` are items.
-pub(super) fn whole(
-    item: &ItemFn,
-    facade: &Path,
-    program: &Program,
-    declared_instances: &[InstanceOf],
-    texts: &[String],
-    beside: TokenStream,
-) -> TokenStream {
-    let source = &program.functions[0].source;
-    let parts = Parts {
-        file: &source.file,
-        line: source.line,
-        target: program.launch.target,
-        hir: &serial::encode_program(program),
-    };
-    let instances = declared_instances.iter().zip(texts);
-    let instances = instances.map(|(instance, text)| declared(item, facade, instance, text));
-    parts.artifact(item, facade, instances.collect(), beside)
+/// The artifact of a kernel.
+pub(super) enum Artifact {
+    /// HIR and PTX as literals.
+    Literals(Literals),
+    /// The chain of macro calls that ends in them.
+    Chain(TokenStream),
 }
 
-/// What stands in for it otherwise: the instances without their text. `errors` are items.
-pub(super) fn stub(
-    item: &ItemFn,
-    facade: &Path,
-    instances: &[InstanceOf],
-    beside: TokenStream,
-    errors: TokenStream,
-) -> TokenStream {
-    let parts = Parts { file: "", line: 0, target: Target::SM_61, hir: &[] };
-    let instances = instances.iter().map(|instance| declared(item, facade, instance, ""));
-    parts.artifact(item, facade, instances.collect(), quote!(#beside #errors))
-}
-
-struct Parts<'a> {
-    file: &'a str,
+/// HIR, PTX and what else an artifact holds.
+pub(super) struct Literals {
+    file: String,
     line: u32,
     target: Target,
-    hir: &'a [u8],
+    hir: Vec<u8>,
+    /// The declared instances with their PTX.
+    instances: Vec<(InstanceOf, String)>,
 }
 
-impl Parts<'_> {
-    fn artifact(&self, item: &ItemFn, facade: &Path, instances: Vec<TokenStream>, beside: TokenStream) -> TokenStream {
+impl Artifact {
+    /// Returns the artifact of a kernel without mistakes. `texts` are the PTX of `instances`.
+    pub(super) fn complete(program: &Program, instances: &[InstanceOf], texts: Vec<String>) -> Artifact {
+        let source = &program.functions[0].source;
+        Artifact::Literals(Literals {
+            file: source.file.clone(),
+            line: source.line,
+            target: program.launch.target,
+            hir: serial::encode_program(program),
+            instances: instances.iter().cloned().zip(texts).collect(),
+        })
+    }
+
+    /// Returns the stand-in of a kernel with mistakes: no HIR, and instances without PTX.
+    pub(super) fn failed(instances: &[InstanceOf]) -> Artifact {
+        Artifact::Literals(Literals {
+            file: String::new(),
+            line: 0,
+            target: Target::SM_61,
+            hir: Vec::new(),
+            instances: instances.iter().map(|instance| (instance.clone(), String::new())).collect(),
+        })
+    }
+}
+
+impl Literals {
+    /// Renders the artifact of `item` as an expression.
+    pub(super) fn expression(&self, item: &ItemFn, facade: &Path) -> TokenStream {
         let (name, docs) = (item.sig.ident.to_string(), docs(item));
         let target = quote::format_ident!("SM_{}", self.target.sm());
-        let (file, line, hir) = (self.file, self.line, Literal::byte_string(self.hir));
-        quote! {{
-            #beside
+        let (file, line, hir) = (&self.file, self.line, Literal::byte_string(&self.hir));
+        let instances = self.instances.iter().map(|(instance, text)| declared(item, facade, instance, text));
+        quote! {
             #facade::Artifact {
                 name: #name,
                 module: ::core::module_path!(),
@@ -107,7 +110,7 @@ impl Parts<'_> {
                 hir: #hir,
                 instances: &[#(#instances),*],
             }
-        }}
+        }
     }
 }
 

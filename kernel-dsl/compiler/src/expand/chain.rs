@@ -12,6 +12,7 @@
 //! ::kernel_dsl::__link! { [] {kernel} {(attribute) item} b"HIR of silu" b"HIR of lerp" }
 //! ```
 
+use super::report;
 use crate::check::Callee;
 use crate::hir::serial;
 use proc_macro2::{Ident, TokenStream};
@@ -21,7 +22,7 @@ use syn::{LitByteStr, Path, braced, bracketed, parenthesized};
 
 /// What the end of the chain makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum ChainEnd {
     /// A kernel's artifact, an expression.
     Kernel,
     /// A device function's macro, items.
@@ -32,7 +33,7 @@ pub(super) enum Kind {
 
 /// A chain to be set out on.
 pub(super) struct Link<'a> {
-    pub kind: Kind,
+    pub end: ChainEnd,
     pub facade: &'a Path,
     /// `(attribute) item`
     pub payload: TokenStream,
@@ -40,20 +41,30 @@ pub(super) struct Link<'a> {
 
 /// A chain that has arrived.
 pub(super) struct Linked {
-    pub kind: Kind,
+    pub end: ChainEnd,
     pub attribute: TokenStream,
-    /// A function; for [`Kind::Module`] any other item.
+    /// A function; for [`ChainEnd::Module`] any other item.
     pub item: TokenStream,
     /// One a callee, in the order in which the item names them.
     pub libraries: Vec<LitByteStr>,
 }
 
-/// Why a callee's HIR cannot be used.
-pub(super) enum Handed {
-    /// It has mistakes, which were told where it stands.
+/// Why the HIR of a callee cannot be used.
+pub(super) enum CalleeState {
+    /// The callee has mistakes, which are reported at the callee itself.
     Failed,
-    /// Not HIR of this compiler.
+    /// The bytes are not HIR of this compiler.
     Unreadable(syn::Error),
+}
+
+impl CalleeState {
+    /// Renders the errors to report at the caller, as items.
+    pub(super) fn errors(self) -> TokenStream {
+        match self {
+            CalleeState::Failed => TokenStream::new(),
+            CalleeState::Unreadable(error) => report::refused(error),
+        }
+    }
 }
 
 impl Link<'_> {
@@ -63,10 +74,10 @@ impl Link<'_> {
         let end: Path = syn::parse_quote!(#facade::__link);
         let mut stops = callees.iter().chain([&end]);
         let (first, rest) = (stops.next(), stops);
-        let kind = match self.kind {
-            Kind::Kernel => quote!(kernel),
-            Kind::Device => quote!(device),
-            Kind::Module => quote!(module),
+        let kind = match self.end {
+            ChainEnd::Kernel => quote!(kernel),
+            ChainEnd::Device => quote!(device),
+            ChainEnd::Module => quote!(module),
         };
         quote!(#first ! { [#([#rest])*] { #kind } { #payload } })
     }
@@ -85,10 +96,10 @@ impl Linked {
         }
         braced!(kind in input);
         let name: Ident = kind.parse()?;
-        let kind = match name.to_string().as_str() {
-            "kernel" => Kind::Kernel,
-            "device" => Kind::Device,
-            "module" => Kind::Module,
+        let end = match name.to_string().as_str() {
+            "kernel" => ChainEnd::Kernel,
+            "device" => ChainEnd::Device,
+            "module" => ChainEnd::Module,
             _ => return Err(syn::Error::new(name.span(), "neither a kernel nor a device item")),
         };
         braced!(payload in input);
@@ -99,17 +110,17 @@ impl Linked {
         while !input.is_empty() {
             libraries.push(LitByteStr::parse(input)?);
         }
-        Ok(Linked { kind, attribute, item, libraries })
+        Ok(Linked { end, attribute, item, libraries })
     }
 }
 
 /// The callee at `path`, from the bytes that its macro handed over.
-pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, Handed> {
+pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, CalleeState> {
     match serial::library(bytes) {
         Ok(library) => Ok(Callee { path: written(path), library }),
         Err(error) => {
             let message = format!("cannot read the device item `{}`: {error}", written(path));
-            Err(Handed::Unreadable(syn::Error::new_spanned(path, message)))
+            Err(CalleeState::Unreadable(syn::Error::new_spanned(path, message)))
         }
     }
 }

@@ -25,6 +25,7 @@ mod artifact;
 mod chain;
 mod copy;
 mod distinct;
+mod expansion;
 mod export;
 mod inline;
 mod launch;
@@ -40,15 +41,16 @@ mod tests;
 use crate::check::{self, Callee};
 use crate::hir::serial;
 use crate::syntax;
-use chain::{Handed, Kind, Link};
+use artifact::Artifact;
+use chain::{CalleeState, ChainEnd, Link};
 use distinct::{Purpose, distinct};
-use namespace::Stage;
+use expansion::Expansion;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::{Item, ItemFn, Path, Token};
 
-/// `#[kernel(attribute)] item`
+/// Expands `#[kernel(attribute)] item`.
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let item = match function("kernel", item) {
         Ok(item) => item,
@@ -58,37 +60,59 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
         return tokens;
     }
     let facade = facade(attribute.clone());
-    let parsed = match syntax::kernel(attribute.clone(), &item).and_then(|parsed| {
-        namespace::fit(&item)?;
-        chain::callable(&parsed.function.name, &parsed.callees()).map(|()| parsed)
-    }) {
-        Ok(parsed) => parsed,
-        Err(refused) => {
-            let copy = copy::kernel(&item, &facade, None);
-            let failed = artifact::stub(&item, &facade, &[], quote!(#copy), report::refused(refused));
-            return namespace::kernel(&item, &facade, &Stage::Refused, failed);
+    let kernel = match read_kernel(attribute.clone(), &item) {
+        Ok(kernel) => kernel,
+        Err(refused) => return Expansion::refused(&item, &facade, refused).render(),
+    };
+    let callees = kernel.callees();
+    let expansion = if callees.is_empty() {
+        compile_kernel(&item, &facade, &kernel, &[])
+    } else {
+        let payload = quote!((#attribute) #item);
+        let chain = Link { end: ChainEnd::Kernel, facade: &facade, payload }.start(&callees);
+        Expansion { artifact: Artifact::Chain(chain), ..Expansion::read(&item, &facade, &kernel) }
+    };
+    expansion.with_launchers(&kernel).render()
+}
+
+/// Reads a kernel and rejects what its expansion cannot express.
+fn read_kernel(attribute: TokenStream, item: &ItemFn) -> syn::Result<syntax::Kernel> {
+    let kernel = syntax::kernel(attribute, item)?;
+    namespace::fit(item)?;
+    chain::callable(&kernel.function.name, &kernel.callees())?;
+    Ok(kernel)
+}
+
+/// Expands a kernel up to its artifact, with `callees` for the device items that it names.
+fn compile_kernel<'a>(
+    item: &'a ItemFn,
+    facade: &'a Path,
+    kernel: &syntax::Kernel,
+    callees: &[Callee],
+) -> Expansion<'a> {
+    let mut expansion = Expansion::read(item, facade, kernel);
+    let checked = match check::kernel(kernel, callees) {
+        Ok(checked) => checked,
+        Err(mistakes) => {
+            let body = copy::with_launch(item, facade, &kernel.launch_tokens);
+            let values = kernel.instances.first().map_or(&[][..], |i| &i.0);
+            let copy = witness::mistakes(item, facade, &body, values, &mistakes);
+            expansion.copy = copy::loud(item, &copy);
+            return expansion;
         }
     };
-    let callees = parsed.callees();
-    let stage = Stage::Read(&parsed);
-    if callees.is_empty() {
-        let done = finish_kernel(&item, &parsed, &[]);
-        return namespace::kernel(&item, &facade, &stage, done);
+    expansion.witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
+    match artifact::compile(&checked.hir) {
+        Ok(compiled) => match needless(kernel, &checked.hir, &compiled) {
+            None => expansion.artifact = Artifact::complete(&checked.hir, &kernel.instances, compiled.texts),
+            Some(error) => expansion.errors = report::refused(error),
+        },
+        Err(failed) => {
+            let tokens = report::Tokens { item, block: &kernel.launch_tokens.block, paths: &kernel.callees() };
+            expansion.errors = report::compilation(&tokens, &checked.hir, callees, &failed);
+        }
     }
-    let payload = quote!((#attribute) #item);
-    let chain = Link { kind: Kind::Kernel, facade: &facade, payload }.start(&callees);
-    let expansion = namespace::kernel(&item, &facade, &stage, chain);
-    let copy = copy::kernel(&item, &facade, Some(&parsed.launch_tokens));
-    // The copy comes at the end of the chain, since a callee that does not exist would be told there and here. An editor
-    // needs it at once: a chain that does not resolve yet must not cost completion in the body.
-    quote! {
-        #expansion
-        #[allow(unexpected_cfgs)]
-        const _: () = {
-            #[cfg(rust_analyzer)]
-            #copy
-        };
-    }
+    expansion
 }
 
 /// `#[device(attribute)] item`
@@ -135,7 +159,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     } else {
         let value = value.then(|| quote!(, value));
         let payload = quote!((crate = #facade #value) #item);
-        Link { kind: Kind::Device, facade: &facade, payload }.start(&callees)
+        Link { end: ChainEnd::Device, facade: &facade, payload }.start(&callees)
     };
     quote!(#lints #host #rest)
 }
@@ -156,38 +180,37 @@ pub fn link(tokens: TokenStream) -> TokenStream {
     }
 }
 
-/// An item that was read before the chain set out is read again here, with the same result, so errors of reading can
-/// only come from a call by hand.
+/// Expands an item at the end of its chain.
+///
+/// The end of a chain is a new macro call, to which only tokens pass: the item is parsed once in each
+/// call. Its start has reported all errors of reading, so an error here means a call by hand.
 fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
     let facade = facade(linked.attribute.clone());
-    match linked.kind {
-        Kind::Kernel => {
+    match linked.end {
+        ChainEnd::Kernel => {
             let item: ItemFn = syn::parse2(linked.item)?;
-            let parsed = syntax::kernel(linked.attribute, &item)?;
-            let failed = |errors| {
-                let copy = copy::kernel(&item, &facade, Some(&parsed.launch_tokens));
-                artifact::stub(&item, &facade, &parsed.instances, copy, errors)
+            let kernel = read_kernel(linked.attribute, &item)?;
+            let expansion = match callees(&kernel.function.name, &kernel.callees(), &linked.libraries) {
+                Ok(callees) => compile_kernel(&item, &facade, &kernel, &callees),
+                Err(state) => {
+                    Expansion { errors: state.errors(), ..Expansion::read(&item, &facade, &kernel) }
+                }
             };
-            Ok(match callees(&parsed.function.name, &parsed.callees(), &linked.libraries) {
-                Ok(callees) => finish_kernel(&item, &parsed, &callees),
-                Err(Handed::Failed) => failed(quote!()),
-                Err(Handed::Unreadable(error)) => failed(report::refused(error)),
-            })
+            Ok(expansion.render())
         }
-        Kind::Device => {
+        ChainEnd::Device => {
             let item: ItemFn = syn::parse2(linked.item)?;
             let Clauses { value, .. } = device_attribute(linked.attribute, On::Function)?;
             let parsed = syntax::device(&item)?;
             Ok(match callees(&parsed.name, &parsed.callees(), &linked.libraries) {
                 Ok(callees) => finish_device(&item, &facade, parsed, &callees, value),
-                Err(Handed::Failed) => export::failed(&item),
-                Err(Handed::Unreadable(error)) => {
-                    let (errors, export) = (report::refused(error), export::failed(&item));
+                Err(state) => {
+                    let (errors, export) = (state.errors(), export::failed(&item));
                     quote!(#errors #export)
                 }
             })
         }
-        Kind::Module => module::linked(&facade, &syn::parse2(linked.item)?, &linked.libraries),
+        ChainEnd::Module => module::linked(&facade, &syn::parse2(linked.item)?, &linked.libraries),
     }
 }
 
@@ -211,35 +234,6 @@ fn needless(
         all.combine(error);
         all
     })
-}
-
-/// The artifact of a kernel whose callees are at hand, as an expression, with its copies inside.
-fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> TokenStream {
-    let facade = &parsed.crate_path;
-    let stub = |copies, errors| artifact::stub(item, facade, &parsed.instances, copies, errors);
-    match check::kernel(parsed, callees) {
-        Ok(checked) => {
-            let copy = copy::kernel(item, facade, Some(&parsed.launch_tokens));
-            let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
-            let copies = quote!(#copy #witness);
-            match artifact::compile(&checked.hir) {
-                Ok(compiled) => match needless(parsed, &checked.hir, &compiled) {
-                    None => artifact::whole(item, facade, &checked.hir, &parsed.instances, &compiled.texts, copies),
-                    Some(error) => stub(copies, report::refused(error)),
-                },
-                Err(failed) => {
-                    let tokens = report::Tokens { item, block: &parsed.launch_tokens.block, paths: &parsed.callees() };
-                    stub(copies, report::compilation(&tokens, &checked.hir, callees, &failed))
-                }
-            }
-        }
-        Err(mistakes) => {
-            let body = copy::with_launch(item, facade, &parsed.launch_tokens);
-            let values = parsed.instances.first().map_or(&[][..], |i| &i.0);
-            let copy = witness::mistakes(item, facade, &body, values, &mistakes);
-            stub(copy::loud(item, &copy), quote!())
-        }
-    }
 }
 
 /// What stands beside a device function whose callees are at hand.
@@ -269,13 +263,13 @@ fn finish_device(
 }
 
 /// What an item names with the libraries that its chain brought, in the same order.
-fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, Handed> {
+fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, CalleeState> {
     if paths.len() != libraries.len() {
         let message = format!("{} device items passed for {} names", libraries.len(), paths.len());
-        return Err(Handed::Unreadable(syn::Error::new(name.span(), message)));
+        return Err(CalleeState::Unreadable(syn::Error::new(name.span(), message)));
     }
     if libraries.iter().any(|l| l.value().is_empty()) {
-        return Err(Handed::Failed);
+        return Err(CalleeState::Failed);
     }
     paths.iter().zip(libraries).map(|(path, bytes)| chain::callee(path, &bytes.value())).collect()
 }

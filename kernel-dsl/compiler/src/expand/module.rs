@@ -4,7 +4,7 @@
 //! for types what the host needs to know of them: what they are as generic arguments, elements of buffers, and arguments of
 //! kernels. In a module all of this stands at its end, where the names that its items use are in scope.
 
-use super::chain::{Handed, Kind, Link};
+use super::chain::{ChainEnd, Link};
 use super::distinct::{Purpose, distinct};
 use super::{On, callees, conditions, copy, device_attribute, export, facade, method, report, witness};
 use crate::check::{self, Within, Wrong};
@@ -33,7 +33,7 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
                 true => finish(&facade, &item, module, &[]),
                 false => {
                     let payload = quote!((crate = #facade) #item);
-                    Link { kind: Kind::Module, facade: &facade, payload }.start(&callees)
+                    Link { end: ChainEnd::Module, facade: &facade, payload }.start(&callees)
                 }
             }
         }
@@ -78,9 +78,8 @@ pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> sy
     let name = name(item).unwrap_or_else(|| Ident::new("module", proc_macro2::Span::call_site()));
     Ok(match callees(&name, &module.callees(), libraries) {
         Ok(callees) => finish(facade, item, module, &callees),
-        Err(Handed::Failed) => failed(item),
-        Err(Handed::Unreadable(error)) => {
-            let (errors, exports) = (report::refused(error), failed(item));
+        Err(state) => {
+            let (errors, exports) = (state.errors(), failed(item));
             quote!(#errors #exports)
         }
     })
