@@ -276,8 +276,8 @@ impl Device {
         let key = (ptr::from_ref(artifact).addr(), instance);
         self.0.programs.get_or_make(key.clone(), || {
             let (_, instance) = &key;
-            let program = artifact.program()
-                .map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
+            let program =
+                artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
             monomorphic(&program, instance)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })
         })

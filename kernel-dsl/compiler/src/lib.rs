@@ -31,6 +31,8 @@ pub mod check;
 #[cfg(feature = "frontend")]
 pub mod expand;
 #[cfg(feature = "frontend")]
+pub mod language;
+#[cfg(feature = "frontend")]
 pub mod syntax;
 
 pub mod analyses;

@@ -246,9 +246,15 @@ impl Check {
                 "wait for the copy on every path, with `token.wait()` or `pipeline::wait`, before the array is reused and before the kernel ends"
             }
             Check::UninitialisedLocal => "assign the variable on every path that leads here",
-            Check::UninitialisedBuffer => "store to the element before loading it, or initialize the buffer on the host",
-            Check::UnwrittenOutput => "make the grid cover the output, and let each thread write its elements on every path",
-            Check::WrittenTwice => "let one thread write each element, or declare `writes(… = all)` if rewriting is intended",
+            Check::UninitialisedBuffer => {
+                "store to the element before loading it, or initialize the buffer on the host"
+            }
+            Check::UnwrittenOutput => {
+                "make the grid cover the output, and let each thread write its elements on every path"
+            }
+            Check::WrittenTwice => {
+                "let one thread write each element, or declare `writes(… = all)` if rewriting is intended"
+            }
             Check::SharedRace => "add `block::sync()` between the two accesses",
             Check::WarpRace => {
                 "add `warp::sync()` between the two accesses: since sm_70 the lanes of a warp do not run in lockstep"
@@ -263,7 +269,9 @@ impl Check {
             Check::UndefinedValue => {
                 "let all lanes participate, or use the result only in lanes that read from a participating lane"
             }
-            Check::UsizeOverflow => "`usize` has 32 bits on the device; compute in `u64`, or use `wrapping_*` if wrapping is intended",
+            Check::UsizeOverflow => {
+                "`usize` has 32 bits on the device; compute in `u64`, or use `wrapping_*` if wrapping is intended"
+            }
             Check::IntegerOverflow => "use `wrapping_add`, `wrapping_sub` or `wrapping_mul` if wrapping is intended",
             Check::DivisionByZero => "guard the division with `if divisor != 0`",
             Check::NanProduced => "guard the operation against operands for which it is undefined",

@@ -8,7 +8,7 @@ use super::{Error, Outcome};
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Function, Instance};
-use kernel_dsl::compiler::{Errors, Target, driver, compile, emit, lower, passes};
+use kernel_dsl::compiler::{Errors, Target, compile, driver, emit, lower, passes};
 use std::io::Write;
 
 /// Shows an instance: its PTX, its intermediate representation, its machine code, or its Rust

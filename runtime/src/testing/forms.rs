@@ -85,8 +85,7 @@ fn with(
     act: impl for<'a> FnOnce(&Stream, &'a dyn Fn() -> Call<'a>) -> Result<()>,
 ) -> Result<()> {
     let instance = Instance(declared.constants.to_vec());
-    let program =
-        artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
+    let program = artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
     let program = monomorphic(&program, &instance)
         .map_err(|source| Error::Compile { instance: declared.name.to_string(), source })?;
     let signature = Signature::of(&program);

@@ -4,7 +4,7 @@
 use super::support::{agree, assemble, checker};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::compiler::{Target, driver, compile, lower};
+use kernel_dsl::compiler::{Target, compile, driver, lower};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
 use runtime::{Device, Error};

@@ -6,12 +6,11 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, Intrinsic};
+use crate::language::ARRAY_METHODS;
 use crate::syntax::{self, Mark, Path};
 use proc_macro2::Ident;
 
 /// The methods of arrays.
-pub(super) const METHODS: &[&str] = &["len", "map"];
-
 impl Checker<'_> {
     pub(super) fn array_method(
         &mut self,
@@ -36,7 +35,10 @@ impl Checker<'_> {
                     self.expr(e, None);
                 });
                 let array = self.named(Id(receiver.ty.0));
-                let message = format!("`{array}` has no method `{name}` in a kernel; its methods are {}", METHODS.join(", "));
+                let message = format!(
+                    "`{array}` has no method `{name}` in a kernel; its methods are {}",
+                    ARRAY_METHODS.join(", ")
+                );
                 self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }

@@ -1,7 +1,6 @@
 //! Calls: of the prelude, of methods, of device functions.
 
 use super::nominal::ids;
-use super::prelude::{self, On, Part};
 use super::{
     Called, Checker,
     types::{Id, Kind, Ty},
@@ -9,6 +8,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
+use crate::language::{self, Receiver, SignatureType};
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
 use quote::quote;
@@ -24,14 +24,14 @@ impl Checker<'_> {
         if let Some(variable) = path.single().and_then(|name| self.variable(name)) {
             return self.value_call(variable, path, arguments, mark);
         }
-        if path.segments.last().is_some_and(|s| s.name == "Some") && prelude::owns(path) {
+        if path.segments.last().is_some_and(|s| s.name == "Some") && path.is_builtin() {
             return self.some(arguments, expected, mark);
         }
         let name = path.name();
-        if prelude::is_size_of(path) {
+        if language::is_size_of(&path.name()) {
             return self.size_of(path, mark);
         }
-        if !prelude::owns(path) {
+        if !path.is_builtin() {
             if let Some(called) = self.item_call(path, arguments, mark) {
                 return called;
             }
@@ -43,10 +43,10 @@ impl Checker<'_> {
             }
             return self.device_call(path, arguments, mark);
         }
-        if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
+        if let Some(function) = language::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
-        if let Some(what) = prelude::dot(&name) {
+        if let Some(what) = language::dot_product(&name) {
             return self.dot(what, path, arguments, expected, mark);
         }
         if name == "int::word" {
@@ -58,7 +58,7 @@ impl Checker<'_> {
         if name == "pipeline::wait" {
             return self.pipeline_wait(path, arguments, mark);
         }
-        if prelude::is_from_fn(path) {
+        if language::is_from_fn(&path.name()) {
             return self.array_from(path, arguments, expected, mark);
         }
         let first = &path.segments[0];
@@ -66,7 +66,7 @@ impl Checker<'_> {
         if first.name == "Shared" {
             return self.shared(path, arguments, expected, mark);
         }
-        if let Some(format) = prelude::float16(first) {
+        if let Some(format) = first.float16() {
             return match format {
                 Ok(format) => self.scalar_call(Scalar::Custom(format), &last.name, arguments, mark),
                 Err(why) => {
@@ -94,14 +94,14 @@ impl Checker<'_> {
 
     fn prelude_call(
         &mut self,
-        function: &prelude::Function,
+        function: &language::Function,
         path: &Path,
         arguments: &[syntax::Expr],
         mark: Mark,
     ) -> (ExprKind, Id) {
         let same = self.table.unknown();
-        let uses_same = function.parameters.contains(&Part::Same);
-        let combines = function.parameters.contains(&Part::Combine);
+        let uses_same = function.parameters.contains(&SignatureType::This);
+        let combines = function.parameters.contains(&SignatureType::CombineFn);
         match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [] => {}
             [Argument::Type(ty), closure @ ..] if uses_same && closure.len() == usize::from(combines) => {
@@ -155,45 +155,47 @@ impl Checker<'_> {
     }
 
     /// A part of a signature. `same` is the receiver's type, `element` that of its elements, or `same` again.
-    pub(super) fn part(&mut self, part: Part, same: Id, element: Id) -> Id {
+    pub(super) fn part(&mut self, part: SignatureType, same: Id, element: Id) -> Id {
         let scalar = self.table.as_scalar(element);
         match part {
-            Part::Unit => self.table.add(Ty::Unit),
-            Part::Bool => self.table.scalar(Scalar::Bool),
-            Part::U32 => self.table.scalar(Scalar::U32),
-            Part::Usize => self.table.scalar(Scalar::Usize),
-            Part::F32 => self.table.scalar(Scalar::F32),
-            Part::Same => same,
-            Part::Bits => self.table.scalar(match scalar.map(Scalar::bits) {
+            SignatureType::Unit => self.table.add(Ty::Unit),
+            SignatureType::Bool => self.table.scalar(Scalar::Bool),
+            SignatureType::U32 => self.table.scalar(Scalar::U32),
+            SignatureType::Usize => self.table.scalar(Scalar::Usize),
+            SignatureType::F32 => self.table.scalar(Scalar::F32),
+            SignatureType::This => same,
+            SignatureType::UnsignedBits => self.table.scalar(match scalar.map(Scalar::bits) {
                 Some(64) => Scalar::U64,
                 Some(16) => Scalar::U16,
                 _ => Scalar::U32,
             }),
-            Part::Element => element,
-            Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
-            Part::MaybeSame => self.table.add(Ty::Option(same)),
-            Part::Overflowing => {
+            SignatureType::Element => element,
+            SignatureType::CombineFn => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
+            SignatureType::OptionThis => self.table.add(Ty::Option(same)),
+            SignatureType::ThisAndOverflow => {
                 let over = self.table.scalar(Scalar::Bool);
                 self.table.add(Ty::Tuple(vec![same, over]))
             }
-            Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
-            Part::Pending => self.table.add(Ty::Pending),
-            Part::Indices | Part::Elements => unreachable!("the method check handles these parts, where rank and length are known"),
-            Part::Unsigned => match scalar {
+            SignatureType::PairOfThis => self.table.add(Ty::Tuple(vec![same; 2])),
+            SignatureType::Pending => self.table.add(Ty::Pending),
+            SignatureType::Indices | SignatureType::ElementArray => {
+                unreachable!("the method check handles these parts, where rank and length are known")
+            }
+            SignatureType::Unsigned => match scalar {
                 Some(Scalar::I8) => self.table.scalar(Scalar::U8),
                 Some(Scalar::I16) => self.table.scalar(Scalar::U16),
                 Some(Scalar::I32) => self.table.scalar(Scalar::U32),
                 Some(Scalar::I64) => self.table.scalar(Scalar::U64),
                 _ => same,
             },
-            Part::Inner => match self.table.get(same).clone() {
+            SignatureType::InnerView => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable, strided } => {
                     self.table.add(Ty::View { element, rank: rank - 1, mutable, strided })
                 }
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
                 _ => self.wrong(),
             },
-            Part::Found => {
+            SignatureType::OptionElement => {
                 let found = match *self.table.get(same) {
                     Ty::Slice { element, .. } => self.table.add(Ty::Reference { to: element, mutable: false }),
                     Ty::View { element, .. } | Ty::Shared { element, .. } => element,
@@ -201,13 +203,13 @@ impl Checker<'_> {
                 };
                 self.table.add(Ty::Option(found))
             }
-            Part::Strided => match self.table.get(same).clone() {
+            SignatureType::Strided => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable, .. } => {
                     self.table.add(Ty::View { element, rank, mutable, strided: true })
                 }
                 _ => self.wrong(),
             },
-            Part::View => match self.table.get(same).clone() {
+            SignatureType::View => match self.table.get(same).clone() {
                 Ty::Shared { element, rank } => {
                     self.table.add(Ty::View { element, rank, mutable: false, strided: false })
                 }
@@ -253,15 +255,15 @@ impl Checker<'_> {
         {
             return called;
         }
-        let fits = |on: On| match &known {
+        let fits = |on: Receiver| match &known {
             Ty::Scalar(s) => on.scalar(*s),
-            Ty::Pending => on == On::Pending,
+            Ty::Pending => on == Receiver::Pending,
             Ty::Slice { mutable, .. } => on.slice(*mutable),
             Ty::View { rank, mutable, strided, .. } => on.view(*rank, *mutable, *strided),
             Ty::Shared { rank, .. } => on.shared(*rank),
             _ => false,
         };
-        let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
+        let Some(method) = language::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
             if !matches!(known, Ty::Unknown(_) | Ty::Wrong)
                 && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
             {
@@ -279,7 +281,7 @@ impl Checker<'_> {
                     }
                     _ => {
                         let inexact = match known {
-                            Ty::Scalar(s) => prelude::inexact(s, &name.to_string()),
+                            Ty::Scalar(s) => language::inexact(s, &name.to_string()),
                             _ => None,
                         };
                         inexact.unwrap_or_else(|| {
@@ -294,7 +296,11 @@ impl Checker<'_> {
         };
         let elements = match generics {
             [] => self.table.add(Ty::Unknown(Kind::Size)),
-            [n] if method.returns == Part::Elements || method.parameters.contains(&Part::Elements) => self.size(n),
+            [n] if method.returns == SignatureType::ElementArray
+                || method.parameters.contains(&SignatureType::ElementArray) =>
+            {
+                self.size(n)
+            }
             _ => {
                 self.mistake(mark, format!("`{name}` takes no generic arguments"));
                 self.wrong()
@@ -328,13 +334,13 @@ impl Checker<'_> {
         let mut all = vec![receiver];
         for (part, e) in method.parameters.iter().zip(arguments) {
             let argument = match part {
-                Part::Indices => self.indices(e, rank),
-                Part::Elements => {
+                SignatureType::Indices => self.indices(e, rank),
+                SignatureType::ElementArray => {
                     let wanted = array(self);
                     self.wanted(e, wanted)
                 }
-                Part::View => {
-                    let view = self.part(Part::View, ty, element);
+                SignatureType::View => {
+                    let view = self.part(SignatureType::View, ty, element);
                     let given = self.expr(e, None);
                     // Any view can be read.
                     let readable = match self.table.get(Id(given.ty.0)).clone() {
@@ -354,7 +360,7 @@ impl Checker<'_> {
             all.push(argument);
         }
         let returns = match method.returns {
-            Part::Elements => array(self),
+            SignatureType::ElementArray => array(self),
             part => self.part(part, ty, element),
         };
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
@@ -364,9 +370,11 @@ impl Checker<'_> {
     fn scalar_call(&mut self, scalar: Scalar, name: &Ident, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
         let ty = self.table.scalar(scalar);
         let made = match name.to_string().as_str() {
-            "from_bits" if scalar.is_float() || scalar.is_half() => Some((Intrinsic::Bitcast, Part::Bits)),
-            "from_f32" if scalar.is_half() || scalar.is_float() => Some((Intrinsic::Convert, Part::F32)),
-            "truncate" if matches!(scalar, Scalar::Custom(_)) => Some((Intrinsic::Truncate, Part::F32)),
+            "from_bits" if scalar.is_float() || scalar.is_half() => {
+                Some((Intrinsic::Bitcast, SignatureType::UnsignedBits))
+            }
+            "from_f32" if scalar.is_half() || scalar.is_float() => Some((Intrinsic::Convert, SignatureType::F32)),
+            "truncate" if matches!(scalar, Scalar::Custom(_)) => Some((Intrinsic::Truncate, SignatureType::F32)),
             "default" => {
                 self.count("default", 0, arguments.len(), mark);
                 return (self.literal(super::Literal::Integer(0, mark)), ty);
@@ -381,8 +389,8 @@ impl Checker<'_> {
             let arguments = vec![self.wanted(&arguments[0], from)];
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
-        let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
-            let inexact = prelude::inexact(scalar, &name.to_string());
+        let Some(method) = language::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
+            let inexact = language::inexact(scalar, &name.to_string());
             self.mistake(
                 Mark { first: name.span(), last: name.span(), ..mark },
                 inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),
@@ -392,7 +400,7 @@ impl Checker<'_> {
         if !self.count(method.name, method.parameters.len() + 1, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
-        let parts = std::iter::once(&Part::Same).chain(method.parameters);
+        let parts = std::iter::once(&SignatureType::This).chain(method.parameters);
         let arguments = parts
             .zip(arguments)
             .map(|(part, e)| {

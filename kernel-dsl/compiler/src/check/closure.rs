@@ -5,11 +5,12 @@
 
 use super::nominal::ids;
 use super::{
-    Checker, prelude,
+    Checker,
     types::{Id, Ty},
 };
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, LocalId, Pattern, Root, TypeId};
+use crate::language;
 use crate::syntax::{self, Mark, Path};
 use proc_macro2::Ident;
 
@@ -72,7 +73,7 @@ impl Checker<'_> {
     pub(super) fn number_function(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
         let [ty, name] = path.segments.as_slice() else { return None };
         let scalar = Scalar::from_name(&ty.name.to_string())?;
-        let method = prelude::METHODS.iter().find(|m| name.name == m.name && m.on.scalar(scalar))?;
+        let method = language::METHODS.iter().find(|m| name.name == m.name && m.on.scalar(scalar))?;
         let same = self.table.scalar(scalar);
         let mut parameters = vec![same];
         parameters.extend(method.parameters.iter().map(|p| self.part(*p, same, same)));

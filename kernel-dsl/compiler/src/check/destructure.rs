@@ -79,7 +79,12 @@ impl Checker<'_> {
             known => {
                 if known != Ty::Wrong {
                     let name = self.named(ty);
-                    self.mistake(at, format!("`..` does not match here: `{name}` has too few elements, or is not yet known to be a tuple"));
+                    self.mistake(
+                        at,
+                        format!(
+                            "`..` does not match here: `{name}` has too few elements, or is not yet known to be a tuple"
+                        ),
+                    );
                 }
                 let wrong = self.wrong();
                 (vec![wrong; parts.len()], None)

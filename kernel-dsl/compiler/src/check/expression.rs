@@ -1,12 +1,13 @@
 //! Expressions.
 
 use super::{
-    Checker, Literal, Operands, prelude,
+    Checker, Literal, Operands,
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
 use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir;
+use crate::language;
 use crate::ptx::inline;
 use crate::syntax::{self, Mark, Unary};
 
@@ -187,7 +188,7 @@ impl Checker<'_> {
         if let Some(function) = self.number_function(path) {
             return function;
         }
-        if let Some((ty, bits)) = prelude::constant(&name) {
+        if let Some((ty, bits)) = language::constant(&name) {
             let kind = match ty {
                 Scalar::F32 => {
                     let single = f32::from_bits(bits as u32);
@@ -208,7 +209,7 @@ impl Checker<'_> {
                     &name[7..]
                 )
             }
-            _ if prelude::owns(path) && self.is_function(path) => {
+            _ if path.is_builtin() && self.is_function(path) => {
                 format!("`{name}` cannot be passed as a closure: write a closure that calls it, `|x| …`")
             }
             _ => format!("`{name}` is not a constant that kernels support"),
@@ -232,7 +233,7 @@ impl Checker<'_> {
     fn is_function(&self, path: &syntax::Path) -> bool {
         let last = &path.segments[path.segments.len() - 1].name;
         let of_a_number = Scalar::from_name(&path.segments[0].name.to_string()).is_some();
-        !of_a_number || prelude::METHODS.iter().any(|m| last == m.name)
+        !of_a_number || language::METHODS.iter().any(|m| last == m.name)
     }
 
     fn unary(&mut self, operator: Unary, operand: &syntax::Expr, expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {

@@ -1,11 +1,11 @@
 //! Groups of lanes: `warp::group::<W>()` and its methods; and what lanes can trade.
 
-use super::prelude::{self, On, Part};
 use super::{
     Checker,
     types::{Id, Kind, Ty},
 };
 use crate::hir::{Collective as C, Expr, ExprKind, Intrinsic};
+use crate::language::{self, Receiver, SignatureType};
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
 
@@ -84,13 +84,13 @@ impl Checker<'_> {
         arguments: &[syntax::Expr],
         mark: Mark,
     ) -> (ExprKind, Id) {
-        let Some(method) = prelude::METHODS.iter().find(|m| m.on == On::Group && name == m.name) else {
+        let Some(method) = language::METHODS.iter().find(|m| m.on == Receiver::Group && name == m.name) else {
             let message = format!("`{}` has no method `{name}` in a kernel", self.named(Id(receiver.ty.0)));
             self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let same = self.table.unknown();
-        let uses_same = method.parameters.contains(&Part::Same);
+        let uses_same = method.parameters.contains(&SignatureType::This);
         match generics {
             [] => {}
             [Argument::Type(ty)] if uses_same => {

@@ -1,7 +1,7 @@
 //! What a `for` runs over: ranges, the shares of a thread, and register arrays.
 
 use super::{
-    Checker, Labelled, prelude,
+    Checker, Labelled,
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
@@ -153,7 +153,7 @@ impl Checker<'_> {
             E::Method { receiver, name, arguments, .. } if name == "into_iter" && arguments.is_empty() => {
                 self.iteration(receiver)
             }
-            E::Call(path, arguments) if arguments.len() == 1 && prelude::owns(path) => {
+            E::Call(path, arguments) if arguments.len() == 1 && path.is_builtin() => {
                 self.around(path, &arguments[0], e)
             }
             _ => self.elements(e),
@@ -200,7 +200,10 @@ impl Checker<'_> {
             return None;
         }
         if over.enumerate {
-            self.mistake(mark, format!("an enumerated range cannot be {what}: put `.enumerate()` last, `(a..b)….enumerate()`"));
+            self.mistake(
+                mark,
+                format!("an enumerated range cannot be {what}: put `.enumerate()` last, `(a..b)….enumerate()`"),
+            );
             return None;
         }
         Some(over)

@@ -10,8 +10,6 @@ mod array;
 mod call;
 mod closure;
 mod destructure;
-#[cfg(test)]
-mod documented;
 mod dot;
 mod environment;
 mod expression;
@@ -21,11 +19,9 @@ mod iterate;
 mod nominal;
 mod option;
 mod pattern;
-pub(crate) mod prelude;
 mod shared;
 mod statement;
 mod types;
-pub mod vocabulary;
 mod written;
 
 use crate::Scalar;
@@ -327,7 +323,7 @@ impl<'a> Checker<'a> {
             let last = bound.path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
             match self.environment.find(&bound.path.written()) {
                 Some(Root::Trait(id)) => all.push(Bound::Trait(id)),
-                _ if prelude::owns_bound(&bound.path) => {
+                _ if bound.path.is_builtin_bound() => {
                     all.push(Bound::Builtin(Builtin::from_name(&last).unwrap_or(Builtin::Value)));
                 }
                 _ => self.mistake(
@@ -354,7 +350,7 @@ impl<'a> Checker<'a> {
         if let Some(scalar) = single.and_then(|name| Scalar::from_name(&name)) {
             return Some(hir::Constant::Scalar(scalar));
         }
-        match path.segments.last().and_then(prelude::float16) {
+        match path.segments.last().and_then(syntax::Segment::float16) {
             Some(Ok(format)) => return Some(hir::Constant::Scalar(Scalar::Custom(format))),
             Some(Err(why)) => {
                 self.mistake(path.mark, why);

@@ -1,6 +1,5 @@
 //! Structs, enums, traits and constants: what paths and methods lead to.
 
-use super::prelude;
 use super::{
     Checker,
     types::{Id, Ty},
@@ -282,7 +281,7 @@ impl Checker<'_> {
     /// What the last name of a path of several leads to, if what is before it is a type.
     pub(super) fn associated(&mut self, path: &Path) -> Option<Found> {
         let (last, before) = path.segments.split_last()?;
-        if before.is_empty() || prelude::owns(path) {
+        if before.is_empty() || path.is_builtin() {
             return None;
         }
         let owner = Path { global: path.global, segments: before.to_vec(), mark: path.mark };

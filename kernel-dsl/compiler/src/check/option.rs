@@ -7,13 +7,11 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Arm, Block, Expr, ExprKind, Intrinsic, LocalId, Pattern, Statement, TypeId};
 use crate::ir;
+use crate::language::OPTION_METHODS;
 use crate::syntax::{self, Mark};
 use proc_macro2::Ident;
 
 /// The methods of options.
-pub(super) const METHODS: &[&str] =
-    &["is_some", "is_none", "is_some_and", "unwrap_or", "map", "map_or", "and_then", "copied"];
-
 impl Checker<'_> {
     /// `Some(x)`
     pub(super) fn some(&mut self, arguments: &[syntax::Expr], expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {
@@ -56,7 +54,10 @@ impl Checker<'_> {
                     "unwrap" | "expect" => format!(
                         "`Option::{name}` is not supported because kernels cannot panic: write `unwrap_or(…)` or `if let Some(x) = …`"
                     ),
-                    _ => format!("`Option` has no method `{name}` in a kernel; its methods are {}", METHODS.join(", ")),
+                    _ => format!(
+                        "`Option` has no method `{name}` in a kernel; its methods are {}",
+                        OPTION_METHODS.join(", ")
+                    ),
                 };
                 self.mistake(mark, message);
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -76,7 +77,10 @@ impl Checker<'_> {
             "copied" => {
                 let Ty::Reference { to, .. } = *self.table.get(inner) else {
                     let inner = self.named(inner);
-                    self.mistake(mark, format!("`copied` needs an `Option` of a reference, and `{inner}` is not a reference"));
+                    self.mistake(
+                        mark,
+                        format!("`copied` needs an `Option` of a reference, and `{inner}` is not a reference"),
+                    );
                     return (ExprKind::Tuple(Vec::new()), self.wrong());
                 };
                 return (intrinsic(Intrinsic::Copied, vec![receiver]), self.table.add(Ty::Option(to)));

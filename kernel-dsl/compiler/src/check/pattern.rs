@@ -42,7 +42,10 @@ impl Checker<'_> {
                 let depth = self.scope.len();
                 let parts = parts.iter().map(|p| self.bind(p, ty, unset, mark)).collect();
                 if self.scope.len() != depth {
-                    self.mistake(*at, "alternatives separated by `|` cannot bind names in a kernel: write one arm for each");
+                    self.mistake(
+                        *at,
+                        "alternatives separated by `|` cannot bind names in a kernel: write one arm for each",
+                    );
                 }
                 hir::Pattern::Any(parts)
             }

@@ -1,12 +1,12 @@
 //! Arrays in shared memory: what makes them, and the methods that change the type of their elements.
 
-use super::prelude;
 use super::{
     Checker,
     types::{Id, Ty},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
+use crate::language::{self, MAX_SHARED_RANK, SharedParameter};
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
 
@@ -19,10 +19,12 @@ impl Checker<'_> {
         expected: Option<Id>,
         mark: Mark,
     ) -> (ExprKind, Id) {
-        let [first, last] = path.segments.as_slice() else { unreachable!("the prelude matched the path by its two segments") };
+        let [first, last] = path.segments.as_slice() else {
+            unreachable!("the prelude matched the path by its two segments")
+        };
         let name = last.name.to_string();
-        let Some(made) = prelude::SHARED.iter().find(|s| s.name == name) else {
-            let known: Vec<_> = prelude::SHARED.iter().map(|s| format!("`{}`", s.written)).collect();
+        let Some(made) = language::SHARED_CONSTRUCTORS.iter().find(|s| s.name == name) else {
+            let known: Vec<_> = language::SHARED_CONSTRUCTORS.iter().map(|s| format!("`{}`", s.written)).collect();
             let message = match known.split_last() {
                 Some((last, others)) => format!("{} and {last}", others.join(", ")),
                 None => String::new(),
@@ -35,8 +37,8 @@ impl Checker<'_> {
             _ => self.element_and_rank(&first.arguments, path.mark, "Shared"),
         };
         let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
-        if !(1..=prelude::MOST_SHARED).contains(&rank) {
-            self.mistake(path.mark, format!("the rank of a `Shared` must be 1 to {}", prelude::MOST_SHARED));
+        if !(1..=MAX_SHARED_RANK).contains(&rank) {
+            self.mistake(path.mark, format!("the rank of a `Shared` must be 1 to {}", MAX_SHARED_RANK));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         if !self.count(&format!("Shared::{name}"), made.parameters.len(), arguments.len(), mark) {
@@ -46,13 +48,13 @@ impl Checker<'_> {
         let mut all = Vec::new();
         for (parameter, e) in made.parameters.iter().zip(arguments) {
             all.push(match parameter {
-                prelude::Making::Shape => {
+                SharedParameter::Shape => {
                     let size = self.table.add(Ty::Size(hir::Size::Known(rank)));
                     let shape = self.table.add(Ty::Array(usize, size));
                     self.wanted(e, shape)
                 }
-                prelude::Making::Pitch => self.wanted(e, usize),
-                prelude::Making::Under => {
+                SharedParameter::Pitch => self.wanted(e, usize),
+                SharedParameter::Under => {
                     let under = self.expr(e, None);
                     let ty = Id(under.ty.0);
                     if !matches!(self.table.get(ty), Ty::Shared { .. } | Ty::Wrong) {
@@ -118,7 +120,10 @@ impl Checker<'_> {
         let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [size] => self.size(size),
             _ => {
-                self.mistake(path.mark, "`pipeline::wait` needs the number of groups that may still be in flight: `pipeline::wait::<1>()`");
+                self.mistake(
+                    path.mark,
+                    "`pipeline::wait` needs the number of groups that may still be in flight: `pipeline::wait::<1>()`",
+                );
                 return (ExprKind::Tuple(Vec::new()), unit);
             }
         };

@@ -1,9 +1,10 @@
 //! Types as the program writes them.
 
+use super::Checker;
 use super::types::{Id, Kind, Ty};
-use super::{Checker, prelude};
 use crate::Scalar;
 use crate::hir::{self, Builtin, GenericKind};
+use crate::language::MAX_SHARED_RANK;
 use crate::syntax::{self, Mark};
 
 impl Checker<'_> {
@@ -54,7 +55,7 @@ impl Checker<'_> {
         if let (Some(s), Some(_)) = (Scalar::from_name(&name), path.single()) {
             return self.table.scalar(s);
         }
-        if let Some(format) = prelude::float16(last) {
+        if let Some(format) = last.float16() {
             return match format {
                 Ok(format) => self.table.scalar(Scalar::Custom(format)),
                 Err(why) => {
@@ -73,7 +74,7 @@ impl Checker<'_> {
                 let Some((element, rank)) = self.element_and_rank(&last.arguments, path.mark, &name) else {
                     return self.wrong();
                 };
-                let most = if name == "Shared" { prelude::MOST_SHARED } else { 5 };
+                let most = if name == "Shared" { MAX_SHARED_RANK } else { 5 };
                 if !(1..=most).contains(&rank) {
                     self.mistake(path.mark, format!("the rank of a `{name}` must be 1 to {most}"));
                     return self.wrong();
@@ -129,25 +130,35 @@ impl Checker<'_> {
         let message = match self.table.get(id).clone() {
             Ty::Wrong => return None,
             Ty::Scalar(Scalar::Usize) => {
-                "a buffer cannot hold `usize`, which has 32 bits on the device and 64 on the host: use `u32` or `u64`".to_string()
+                "a buffer cannot hold `usize`, which has 32 bits on the device and 64 on the host: use `u32` or `u64`"
+                    .to_string()
             }
             Ty::Scalar(Scalar::Bool) => {
                 "a buffer cannot hold `bool`, because not every byte is a valid `bool`: use `u8`".to_string()
             }
             Ty::Tuple(_) => {
-                "a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct`".to_string()
+                "a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct`"
+                    .to_string()
             }
             Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => {
-                format!("a buffer cannot hold `{}`, whose layout is unspecified: add `#[repr(C)]` to the struct", self.named(id))
+                format!(
+                    "a buffer cannot hold `{}`, whose layout is unspecified: add `#[repr(C)]` to the struct",
+                    self.named(id)
+                )
             }
             Ty::Enum(_) => {
-                format!("a buffer cannot hold `{}`, because not every number is one of its variants: use `u32`", self.named(id))
+                format!(
+                    "a buffer cannot hold `{}`, because not every number is one of its variants: use `u32`",
+                    self.named(id)
+                )
             }
             _ if self.is_element(id) => return Some(id),
             Ty::Parameter(_) | Ty::Projection { .. } => {
                 format!("a buffer cannot hold `{0}` without a bound: write `{0}: Element`", self.named(id))
             }
-            _ => format!("a buffer can hold numbers, arrays of numbers and `repr(C)` structs, not `{}`", self.named(id)),
+            _ => {
+                format!("a buffer can hold numbers, arrays of numbers and `repr(C)` structs, not `{}`", self.named(id))
+            }
         };
         self.mistake(ty.mark, message);
         None

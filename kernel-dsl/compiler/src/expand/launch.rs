@@ -113,7 +113,10 @@ fn chosen_extent(stage: &Stage) -> Option<(Ident, String)> {
         ("block_y", "the number of threads of a block along y"),
         ("block_z", "the number of threads of a block along z"),
     ][axis.min(2)];
-    Some((Ident::new(name, Span::mixed_site()), format!("`{name}` is {what}, chosen from the range that the kernel declares.")))
+    Some((
+        Ident::new(name, Span::mixed_site()),
+        format!("`{name}` is {what}, chosen from the range that the kernel declares."),
+    ))
 }
 
 /// The parameters but `self`.

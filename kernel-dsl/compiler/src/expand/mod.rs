@@ -192,9 +192,7 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
             let kernel = read_kernel(linked.attribute, &item)?;
             let expansion = match callees(&kernel.function.name, &kernel.callees(), &linked.libraries) {
                 Ok(callees) => compile_kernel(&item, &facade, &kernel, &callees),
-                Err(state) => {
-                    Expansion { errors: state.errors(), ..Expansion::read(&item, &facade, &kernel) }
-                }
+                Err(state) => Expansion { errors: state.errors(), ..Expansion::read(&item, &facade, &kernel) },
             };
             Ok(expansion.render())
         }

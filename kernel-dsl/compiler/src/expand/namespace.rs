@@ -155,9 +155,8 @@ pub(super) fn fit(item: &ItemFn) -> syn::Result<()> {
     });
     let errors = refused.map(|a| {
         let name = a.path().to_token_stream().to_string().replace(' ', "");
-        let message = format!(
-            "`#[{name}]` has no effect on a kernel, which is not compiled as a host function: remove it"
-        );
+        let message =
+            format!("`#[{name}]` has no effect on a kernel, which is not compiled as a host function: remove it");
         syn::Error::new_spanned(a.path(), message)
     });
     let all = unfit.into_iter().chain(errors).reduce(|mut all, error| {

@@ -457,7 +457,8 @@ impl Maker<'_> {
         let source = &self.source.functions[id.0 as usize];
         if self.functions.len() >= FUNCTIONS {
             if self.functions.len() == FUNCTIONS && self.errors.is_empty() {
-                let message = format!("`{}` is instantiated without end, each time with other generic arguments", source.name);
+                let message =
+                    format!("`{}` is instantiated without end, each time with other generic arguments", source.name);
                 self.errors.push(Error::whole(message));
             }
             return FunctionId(0);
@@ -489,8 +490,7 @@ impl Maker<'_> {
         e.ty = self.close(&function.types, e.ty, arguments);
         match &mut e.kind {
             ExprKind::Literal(_) if generic && !matches!(self.types[e.ty.0 as usize], Type::Scalar(_)) => {
-                let message =
-                    "`default` of a struct or enum exists only on the host: add a function or constant to a device trait instead";
+                let message = "`default` of a struct or enum exists only on the host: add a function or constant to a device trait instead";
                 self.errors.push(Error::at(&function.source, e.span, message));
             }
             ExprKind::Generic(i) if !keep => {

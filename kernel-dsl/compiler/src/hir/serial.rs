@@ -53,9 +53,9 @@ impl fmt::Display for Error {
                     "corrupt HIR: expected checksum {written:016x}, found {found:016x}; rebuild the crate that it comes from"
                 )
             }
-            Error::Shape => f.write_str(
-                "wrong kind of HIR: a device function where a kernel is needed, or the reverse",
-            ),
+            Error::Shape => {
+                f.write_str("wrong kind of HIR: a device function where a kernel is needed, or the reverse")
+            }
         }
     }
 }

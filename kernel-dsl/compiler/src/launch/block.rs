@@ -73,7 +73,9 @@ pub(super) fn of_launch(
         };
     }
     match given {
-        Some(n) => Err(Some(Refusal(format!("block: the kernel fixes its block size, so the launch cannot choose one; given {n}")))),
+        Some(n) => Err(Some(Refusal(format!(
+            "block: the kernel fixes its block size, so the launch cannot choose one; given {n}"
+        )))),
         None => checked(extents).map_err(Some),
     }
 }

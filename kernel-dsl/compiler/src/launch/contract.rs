@@ -62,9 +62,11 @@ pub(super) fn shape(
         match facts.condition(&requirement.condition) {
             Ok(true) | Err(Failure::Unknown) => {}
             Ok(false) => refusals.push(Refusal(format!("requires `{}`: {}", requirement.text, mentioned()))),
-            Err(Failure::Invalid(why)) => {
-                refusals.push(Refusal(format!("requires `{}`, but the condition {why}{}", requirement.text, because(&mentioned()))))
-            }
+            Err(Failure::Invalid(why)) => refusals.push(Refusal(format!(
+                "requires `{}`, but the condition {why}{}",
+                requirement.text,
+                because(&mentioned())
+            ))),
         }
     }
 
@@ -90,9 +92,9 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<Limits, Refusal> {
             Some(Ok(0)) => Err(Refusal(format!("{name}: expected 1 or more, given 0"))),
             Some(Ok(n)) => Ok(Some(n)),
             Some(Err(Failure::Invalid(why))) => Err(Refusal(format!("{name}: the expression {why}"))),
-            Some(Err(Failure::Unknown)) => {
-                Err(Refusal(format!("{name}: the expression depends on an argument; it must be a compile-time constant")))
-            }
+            Some(Err(Failure::Unknown)) => Err(Refusal(format!(
+                "{name}: the expression depends on an argument; it must be a compile-time constant"
+            ))),
         };
         Ok(Limits {
             min_blocks: limit("min_blocks", launch.min_blocks.as_ref())?,
@@ -167,7 +169,9 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
         Fact::View { extents, strides, strided, mutable, .. } => {
             for (what, numbers) in [("extent", extents), ("stride", strides)] {
                 for (d, n) in numbers.iter().enumerate().filter(|(_, n)| **n > U32_MAX) {
-                    refuse(format!("{what} {n} of dimension {d} does not fit in `usize`, which has 32 bits on the device"));
+                    refuse(format!(
+                        "{what} {n} of dimension {d} does not fit in `usize`, which has 32 bits on the device"
+                    ));
                 }
             }
             if *strided && *mutable && shared_element(extents, strides) {
@@ -186,7 +190,10 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
     {
         let mut refuse = |what: String| wrong.push(Refusal(format!("argument `{name}`: {what}")));
         if range.elements > u128::from(U32_MAX) {
-            refuse(format!("the view spans {} elements, more than a 32-bit `usize` can index on the device", range.elements));
+            refuse(format!(
+                "the view spans {} elements, more than a 32-bit `usize` can index on the device",
+                range.elements
+            ));
         }
         if range.end > 1 << 64 {
             refuse(format!("the memory starts at {:#x} and would end beyond the address space", range.start));

@@ -370,7 +370,9 @@ impl Fact {
 
 pub(super) fn overflow(ty: Scalar, value: i128) -> String {
     match ty {
-        Scalar::Usize => format!("evaluates to {value}, which does not fit in `usize`, which has 32 bits on the device"),
+        Scalar::Usize => {
+            format!("evaluates to {value}, which does not fit in `usize`, which has 32 bits on the device")
+        }
         _ => format!("evaluates to {value}, which does not fit in `{ty}`"),
     }
 }

@@ -81,7 +81,7 @@ impl<'h> Lowerer<'h> {
         Known { value: self.builder.scalar(Op::CopyCommit, Scalar::Usize), bits: None }
     }
 
-    /// `pipeline::copy_async(to, from)`: a copy of the group that the next commit closes.
+    /// Lowers `to.cp_async(from)`: a copy of the group that the next commit closes.
     pub(super) fn pipeline_copy(&mut self, e: &Expr, to: &Val, from: &Val) {
         let (Val::Shared(to), Val::View(from)) = (to, from) else { return };
         if self.builder.kernel.target < Target::SM_80 {
@@ -90,7 +90,7 @@ impl<'h> Lowerer<'h> {
         if !self.past_registers(to, from) {
             self.error_with_help(
                 e.span,
-                "`pipeline::copy_async` copies 4, 8 or 16 bytes at a time; these elements are not known to be aligned to that",
+                "`cp_async` copies 4, 8 or 16 bytes at a time; these elements are not known to be aligned to that",
                 "declare the alignment with `#[requires(x.aligned(n))]` and use rows of whole pieces without a pad; or use `copy_async`, which falls back to registers",
             );
             return;

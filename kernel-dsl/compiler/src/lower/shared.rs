@@ -60,8 +60,10 @@ impl<'h> Lowerer<'h> {
         let rows: u64 = shape[..shape.len() - 1].iter().fold(1, |n: u64, d| n.saturating_mul(u64::from(*d)));
         let bytes = rows.saturating_mul(u64::from(pitch)).saturating_mul(u64::from(element.bytes()));
         if bytes > u64::from(ir::SHARED_LIMIT) {
-            let message =
-                format!("`{name}` needs {bytes} bytes of shared memory; the limit is {} bytes per block", ir::SHARED_LIMIT);
+            let message = format!(
+                "`{name}` needs {bytes} bytes of shared memory; the limit is {} bytes per block",
+                ir::SHARED_LIMIT
+            );
             self.error_with_help(e.span, message, super::layout::WAY_OUT);
             return Val::Unit;
         }
@@ -209,7 +211,9 @@ impl<'h> Lowerer<'h> {
         // What begins elsewhere may begin between two elements.
         let whole = view.extents.len() == 1 && self.beginnings.contains(&view.base);
         if !from.is_multiple_of(to) && !whole {
-            let message = format!("cannot cast from elements of {from} bytes to elements of {to}: a row may not be a multiple of the new size");
+            let message = format!(
+                "cannot cast from elements of {from} bytes to elements of {to}: a row may not be a multiple of the new size"
+            );
             self.error_with_help(
                 span,
                 message,

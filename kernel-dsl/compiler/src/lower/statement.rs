@@ -72,12 +72,13 @@ impl<'h> Lowerer<'h> {
             }
             Statement::Assert { condition, message } => match self.constant(condition) {
                 Some(0) => {
-                    let what =
-                        if message.is_empty() { "the assertion fails for this instance" } else { message };
+                    let what = if message.is_empty() { "the assertion fails for this instance" } else { message };
                     self.error(condition.span, what);
                 }
                 Some(_) => {}
-                None => self.error(condition.span, "the condition of a `const` assertion must be a compile-time constant"),
+                None => {
+                    self.error(condition.span, "the condition of a `const` assertion must be a compile-time constant")
+                }
             },
         }
     }

@@ -118,8 +118,7 @@ impl<'h> Lowerer<'h> {
     ) -> Option<(TableId, Cell)> {
         let cell = self.cell(ty)?;
         if cell.numbers() > MOST {
-            let message =
-                format!("the constant `{name}` has {} numbers; the limit is {MOST}", cell.numbers());
+            let message = format!("the constant `{name}` has {} numbers; the limit is {MOST}", cell.numbers());
             self.error_with_help(span, message, "pass the data as a buffer");
             return Some((self.enter_table(name, &cell, Vec::new(), placement), cell));
         }

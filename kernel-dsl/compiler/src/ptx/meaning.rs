@@ -65,19 +65,23 @@ impl Opcode {
             }
             Ldu => "d = the value at address a, which must be read-only and the same for all lanes",
             Lg2 => "d = log2(a), approximately",
-            Lop3 => "d = a bitwise function of a, b and c. Each result bit is the bit of the constant selected by the bits of a, b and c",
-            Mad => "d = a * b + c. For integers the low or high half, or with `.wide` the full result; for floats as `fma`",
+            Lop3 => {
+                "d = a bitwise function of a, b and c. Each result bit is the bit of the constant selected by the bits of a, b and c"
+            }
+            Mad => {
+                "d = a * b + c. For integers the low or high half, or with `.wide` the full result; for floats as `fma`"
+            }
             Mad24 => "d = c + the low or high 32 bits of the 48-bit product of the low 24 bits of a and b",
             Madc => "d = the low or high half of a * b, + c + carry. `.cc` sets the carry again",
-            Match => "d = a mask of the lanes whose a equals that of the executing lane (`.any`), or of all lanes if they all agree, else 0 (`.all`)",
+            Match => {
+                "d = a mask of the lanes whose a equals that of the executing lane (`.any`), or of all lanes if they all agree, else 0 (`.all`)"
+            }
             Max => "d = max(a, b). -0 is less than +0. If one operand is NaN, d is the other; with `.NaN`, d is NaN",
             Membar => {
                 "Orders the memory accesses before the barrier before those after it, for the block, the device or the system"
             }
             Min => "d = min(a, b). -0 is less than +0. If one operand is NaN, d is the other; with `.NaN`, d is NaN",
-            Mov => {
-                "d = a. a is a register, constant, address or special register; also packs and unpacks vectors"
-            }
+            Mov => "d = a. a is a register, constant, address or special register; also packs and unpacks vectors",
             Mul => "d = a * b. For integers the low or high half, or with `.wide` the full result; for floats as `add`",
             Mul24 => "d = the low or high 32 bits of the 48-bit product of the low 24 bits of a and b",
             Nanosleep => "Waits for about a nanoseconds",
@@ -98,7 +102,9 @@ impl Opcode {
             Rsqrt => "d = 1 / sqrt(a), approximately",
             Sad => "d = c + |a - b|",
             Selp => "d = a if c, else b",
-            Set => "d = all ones, or 1.0 for floats, if the comparison of a and b holds, else 0. `.op` combines the comparison with c",
+            Set => {
+                "d = all ones, or 1.0 for floats, if the comparison of a and b holds, else 0. `.op` combines the comparison with c"
+            }
             Setp => {
                 "p = whether the comparison of a and b holds; the predicate after the bar is the negation. `.op` combines each with c. With a NaN operand, `eq` to `ge` and `ne` are false, `equ` to `geu` are true"
             }
@@ -140,26 +146,36 @@ impl Opcode {
             Vabsdiff => {
                 "d = |a - b| of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
             }
-            Vadd => "d = a + b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c",
+            Vadd => {
+                "d = a + b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
             Vmad => "d = a * b + c of parts of 32-bit registers, shifted right by 0, 7 or 15. `.po` adds 1",
             Vmax => {
                 "d = max(a, b) of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
             }
-            Vmin => "d = min(a, b) of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c",
+            Vmin => {
+                "d = min(a, b) of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
             Vset => {
                 "d = whether the comparison of parts of 32-bit registers holds, then combined with c by min, max or sum, or inserted into a part of c"
             }
-            Vshl => "d = a << b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c",
-            Vshr => "d = a >> b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c",
-            Vsub => "d = a - b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c",
+            Vshl => {
+                "d = a << b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
+            Vshr => {
+                "d = a >> b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
+            Vsub => {
+                "d = a - b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
             Vabsdiff2 | Vabsdiff4 => "d = c with |a - b| in each half or byte selected by the mask, or c + their sum",
             Vadd2 | Vadd4 => "d = c with a + b in each half or byte selected by the mask, or c + their sum",
-            Vavrg2 | Vavrg4 => {
-                "d = c with (a + b + 1) / 2 in each half or byte selected by the mask, or c + their sum"
-            }
+            Vavrg2 | Vavrg4 => "d = c with (a + b + 1) / 2 in each half or byte selected by the mask, or c + their sum",
             Vmax2 | Vmax4 => "d = c with max(a, b) in each half or byte selected by the mask, or c + their sum",
             Vmin2 | Vmin4 => "d = c with min(a, b) in each half or byte selected by the mask, or c + their sum",
-            Vset2 | Vset4 => "d = c with the comparison result in each half or byte selected by the mask, or c + their sum",
+            Vset2 | Vset4 => {
+                "d = c with the comparison result in each half or byte selected by the mask, or c + their sum"
+            }
             Vsub2 | Vsub4 => "d = c with a - b in each half or byte selected by the mask, or c + their sum",
             Vote => {
                 "p = whether a holds in all lanes, in any lane, or uniformly; d = a mask of the lanes in which a holds. Over the lanes of mask b (`.sync`), or over the active lanes"

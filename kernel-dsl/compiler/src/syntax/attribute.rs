@@ -2,7 +2,6 @@
 
 use super::place::written;
 use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
-use crate::check::prelude;
 use crate::oracle::Coverage;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -77,7 +76,7 @@ impl std::fmt::Display for Argument {
             Argument::Usize(n) => write!(f, "{n}"),
             Argument::Bool(b) => write!(f, "{b}"),
             Argument::Type { path, .. } => match path.segments.last() {
-                Some(last) => match prelude::float16(last) {
+                Some(last) => match last.float16() {
                     Some(Ok(format)) => write!(f, "{format}"),
                     _ => write!(f, "{}", last.name),
                 },
@@ -196,14 +195,20 @@ impl syn::parse::Parse for Tolerance {
                 _ => f64::NAN,
             };
             if !value.is_finite() || given[which].replace(value).is_some() {
-                return Err(syn::Error::new_spanned(&number, format!("`{word}` takes one finite number, such as 1e-6")));
+                return Err(syn::Error::new_spanned(
+                    &number,
+                    format!("`{word}` takes one finite number, such as 1e-6"),
+                ));
             }
             if !inner.is_empty() {
                 inner.parse::<Token![,]>()?;
             }
         }
         if given == [None, None] {
-            return Err(syn::Error::new(name.span(), format!("the tolerance of `{name}` has no bound: write `{name}(relative = 1e-6)`")));
+            return Err(syn::Error::new(
+                name.span(),
+                format!("the tolerance of `{name}` has no bound: write `{name}(relative = 1e-6)`"),
+            ));
         }
         Ok(Tolerance { name, relative: given[0].unwrap_or(0.0), absolute: given[1].unwrap_or(0.0) })
     }
@@ -213,7 +218,9 @@ impl syn::parse::Parse for Tolerance {
 fn coverage(input: ParseStream) -> syn::Result<(Ident, Coverage)> {
     let (name, word): (Ident, Ident) = (input.parse()?, equals(input)?);
     let found = [Coverage::All, Coverage::Once].into_iter().find(|c| word == c.name());
-    let message = format!("expected `all` or `once`: `{name} = all` if the kernel writes every element, `{name} = once` if no two threads write the same element");
+    let message = format!(
+        "expected `all` or `once`: `{name} = all` if the kernel writes every element, `{name} = once` if no two threads write the same element"
+    );
     found.map(|coverage| (name, coverage)).ok_or_else(|| syn::Error::new(word.span(), message))
 }
 
@@ -551,7 +558,7 @@ fn evaluate<'a>(e: &syn::Expr, named: &dyn Fn(&Ident) -> Option<&'a Argument>) -
             let Some(syn::GenericArgument::Type(syn::Type::Path(of))) = arguments.args.first() else { return None };
             let name = of.path.get_ident()?;
             let scalar = match named(name) {
-                Some(Argument::Type { path, .. }) => match prelude::float16(path.segments.last()?) {
+                Some(Argument::Type { path, .. }) => match path.segments.last()?.float16() {
                     Some(format) => Some(Scalar::Custom(format.ok()?)),
                     None => Scalar::from_name(&path.single()?.to_string()),
                 },

@@ -8,7 +8,7 @@ use super::{
     Mark, Module, Path, Pattern, Statement, TraitItem, Type, TypeKind,
 };
 use crate::Scalar;
-use crate::check::prelude;
+use crate::language;
 
 impl Function {
     /// The paths of items that the signature and body name and that the language itself does not own, each once, without
@@ -36,7 +36,7 @@ impl Kernel {
         for argument in self.instances.iter().flat_map(|i| &i.0) {
             if let InstanceArgument::Type { path, .. } = argument
                 && path.single().is_none_or(|name| Scalar::from_name(&name.to_string()).is_none())
-                && !prelude::owns_type(path)
+                && !path.is_builtin_type()
             {
                 callees.named(path.clone());
             }
@@ -97,14 +97,14 @@ impl Callees {
     fn named(&mut self, path: Path) {
         let first = path.segments.first().map(|s| s.name.to_string()).unwrap_or_default();
         let own = !path.global && self.scope.contains(&first) || first == "Self";
-        if !own && !prelude::owns(&path) && self.found.iter().all(|p| p.written() != path.written()) {
+        if !own && !&path.is_builtin() && self.found.iter().all(|p| p.written() != path.written()) {
             self.found.push(path);
         }
     }
 
     /// A path that stands for a value: of a constant, of an associated item, of a variant.
     fn value(&mut self, path: &Path) {
-        if prelude::owns(path) || prelude::constant(&path.name()).is_some() {
+        if path.is_builtin() || language::constant(&path.name()).is_some() {
             return;
         }
         match path.item() {
@@ -120,7 +120,7 @@ impl Callees {
 
     /// A path that is called.
     fn called(&mut self, path: &Path) {
-        if !prelude::owns(path) {
+        if !path.is_builtin() {
             self.named(path.item().unwrap_or_else(|| path.clone()));
         }
         self.arguments(path);
@@ -145,7 +145,7 @@ impl Callees {
             TypeKind::Infer => {}
             TypeKind::Path(path) => {
                 let one = path.single().map(|name| name.to_string());
-                if one.is_none_or(|name| Scalar::from_name(&name).is_none()) && !prelude::owns_type(path) {
+                if one.is_none_or(|name| Scalar::from_name(&name).is_none()) && !path.is_builtin_type() {
                     // `M::T` of a type parameter, or of a type of the module.
                     match path.segments.len() {
                         1 => self.named(path.clone()),
@@ -170,7 +170,7 @@ impl Callees {
 
     fn bounds(&mut self, bounds: &[Bound]) {
         for bound in bounds {
-            if !prelude::owns_bound(&bound.path) {
+            if !bound.path.is_builtin_bound() {
                 self.named(bound.path.clone());
             }
             if let Some((parameters, returns)) = &bound.signature {
@@ -338,7 +338,7 @@ impl Callees {
             }
             ExprKind::Call(path, list) => {
                 self.called(path);
-                match prelude::owns(path) && !prelude::combines(path) {
+                match path.is_builtin() && !path.takes_closure() {
                     true => list.iter().for_each(|e| self.expr(e)),
                     false => self.values(list),
                 }
@@ -349,7 +349,7 @@ impl Callees {
             ExprKind::Method { receiver, name, generics, arguments } => {
                 self.expr(receiver);
                 generics.iter().for_each(|g| self.argument(g));
-                match prelude::takes_function(&name.to_string()) {
+                match language::method_takes_closure(&name.to_string()) {
                     true => self.values(arguments),
                     false => arguments.iter().for_each(|e| self.expr(e)),
                 }
@@ -398,7 +398,7 @@ impl Path {
     /// Whether the path is written as a function's is: in small letters, and no constant of the language.
     fn may_be_function(&self) -> bool {
         let last = self.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
-        !last.starts_with(char::is_uppercase) && prelude::constant(&self.name()).is_none()
+        !last.starts_with(char::is_uppercase) && language::constant(&self.name()).is_none()
     }
 
     /// Whether the path is written as a constant's or type's is: with a capital.

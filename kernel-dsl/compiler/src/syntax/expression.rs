@@ -5,7 +5,6 @@ use super::inline::is_inline;
 use super::pattern::has_let;
 use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
 use crate::Scalar;
-use crate::check::prelude;
 use crate::ir;
 use quote::ToTokens;
 use syn::{BinOp, Lit, RangeLimits, UnOp};
@@ -172,14 +171,14 @@ impl Reader {
                     (Ok(single), Ok(double)) if suffix.map_or(x.suffix().is_empty(), Scalar::is_float) => {
                         ExprKind::Float(Float { single, double }, suffix)
                     }
-                    _ => self.refused(
-                        x,
-                        "a float literal must be `f32` or `f64`: for 16 bits write `f16::from_f32(1.0)`",
-                    ),
+                    _ => self
+                        .refused(x, "a float literal must be `f32` or `f64`: for 16 bits write `f16::from_f32(1.0)`"),
                 }
             }
             Lit::Bool(b) => ExprKind::Bool(b.value),
-            other => self.refused(other, "text literals are not supported in kernels: only numbers, `true` and `false`"),
+            other => {
+                self.refused(other, "text literals are not supported in kernels: only numbers, `true` and `false`")
+            }
         }
     }
 
@@ -281,7 +280,7 @@ impl Reader {
 fn of_the_host(path: &Path) -> Option<String> {
     let first = path.segments.first()?;
     match first.name.to_string().as_str() {
-        "std" | "core" | "alloc" if !prelude::owns(path) => Some(format!(
+        "std" | "core" | "alloc" if !path.is_builtin() => Some(format!(
             "a kernel cannot call `{}`: from the standard library it can use methods of numbers, arrays and `Option`, `std::array::from_fn` and `size_of`",
             path.name()
         )),

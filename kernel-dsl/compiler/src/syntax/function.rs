@@ -23,10 +23,7 @@ impl Reader {
             ));
         }
         if let Some(t) = &signature.variadic {
-            self.refuse(syn::Error::new_spanned(
-                t,
-                "a device function cannot be variadic",
-            ));
+            self.refuse(syn::Error::new_spanned(t, "a device function cannot be variadic"));
         }
         let source = place::source(item);
         let hash = place::hash(item, &source);
@@ -171,7 +168,9 @@ pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
         "println" | "print" | "dbg" => {
             ": kernels cannot print; write to a buffer, or trace the kernel in the interpreter"
         }
-        "vec" => ": kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`",
+        "vec" => {
+            ": kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"
+        }
         "panic" | "unreachable" | "todo" | "unimplemented" => {
             ": kernels cannot panic; `return` early, and report the error to the host through a buffer"
         }

@@ -282,10 +282,7 @@ impl Reader {
                 if meta.path().is_ident("C") {
                     repr_c = true;
                 } else {
-                    self.refuse(syn::Error::new_spanned(
-                        meta,
-                        "only `repr(C)` is supported on a device struct",
-                    ));
+                    self.refuse(syn::Error::new_spanned(meta, "only `repr(C)` is supported on a device struct"));
                 }
             }
         }

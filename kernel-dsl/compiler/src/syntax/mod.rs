@@ -7,6 +7,7 @@
 pub(crate) mod allow;
 mod assign;
 mod attribute;
+mod builtin;
 mod callees;
 mod expression;
 mod function;

@@ -116,9 +116,8 @@ impl Reader {
                 }
                 self.refuse(syn::Error::new_spanned(e, "expected a size: a number or the name of a generic constant"));
             }
-            other => {
-                self.refuse(syn::Error::new_spanned(other, "expected a size: a number or the name of a generic constant"))
-            }
+            other => self
+                .refuse(syn::Error::new_spanned(other, "expected a size: a number or the name of a generic constant")),
         }
         Argument::Number(1, mark)
     }

@@ -6,7 +6,7 @@
 
 use crate::support::{Crate, Function, math};
 use kernel_dsl_compiler::analyses::rate::Rate;
-use kernel_dsl_compiler::check::vocabulary::{Word, words};
+use kernel_dsl_compiler::language::{Word, words};
 use kernel_dsl_compiler::ptx::{Instruction, Opcode, Statement};
 use kernel_dsl_compiler::{driver, emit, passes};
 use proc_macro2::{TokenStream, TokenTree};

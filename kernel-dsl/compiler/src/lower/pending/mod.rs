@@ -149,9 +149,7 @@ impl<'h> Lowerer<'h> {
         let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
         let registers = steps * self.registers_of(held, n);
         if registers > MOST {
-            let message = format!(
-                "the copy needs {registers} registers in each thread; a thread has at most 255"
-            );
+            let message = format!("the copy needs {registers} registers in each thread; a thread has at most 255");
             self.error_with_help(e.span, message, "use a smaller tile, a larger block, or `copy_from`");
             return Val::Unit;
         }

@@ -190,7 +190,8 @@ impl Machine<'_> {
         let known = self.kernel.locals.get(local.0 as usize).ok_or(Stop::NotConstant)?;
         let index = index.map_or(Ok(0), |i| self.get(i))?;
         if index >= u64::from(known.len) {
-            let message = format!("index {index} is out of bounds of `{}`, which has {} elements", known.name, known.len);
+            let message =
+                format!("index {index} is out of bounds of `{}`, which has {} elements", known.name, known.len);
             return Err(Stop::Wrong(at, message));
         }
         self.locals.entry(local).or_insert_with(|| vec![None; known.len as usize]);

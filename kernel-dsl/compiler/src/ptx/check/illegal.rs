@@ -79,7 +79,9 @@ impl fmt::Display for Reason {
                     None => f.write_str("is not expected"),
                 }
             }
-            Reason::Gone { without, from } => write!(f, "was removed in `.version {from}` for targets from sm_{without} on"),
+            Reason::Gone { without, from } => {
+                write!(f, "was removed in `.version {from}` for targets from sm_{without} on")
+            }
             Reason::Arguments { returned, needs, has } => {
                 let what = if *returned { "returned values" } else { "arguments" };
                 write!(f, "has the wrong number of {what}: the called function has {needs}, given {has}")

@@ -33,7 +33,11 @@ impl fmt::Display for Takes {
         let Takes { form, ty, vector, shape } = self;
         if let (Some(shape), Kind::Texel(object), Some(ty)) = (shape, form.kind, ty) {
             write!(f, "a location in brackets: {}", name(object))?;
-            f.write_str(if object == Type::Texref { ", a sampler if the target is `texmode_independent`" } else { "" })?;
+            f.write_str(if object == Type::Texref {
+                ", a sampler if the target is `texmode_independent`"
+            } else {
+                ""
+            })?;
             let n = shape.coordinates;
             write!(f, ", and a vector of {n}, each for type `.{ty}`")?;
             return f.write_str(if shape.indexed { ", except the first, an index of type `.u32`" } else { "" });
@@ -43,7 +47,9 @@ impl fmt::Display for Takes {
         }
         match form.kind {
             Kind::Address => return f.write_str("an address in brackets, in the instruction's state space"),
-            Kind::Object(object) => return write!(f, "{} in brackets, or a register that holds its handle", name(object)),
+            Kind::Object(object) => {
+                return write!(f, "{} in brackets, or a register that holds its handle", name(object));
+            }
             Kind::OwnSampler => return f.write_str("a texture in brackets that includes its sampler"),
             Kind::Texel(object) => return write!(f, "a location in brackets, in {}", name(object)),
             Kind::Label => return f.write_str("a label"),

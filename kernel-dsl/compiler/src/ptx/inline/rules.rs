@@ -13,9 +13,7 @@ pub fn refused(opcode: Opcode) -> Option<&'static str> {
         Ret | Exit => "use `return` to end a thread",
         Trap => "a kernel cannot abort the launch: report errors through a buffer",
         Ld | Ldu | St => "access memory through slices, views and `Shared`, which the oracle checks",
-        Atom | Red => {
-            "use the atomic methods of slices, views and `Shared`, such as `x.fetch_add(at, value)`"
-        }
+        Atom | Red => "use the atomic methods of slices, views and `Shared`, such as `x.fetch_add(at, value)`",
         Cp => "use `shared.copy_async(view)` to copy to shared memory",
         Prefetch | Prefetchu | Cvta | Isspacep | Alloca | Stackrestore | Stacksave => {
             "addresses are not supported, access memory through slices, views and `Shared`"
@@ -62,9 +60,7 @@ pub fn contracts(instruction: &Instruction) -> Option<String> {
     let float = ty.filter(|ty| ty.class() == Class::Float)?;
     (sum && !instruction.modifiers.iter().any(rounding)).then(|| {
         let opcode = instruction.opcode;
-        format!(
-            "has no rounding modifier, so the assembler may contract it into an `fma`: write `{opcode}.rn.{float}`"
-        )
+        format!("has no rounding modifier, so the assembler may contract it into an `fma`: write `{opcode}.rn.{float}`")
     })
 }
 

@@ -138,7 +138,11 @@ impl<'a> Parser<'a> {
                     self.since(at, "`.noreturn`", Version::new(6, 4), 0);
                     d.no_return = true;
                 }
-                _ => return Err(self.cursor.expected_at(at, "a directive that applies to this kind of function, `{` or `;`")),
+                _ => {
+                    return Err(self
+                        .cursor
+                        .expected_at(at, "a directive that applies to this kind of function, `{` or `;`"));
+                }
             }
         }
     }

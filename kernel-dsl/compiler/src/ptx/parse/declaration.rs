@@ -20,8 +20,7 @@ impl<'a> Parser<'a> {
         let at = self.cursor.peek();
         let ty = self.type_or_object()?;
         if ty.class() == Class::Opaque {
-            let text =
-                "a texture, sampler or surface must be a module variable in `.global`, or a kernel parameter";
+            let text = "a texture, sampler or surface must be a module variable in `.global`, or a kernel parameter";
             return Err(self.wrong(at, text));
         }
         Ok(ty)
@@ -168,10 +167,7 @@ impl<'a> Parser<'a> {
             return Err(self.wrong(at, "a predicate cannot be in memory"));
         }
         if ty.class() == Class::Opaque && (vector > 1 || linkage == Linkage::Common || self.scope.depth() > 0) {
-            self.wrong(
-                at,
-                "a texture, sampler or surface must be a module variable, and not a vector or `.common`",
-            );
+            self.wrong(at, "a texture, sampler or surface must be a module variable, and not a vector or `.common`");
         }
         if u32::from(vector) * ty.bits() > 128 {
             return Err(self.wrong(at, "a vector has at most 128 bits"));

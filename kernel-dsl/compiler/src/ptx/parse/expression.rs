@@ -132,7 +132,8 @@ impl Cursor<'_> {
             let what = format!("an expression with more than {DEPTH} levels");
             return Err(self.fail(at, Mistake::Unsupported { what, help: "" }));
         }
-        let wrong = |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the type of the constant supports"));
+        let wrong =
+            |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the type of the constant supports"));
         match at.kind {
             Kind::Number(Number::Integer { bits, hexadecimal, unsigned }) => Ok(match hexadecimal {
                 true if !unsigned => Constant::Bits(bits),

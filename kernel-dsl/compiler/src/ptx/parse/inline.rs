@@ -126,7 +126,8 @@ impl Parser<'_> {
             }
             Kind::Dotted => {
                 let word = self.cursor.text(at);
-                let text = format!("`{word}` is not allowed in inline PTX, which can declare only registers, with `.reg`");
+                let text =
+                    format!("`{word}` is not allowed in inline PTX, which can declare only registers, with `.reg`");
                 Err(self.wrong(at, text))
             }
             Kind::Word if self.cursor.ahead(1).kind == Kind::Mark(Mark::Colon) => {

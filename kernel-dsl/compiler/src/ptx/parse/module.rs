@@ -112,7 +112,9 @@ impl Parser<'_> {
         let at = self.cursor.peek();
         let word = if at.kind == Kind::Dotted { self.cursor.text(at) } else { "" };
         match (word, linkage) {
-            (".local" | ".param", _) => Err(self.wrong(at, format!("a variable in `{word}` must be declared in a function"))),
+            (".local" | ".param", _) => {
+                Err(self.wrong(at, format!("a variable in `{word}` must be declared in a function")))
+            }
             (".const" | ".shared", Some(Linkage::Common)) | (".entry" | ".func", Some(Linkage::Common)) => {
                 Err(self.wrong(at, "only a variable in `.global` can be `.common`"))
             }
