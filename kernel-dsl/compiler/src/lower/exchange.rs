@@ -128,11 +128,11 @@ impl<'h> Lowerer<'h> {
         let mut parts = Vec::new();
         self.scalars(x, &mut parts);
         let words: Vec<_> = parts.into_iter().map(|(ty, k)| (word_type(ty), self.word(ty, k))).collect();
-        let mut used = self.in_a_loop();
+        let mut used = self.inliner.in_a_loop();
         let mut arrays = Vec::new();
         for (i, (ty, _)) in words.iter().enumerate() {
             let number = words[..i].iter().filter(|(other, _)| other == ty).count();
-            let known = self.exchanged.iter().filter(|(of, _)| of == ty).nth(number).map(|(_, array)| *array);
+            let known = self.shared.exchange_array(*ty, number);
             used |= known.is_some();
             arrays.push(known.unwrap_or_else(|| self.exchange_array(*ty, number)));
         }
@@ -161,7 +161,7 @@ impl<'h> Lowerer<'h> {
             over: None,
             offset: 0,
         });
-        self.exchanged.push((ty, array));
+        self.shared.add_exchange_array(ty, array);
         array
     }
 
@@ -220,10 +220,5 @@ impl<'h> Lowerer<'h> {
         if let ir::Type::Scalar(ty) = self.builder.kernel.ty(k.value) {
             all.push((ty, k));
         }
-    }
-
-    /// Whether what is lowered here may run more than once.
-    fn in_a_loop(&self) -> bool {
-        self.hidden_loops > 0 || self.frames.iter().any(|f| f.loops.iter().any(|l| l.repeats))
     }
 }

@@ -197,7 +197,7 @@ impl<'h> Lowerer<'h> {
     fn local(&mut self, id: LocalId, ty: TypeId, span: Span) -> Val {
         // A constant is its value wherever it stands.
         if let Some(constant) = self.frame().constants.get(&id)
-            && (self.evaluating || constant.table.is_some())
+            && (self.tables.evaluating || constant.table.is_some())
         {
             let value = constant.value;
             return self.expr(value);

@@ -5,16 +5,12 @@ use super::storage::Binding;
 use super::table::Constant;
 use super::value::{Storage, Val};
 use crate::hir::{self, Expr, FunctionId, TypeId};
-use crate::ir::{self, Label, Location, Op, Values};
+use crate::ir::{Label, Location, Op, Values};
 use crate::source::Span;
 use std::collections::HashMap;
 
 /// Calls that may be nested; only a program that was not made by `check` has more.
 const DEPTH: usize = 128;
-/// Calls, and values, that a kernel may have: each call is inlined, so that a few functions that call one another twice make
-/// millions.
-const CALLS: u32 = 1 << 15;
-const VALUES: usize = 1 << 20;
 
 /// A function being lowered.
 #[derive(Clone)]
@@ -58,17 +54,10 @@ pub(super) struct Exit {
 
 impl<'h> Lowerer<'h> {
     pub(super) fn enter_function(&mut self, function: &'h hir::Function, caller: Option<Location>) -> Frame<'h> {
-        let ir::Kernel { sources, declared, .. } = &mut self.builder.kernel;
-        let source = *self.sources.entry(function.hash).or_insert_with(|| {
-            let source = sources.len() as u32;
-            sources.push(function.source.clone());
-            declared.allowances.extend(function.allowances.iter().map(|a| (source, a.clone())));
-            source
-        });
+        let source = self.sources.source(&mut self.builder.kernel, function);
         let bindings = vec![Binding::Unset; function.locals.len()];
-        self.entered += 1;
         Frame {
-            id: self.entered,
+            id: self.inliner.next_call(),
             function,
             bindings,
             constants: HashMap::new(),
@@ -89,12 +78,11 @@ impl<'h> Lowerer<'h> {
 
     /// Whether there is room for one more call; says so if not.
     pub(super) fn room(&mut self, span: Span) -> bool {
-        let full = self.labels > CALLS || self.builder.kernel.values.len() > VALUES;
-        if full && !self.full {
-            self.full = true;
+        let room = self.inliner.has_room(self.builder.kernel.values.len());
+        if !room && self.inliner.report_too_large() {
             self.error(span, "the kernel is too large: all calls are inlined, and there are too many");
         }
-        !full
+        room
     }
 
     /// A call of a device function.
@@ -103,7 +91,7 @@ impl<'h> Lowerer<'h> {
             self.error(span, "call of a missing function");
             return Val::Unit;
         };
-        if self.frames.len() >= DEPTH {
+        if self.inliner.depth() >= DEPTH {
             self.error(span, format!("`{}` calls itself, or the calls are nested too deeply to inline", function.name));
             return Val::Unit;
         }
@@ -112,13 +100,13 @@ impl<'h> Lowerer<'h> {
         }
         self.at(span);
         let frame = self.enter_function(function, Some(self.builder.location));
-        self.frames.push(frame);
+        self.inliner.push(frame);
         for (i, value) in arguments.into_iter().enumerate() {
             self.bind_local(hir::LocalId(i as u32), value);
         }
         let end = function.body.value.as_ref().map_or(Span::default(), |v| v.span);
         let value = self.leavable(function.returns, end, |l| l.block(&function.body));
-        self.frames.pop();
+        self.inliner.pop();
         self.at(span);
         value
     }

@@ -11,6 +11,7 @@
 //! the worst bank must give, weighted by 8 for each loop around the access. Pads keep the alignment of the widest
 //! access of the machine: with them the pitch is a multiple of its width.
 
+use super::value::Val;
 use crate::analyses::lanes::{Lanes, Numbers};
 use crate::analyses::memory;
 use crate::error::{Error, Errors};
@@ -49,7 +50,7 @@ pub(super) struct Alias {
 }
 
 /// What lowering knows of a kernel's shared arrays.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Plan {
     /// Those whose pitch is to be chosen.
     pub padded: Vec<SharedId>,
@@ -57,6 +58,28 @@ pub(super) struct Plan {
     pub events: Vec<Event>,
     /// Those on the bytes of others, made after those.
     pub aliases: Vec<Alias>,
+}
+
+impl Plan {
+    /// Notes an opening brace. Returns what [`close`](Self::close) takes for its closing brace.
+    pub(super) fn open(&mut self) -> usize {
+        self.events.push(Event::Open);
+        self.events.len() - 1
+    }
+
+    /// Notes a closing brace. The arrays that `value`, the value of the braces, names live on.
+    pub(super) fn close(&mut self, opened: usize, value: &Val) {
+        if self.events.len() == opened + 1 {
+            self.events.truncate(opened);
+            return;
+        }
+        let (mut kept, mut any) = (Vec::new(), false);
+        value.arrays(&mut |array| match array {
+            Some(array) => kept.push(array),
+            None => any = true,
+        });
+        self.events.push(if any { Event::CloseAll } else { Event::Close(kept) });
+    }
 }
 
 /// Elements from one index to the next, for rows that lie `pitch` apart.

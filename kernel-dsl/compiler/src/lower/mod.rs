@@ -23,6 +23,7 @@ mod float16;
 mod function;
 mod half;
 mod inline;
+mod inliner;
 mod intrinsic;
 mod layout;
 mod loops;
@@ -36,6 +37,7 @@ mod piece;
 mod pipeline;
 mod share;
 mod shared;
+mod sources;
 mod statement;
 mod storage;
 mod table;
@@ -47,17 +49,22 @@ use crate::Scalar;
 use crate::error::{Error, Errors};
 use crate::hir::{self, Instance, Monomorphic, Program, Size, TypeId};
 use crate::ir::build::Builder;
-use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type};
+use crate::ir::{self, Label, Op, Parameter, Role, SourceLocation, Type};
 use crate::launch;
 use crate::oracle::Declared;
 use crate::passes;
 use crate::source::Span;
 use crate::target::Target;
 use cell::Cell;
-use closure::Callable;
 use function::Frame;
+use inliner::Inliner;
+use pending::Tokens;
+use shared::SharedArrays;
+use sources::SourceMap;
 use std::collections::HashMap;
+use table::Tables;
 use value::{Known, Val, View, Wish};
+use wide::Divisibility;
 
 /// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
 pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
@@ -102,105 +109,59 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
     let mut lowerer = Lowerer {
         program,
         builder: Builder::new(kernel),
-        frames: Vec::new(),
-        sources: HashMap::new(),
-        locations: HashMap::new(),
-        labels: 0,
-        callables: Vec::new(),
-        entered: 0,
-        padded: Vec::new(),
-        arrays: Vec::new(),
-        aliases: Vec::new(),
-        exchanged: Vec::new(),
-        hidden_loops: 0,
-        beginnings: Vec::new(),
-        conversions: Vec::new(),
-        tokens: 0,
-        later: HashMap::new(),
-        unplaced: HashMap::new(),
-        errors: Vec::new(),
-        full: false,
+        sources: SourceMap::default(),
+        inliner: Inliner::default(),
+        shared: SharedArrays::default(),
+        tokens: Tokens::default(),
+        tables: Tables::default(),
+        divisibility: Divisibility::new(launch::promises(monomorphic)),
+        wishes: HashMap::new(),
         name_hint: None,
         named,
-        tables: HashMap::new(),
-        bases: HashMap::new(),
-        evaluating: false,
-        wishes: HashMap::new(),
-        promises: launch::promises(monomorphic),
-        divisors: HashMap::new(),
+        errors: Vec::new(),
     };
     lowerer.kernel(function, &monomorphic.arguments());
     if !lowerer.errors.is_empty() {
         return Err(Errors(lowerer.errors));
     }
-    let plan = layout::Plan { padded: lowerer.padded, events: lowerer.arrays, aliases: lowerer.aliases };
     let mut kernel = lowerer.builder.finish();
-    layout::assign(&mut kernel, &plan)?;
+    layout::assign(&mut kernel, &lowerer.shared.plan)?;
     Ok(kernel)
 }
 
+/// The state of lowering one kernel. Each part has its own methods, in the file that the part's type is from.
 #[derive(Clone)]
 struct Lowerer<'h> {
     program: &'h Program,
     builder: Builder,
-    /// The kernel and the calls being inlined, innermost last.
-    frames: Vec<Frame<'h>>,
-    /// Index into the kernel's sources of each function, by its hash: its instances share one.
-    sources: HashMap<u64, u32>,
-    locations: HashMap<SourceLocation, Location>,
-    labels: u32,
-    /// What a `Val::Callable` names.
-    callables: Vec<Callable<'h>>,
-    /// Functions entered so far.
-    entered: u32,
-    /// Arrays whose pitch the compiler is to choose.
-    padded: Vec<ir::SharedId>,
-    /// When shared arrays come and go.
-    arrays: Vec<layout::Event>,
-    /// Shared arrays on the bytes of others.
-    aliases: Vec<layout::Alias>,
-    /// The arrays through which the threads of a block trade values, by the type of their elements.
-    exchanged: Vec<(Scalar, ir::SharedId)>,
-    /// Loops around the closures that are being inlined, which these do not get out of.
-    hidden_loops: u32,
-    /// Where shared arrays of dynamic size begin: aligned to what is widest.
-    beginnings: Vec<ir::Value>,
-    /// What copies ahead do with elements when they are waited for.
-    conversions: Vec<pending::Conversion<'h>>,
-    /// Variables for tokens so far.
-    tokens: u32,
-    /// By such a variable, kinds of flights that it is given after its first value.
-    later: HashMap<u32, Vec<pending::Kind>>,
-    /// By such a variable, those that there was no room for.
-    unplaced: HashMap<u32, Vec<pending::Kind>>,
-    errors: Vec<Error>,
-    /// It was said that the kernel is too large.
-    full: bool,
-    /// What the kernel's conditions say of its parameters.
-    promises: Vec<launch::Promise>,
-    /// Numbers that are known to divide values of `usize`.
-    divisors: HashMap<ir::Value, u32>,
+    /// Where instructions come from.
+    sources: SourceMap,
+    /// The calls that are being inlined.
+    inliner: Inliner<'h>,
+    /// The shared arrays so far.
+    shared: SharedArrays,
+    /// The variables for copy tokens so far.
+    tokens: Tokens<'h>,
+    /// The tables of constants so far.
+    tables: Tables,
+    /// What divides `usize` values.
+    divisibility: Divisibility,
+    /// The cache hints of the views whose addresses are in these variables: those of the first view that each was given.
+    wishes: HashMap<ir::LocalId, Wish>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
-    /// Whether the IR is to say what variables are called.
+    /// Whether the IR is to name variables.
     named: bool,
-    /// The table of each constant, once it was asked for; `None` where there is none.
-    tables: HashMap<hir::FunctionId, Option<(ir::TableId, Cell)>>,
-    /// The tables whose addresses these values are.
-    bases: HashMap<ir::Value, ir::TableId>,
-    /// What is being lowered is run here, and nothing stays of it.
-    evaluating: bool,
-    /// How the views are to be read whose addresses are in these variables: as the first one that each was given.
-    wishes: HashMap<ir::LocalId, Wish>,
+    errors: Vec<Error>,
 }
 
 impl<'h> Lowerer<'h> {
     fn frame(&self) -> &Frame<'h> {
-        self.frames.last().expect("a function is being lowered")
+        self.inliner.frame()
     }
 
     fn frame_mut(&mut self) -> &mut Frame<'h> {
-        self.frames.last_mut().expect("a function is being lowered")
+        self.inliner.frame_mut()
     }
 
     fn function(&self) -> &'h hir::Function {
@@ -218,24 +179,19 @@ impl<'h> Lowerer<'h> {
     }
 
     fn label(&mut self) -> Label {
-        self.labels += 1;
-        Label(self.labels - 1)
+        self.inliner.next_label()
     }
 
     /// What follows is made from `span` of the current function.
     fn at(&mut self, span: Span) {
         let frame = self.frame();
         let location = SourceLocation { source: frame.source, span, caller: frame.caller };
-        let locations = &mut self.builder.kernel.locations;
-        self.builder.location = *self.locations.entry(location).or_insert_with(|| {
-            locations.push(location);
-            Location(locations.len() as u32 - 1)
-        });
+        self.builder.location = self.sources.location(&mut self.builder.kernel, location);
     }
 
     fn kernel(&mut self, function: &'h hir::Function, arguments: &[hir::monomorphic::Argument]) {
         let frame = self.enter_function(function, None);
-        self.frames.push(frame);
+        self.inliner.push(frame);
         self.at(Span { line: 0, column: 1, end_line: 0, end_column: 1 });
         let mut argument = 0;
         for i in 0..function.parameters {
@@ -247,7 +203,7 @@ impl<'h> Lowerer<'h> {
             self.bind_local(hir::LocalId(i), value);
         }
         self.block(&function.body);
-        self.frames.pop();
+        self.inliner.pop();
     }
 
     /// The value of a parameter from the entry's; `argument` counts what a launch passes.
@@ -284,7 +240,7 @@ impl<'h> Lowerer<'h> {
             self.builder.value(Op::Parameter(index), ty)
         };
         let known = |value| Known { value, bits: None };
-        let value = match *self.frames[0].function.ty(ty) {
+        let value = match *self.inliner.kernel().ty(ty) {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
             hir::Type::Slice { mutable, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),

@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::cell::Cell;
-use super::layout::{Alias, Event};
+use super::layout::{Alias, Event, Plan};
 use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
@@ -18,6 +18,28 @@ pub(super) enum Wanted {
     Pitch,
     Padded,
     Swizzled,
+}
+
+/// The shared arrays of a kernel so far.
+#[derive(Clone, Default)]
+pub(super) struct SharedArrays {
+    pub plan: Plan,
+    /// The arrays through which the threads of a block exchange values, by the type of their elements.
+    exchange: Vec<(Scalar, SharedId)>,
+    /// Where arrays of dynamic size begin: at addresses aligned to the widest access.
+    dynamic_bases: Vec<ir::Value>,
+}
+
+impl SharedArrays {
+    /// Returns exchange array number `number` with elements of type `ty`.
+    pub(super) fn exchange_array(&self, ty: Scalar, number: usize) -> Option<SharedId> {
+        self.exchange.iter().filter(|(of, _)| *of == ty).nth(number).map(|(_, array)| *array)
+    }
+
+    /// Adds an exchange array with elements of type `ty`.
+    pub(super) fn add_exchange_array(&mut self, ty: Scalar, array: SharedId) {
+        self.exchange.push((ty, array));
+    }
 }
 
 impl<'h> Lowerer<'h> {
@@ -68,10 +90,10 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         }
         let id = self.add_shared(SharedArray { name, element, shape, strides, layout, over: None, offset: 0 });
-        self.arrays.push(Event::Declare(id));
+        self.shared.plan.events.push(Event::Declare(id));
         self.builder.effect(Op::Begin(id));
         if wanted == Wanted::Padded {
-            self.padded.push(id);
+            self.shared.plan.padded.push(id);
         }
         Val::Shared(Handle::Fixed { array: id, cell, prefix: SmallVec::new() })
     }
@@ -131,7 +153,7 @@ impl<'h> Lowerer<'h> {
         self.builder.kernel.dynamic.push(DynamicArray { name, element, extents: SmallVec::new() });
         let values = extents.iter().map(|k| k.value).collect();
         let base = self.builder.value(Op::Dynamic { array, extents: values }, Type::Shared);
-        self.beginnings.push(base);
+        self.shared.dynamic_bases.push(base);
         let mut strides: SmallVec<[Option<ir::Value>; 2]> = SmallVec::from_elem(None, extents.len());
         let mut stride: Option<Known> = None;
         for d in (0..extents.len().saturating_sub(1)).rev() {
@@ -175,7 +197,7 @@ impl<'h> Lowerer<'h> {
         let element = cell.element();
         let array = SharedArray { name, element, shape, strides, layout: Layout::Packed, over: Some(under), offset: 0 };
         let id = self.add_shared(array);
-        self.aliases.push(Alias { array: id, kept: prefix.len(), cast: false, location: self.builder.location });
+        self.shared.plan.aliases.push(Alias { array: id, kept: prefix.len(), cast: false, location: self.builder.location });
         self.builder.effect(Op::Begin(id));
         Val::Shared(Handle::Fixed { array: id, cell, prefix })
     }
@@ -202,14 +224,14 @@ impl<'h> Lowerer<'h> {
         let array = SharedArray { element: cell.element(), shape, over: Some(under), ..of };
         let id = self.add_shared(array);
         let kept = last;
-        self.aliases.push(Alias { array: id, kept, cast: true, location: self.builder.location });
+        self.shared.plan.aliases.push(Alias { array: id, kept, cast: true, location: self.builder.location });
         Val::Shared(Handle::Fixed { array: id, cell, prefix })
     }
 
     fn dynamic_cast(&mut self, span: Span, view: &View, cell: Cell) -> Val {
         let (from, to) = (view.cell.bytes(), cell.bytes());
         // What begins elsewhere may begin between two elements.
-        let whole = view.extents.len() == 1 && self.beginnings.contains(&view.base);
+        let whole = view.extents.len() == 1 && self.shared.dynamic_bases.contains(&view.base);
         if !from.is_multiple_of(to) && !whole {
             let message = format!(
                 "cannot cast from elements of {from} bytes to elements of {to}: a row may not be a multiple of the new size"

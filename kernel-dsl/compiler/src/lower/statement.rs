@@ -2,7 +2,6 @@
 
 use super::Lowerer;
 use super::function::LoopFrame;
-use super::layout::Event;
 use super::value::{Known, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
@@ -13,19 +12,9 @@ impl<'h> Lowerer<'h> {
     /// The statements of a pair of braces, and their value. Shared arrays that were made there end with it, but for those that
     /// the value names.
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
-        let opened = self.arrays.len();
-        self.arrays.push(Event::Open);
+        let opened = self.shared.plan.open();
         let value = self.statements(block, 0);
-        if self.arrays.len() == opened + 1 {
-            self.arrays.truncate(opened);
-        } else {
-            let (mut kept, mut any) = (Vec::new(), false);
-            value.arrays(&mut |array| match array {
-                Some(array) => kept.push(array),
-                None => any = true,
-            });
-            self.arrays.push(if any { Event::CloseAll } else { Event::Close(kept) });
-        }
+        self.shared.plan.close(opened, &value);
         value
     }
 

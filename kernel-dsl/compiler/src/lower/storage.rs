@@ -71,7 +71,7 @@ impl<'h> Lowerer<'h> {
 
     /// Elements of an array at most. A constant's that is run here takes no registers.
     fn largest(&self) -> u32 {
-        if self.evaluating { super::table::MOST } else { LARGEST }
+        if self.tables.evaluating { super::table::MOST } else { LARGEST }
     }
 
     fn too_large(&mut self, name: &str, len: u32) {

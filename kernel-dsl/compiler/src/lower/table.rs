@@ -12,6 +12,7 @@ use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, Op, Placement, Policy, Table, TableId, Type};
 use crate::source::Span;
 use run::Stop;
+use std::collections::HashMap;
 
 /// Scalars of a constant at most.
 pub(super) const MOST: u32 = 1 << 16;
@@ -24,10 +25,21 @@ pub(super) struct Constant<'h> {
     pub table: Option<(TableId, Cell)>,
 }
 
+/// The tables of constants of a kernel so far.
+#[derive(Clone, Default)]
+pub(super) struct Tables {
+    /// The table of each constant that was used; `None` for a constant without a table.
+    of_constant: HashMap<hir::FunctionId, Option<(TableId, Cell)>>,
+    /// The tables whose addresses these values are.
+    bases: HashMap<ir::Value, TableId>,
+    /// Whether the code being lowered is run here, so that nothing of it stays in the kernel.
+    pub evaluating: bool,
+}
+
 impl<'h> Lowerer<'h> {
     /// Whether an expression names a constant that may have a table.
     pub(super) fn is_table(&self, e: &Expr) -> bool {
-        if self.evaluating {
+        if self.tables.evaluating {
             return false;
         }
         match &e.kind {
@@ -51,7 +63,7 @@ impl<'h> Lowerer<'h> {
         };
         self.at(e.span);
         let base = self.builder.value(Op::Table(table), Type::Global);
-        self.bases.insert(base, table);
+        self.tables.bases.insert(base, table);
         let place = ir::Place::Global { base, dims: Default::default(), within: cell.within() };
         Some(Place::Memory { place, cell, policy: Policy::ReadOnly })
     }
@@ -61,14 +73,14 @@ impl<'h> Lowerer<'h> {
         let Place::Memory { place: ir::Place::Global { base, within: Some(within), .. }, cell, .. } = place else {
             return None;
         };
-        let (table, scalar) = (self.bases.get(base)?, cell.scalar()?);
+        let (table, scalar) = (self.tables.bases.get(base)?, cell.scalar()?);
         let bits = within.indices.is_empty().then(|| self.builder.kernel.table(*table)?.bits(within.offset, scalar))?;
         Some((scalar, bits?))
     }
 
     /// Whether a place is in a table, which nothing may write.
     pub(super) fn in_table(&self, place: &Place) -> bool {
-        matches!(place, Place::Memory { place: ir::Place::Global { base, .. }, .. } if self.bases.contains_key(base))
+        matches!(place, Place::Memory { place: ir::Place::Global { base, .. }, .. } if self.tables.bases.contains_key(base))
     }
 
     pub(super) fn has_array(&self, ty: TypeId) -> bool {
@@ -82,7 +94,7 @@ impl<'h> Lowerer<'h> {
     /// Binds a `const` of a body.
     pub(super) fn bind_constant(&mut self, id: LocalId, value: &'h Expr) {
         let name = &self.function().locals[id.0 as usize].name;
-        let table = match self.has_array(value.ty) && !self.evaluating {
+        let table = match self.has_array(value.ty) && !self.tables.evaluating {
             true => self.evaluated(value.span, name, value.ty, Placement::ByUse, |l| l.expr(value)),
             false => None,
         };
@@ -97,13 +109,13 @@ impl<'h> Lowerer<'h> {
     }
 
     fn table_of(&mut self, span: Span, id: hir::FunctionId, ty: TypeId) -> Option<(TableId, Cell)> {
-        if let Some(known) = self.tables.get(&id) {
+        if let Some(known) = self.tables.of_constant.get(&id) {
             return known.clone();
         }
         let function = &self.program.functions[id.0 as usize];
         let placement = function.constant.unwrap_or_default();
         let table = self.evaluated(span, &function.name, ty, placement, |l| l.inline(span, id, Vec::new()));
-        self.tables.insert(id, table.clone());
+        self.tables.of_constant.insert(id, table.clone());
         table
     }
 
@@ -125,12 +137,12 @@ impl<'h> Lowerer<'h> {
         let leaves = self.leaves_of(&cell, 1);
         let locals = self.builder.kernel.locals.len();
         let hint = self.name_hint.take();
-        self.evaluating = true;
+        self.tables.evaluating = true;
         self.builder.enter([]);
         let value = lower(self);
         let values = self.scalars_of(ty, &value);
         let region = self.builder.leave();
-        self.evaluating = false;
+        self.tables.evaluating = false;
         self.name_hint = hint;
         let bits = run::run(&self.builder.kernel, &region, &values);
         // Nothing names them any more.

@@ -11,6 +11,7 @@ use crate::hir::LocalId;
 use crate::ir::{self, Binary, Comparison, Element, Guard, Layout, Op, Type, Value, Values, WIDEST};
 use crate::launch::Promise;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// The greatest common divisor; of 0 and n it is n.
 pub(super) fn gcd(mut a: u32, mut b: u32) -> u32 {
@@ -20,19 +21,35 @@ pub(super) fn gcd(mut a: u32, mut b: u32) -> u32 {
     a
 }
 
+/// What divides the `usize` values of a kernel.
+#[derive(Clone)]
+pub(super) struct Divisibility {
+    /// What the kernel's conditions say of its parameters.
+    promises: Vec<Promise>,
+    /// Known divisors of values.
+    divisors: HashMap<Value, u32>,
+}
+
+impl Divisibility {
+    /// Returns what is known of a kernel with these conditions.
+    pub(super) fn new(promises: Vec<Promise>) -> Divisibility {
+        Divisibility { promises, divisors: HashMap::new() }
+    }
+}
+
 impl<'h> Lowerer<'h> {
     /// A number that divides a `usize` value; 0 where the value is 0.
     pub(super) fn divisor(&self, k: Known) -> u32 {
         match k.bits {
             Some(n) => n as u32,
-            None => self.divisors.get(&k.value).copied().unwrap_or(1),
+            None => self.divisibility.divisors.get(&k.value).copied().unwrap_or(1),
         }
     }
 
     /// Notes what divides a value, if that says anything.
     pub(super) fn divides(&mut self, value: Value, divisor: u32) {
         if divisor > 1 {
-            self.divisors.insert(value, divisor);
+            self.divisibility.divisors.insert(value, divisor);
         }
     }
 
@@ -49,7 +66,7 @@ impl<'h> Lowerer<'h> {
 
     /// What the conditions say of the parameter `id`, whose value is this view.
     pub(super) fn promised(&mut self, id: LocalId, view: &mut View) {
-        for promise in self.promises.clone() {
+        for promise in self.divisibility.promises.clone() {
             match promise {
                 Promise::Aligned { parameter, elements } if parameter == id => view.aligned = elements.max(1),
                 Promise::Extent { parameter, dimension, multiple } if parameter == id => {

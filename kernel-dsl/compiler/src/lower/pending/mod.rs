@@ -8,6 +8,8 @@
 
 mod token;
 
+pub(super) use token::Tokens;
+
 use super::Lowerer;
 use super::captures::captures;
 use super::cell::{Cell, align_of};
@@ -258,23 +260,23 @@ impl<'h> Lowerer<'h> {
 
     /// What a conversion makes of an element's scalars.
     fn convert(&mut self, span: Span, conversion: u32, brought: &[ir::Value]) -> Values {
-        let made = match self.conversions[conversion as usize].clone() {
+        let made = match self.tokens.conversion(conversion) {
             Conversion::Function(id) => {
                 let Some(function) = self.program.functions.get(id.0 as usize) else { return Values::new() };
                 let frame = self.enter_function(function, None);
-                self.frames.push(frame);
+                self.inliner.push(frame);
                 let element = self.assembled(function.locals[0].ty, &mut brought.iter().copied());
-                self.frames.pop();
+                self.inliner.pop();
                 self.inline(span, id, vec![element])
             }
             Conversion::Closure { function, parameters, types, body } => {
                 self.at(span);
                 let frame = self.enter_function(function, Some(self.builder.location));
-                self.frames.push(frame);
+                self.inliner.push(frame);
                 let element = self.assembled(types[0], &mut brought.iter().copied());
                 self.bind(&parameters[0], types[0], element);
                 let made = self.leavable(body.ty, body.span, |l| l.expr(body));
-                self.frames.pop();
+                self.inliner.pop();
                 self.at(span);
                 made
             }
@@ -285,26 +287,17 @@ impl<'h> Lowerer<'h> {
     /// A closure or function as a conversion that may run later: it must see nothing of what is around it.
     fn conversion(&mut self, map: &Val) -> Option<u32> {
         let Val::Callable(index) = map else { return None };
-        let found = match self.callables[*index as usize].clone() {
+        let found = match self.inliner.callable(*index) {
             Callable::Function(id) => Conversion::Function(id),
             Callable::Closure { frame, parameters, types, body, .. } => {
                 if parameters.len() != 1 || captures(parameters, body) {
                     return None;
                 }
-                let function = self.frames.iter().find(|f| f.id == frame)?.function;
+                let function = self.inliner.function_of(frame)?;
                 Conversion::Closure { function, parameters, types, body }
             }
         };
-        let same = |c: &Conversion| match (c, &found) {
-            (Conversion::Function(a), Conversion::Function(b)) => a == b,
-            (Conversion::Closure { body: a, .. }, Conversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
-            _ => false,
-        };
-        let known = self.conversions.iter().position(same);
-        Some(known.unwrap_or_else(|| {
-            self.conversions.push(found);
-            self.conversions.len() - 1
-        }) as u32)
+        Some(self.tokens.add_conversion(found))
     }
 
     /// The elements of an array of `shape` that fall to this thread: t, t + threads, ….

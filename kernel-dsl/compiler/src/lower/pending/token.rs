@@ -1,12 +1,80 @@
 //! Variables that hold tokens: registers for each kind of flight that they are ever given.
 
-use super::{Kind, Slot};
+use super::{Conversion, Kind, Slot};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, Statement};
 use crate::ir::{self, Op, Type};
 use crate::lower::Lowerer;
 use crate::lower::storage::Binding;
 use crate::lower::value::{Storage, Val};
+use std::collections::HashMap;
+
+/// The variables for copy tokens of a kernel so far.
+#[derive(Clone, Default)]
+pub(in crate::lower) struct Tokens<'h> {
+    /// What copies do with each element when they are waited for.
+    conversions: Vec<Conversion<'h>>,
+    /// The number of variables so far.
+    variables: u32,
+    /// By variable, the kinds of copies that it is given after its first value.
+    later: HashMap<u32, Vec<Kind>>,
+    /// By variable, the kinds of copies that it has no registers for.
+    missing: HashMap<u32, Vec<Kind>>,
+}
+
+impl<'h> Tokens<'h> {
+    /// Returns the conversion with this number.
+    pub(super) fn conversion(&self, number: u32) -> Conversion<'h> {
+        self.conversions[number as usize].clone()
+    }
+
+    /// Returns the number of a conversion; equal conversions share one.
+    pub(super) fn add_conversion(&mut self, conversion: Conversion<'h>) -> u32 {
+        let same = |c: &Conversion| match (c, &conversion) {
+            (Conversion::Function(a), Conversion::Function(b)) => a == b,
+            (Conversion::Closure { body: a, .. }, Conversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
+            _ => false,
+        };
+        let known = self.conversions.iter().position(same);
+        known.unwrap_or_else(|| {
+            self.conversions.push(conversion);
+            self.conversions.len() - 1
+        }) as u32
+    }
+
+    /// Returns the number of a new variable.
+    fn next_variable(&mut self) -> u32 {
+        self.variables += 1;
+        self.variables - 1
+    }
+
+    /// Returns the kinds of copies that a variable is given after its first value.
+    fn added_later(&self, variable: u32) -> Vec<Kind> {
+        self.later.get(&variable).cloned().unwrap_or_default()
+    }
+
+    /// Notes copies that a variable has no registers for.
+    fn add_missing(&mut self, variable: u32, kinds: impl Iterator<Item = Kind>) {
+        self.missing.entry(variable).or_default().extend(kinds);
+    }
+
+    /// Removes and returns the copies that a variable has no registers for, if there are any.
+    fn take_missing(&mut self, variable: u32) -> Option<Vec<Kind>> {
+        self.missing.remove(&variable).filter(|kinds| !kinds.is_empty())
+    }
+
+    /// Notes that a variable is given `kinds` after its first value. Returns whether one of them is new.
+    fn add_later(&mut self, variable: u32, kinds: Vec<Kind>) -> bool {
+        let later = self.later.entry(variable).or_default();
+        let known = later.len();
+        for kind in kinds {
+            if !later.contains(&kind) {
+                later.push(kind);
+            }
+        }
+        later.len() > known
+    }
+}
 
 impl<'h> Lowerer<'h> {
     /// The variable that a statement makes for tokens.
@@ -20,7 +88,8 @@ impl<'h> Lowerer<'h> {
     pub(in crate::lower) fn bind_token(&mut self, id: LocalId, value: Val) {
         let Val::Pending(flights) = &value else { return };
         let mut kinds: Vec<Kind> = flights.iter().map(|f| f.kind.clone()).collect();
-        kinds.extend(self.later.get(&self.tokens).cloned().unwrap_or_default());
+        let token = self.tokens.next_variable();
+        kinds.extend(self.tokens.added_later(token));
         let name = self.function().locals[id.0 as usize].name.clone();
         let mut local = |ty: Scalar| {
             let locals = &mut self.builder.kernel.locals;
@@ -33,8 +102,7 @@ impl<'h> Lowerer<'h> {
             data: kind.types.iter().map(|ty| local(*ty)).collect(),
             kind,
         });
-        let storage = Storage::Pending { token: self.tokens, slots: slots.collect() };
-        self.tokens += 1;
+        let storage = Storage::Pending { token, slots: slots.collect() };
         self.write_token(&storage, value);
         self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
     }
@@ -61,7 +129,7 @@ impl<'h> Lowerer<'h> {
             }
         }
         // Room for these is made when what follows the `let` is lowered again.
-        self.unplaced.entry(*token).or_default().extend(flights.into_iter().map(|f| f.kind));
+        self.tokens.add_missing(*token, flights.into_iter().map(|f| f.kind));
     }
 
     /// Takes a token out of a variable, as a move does.
@@ -97,28 +165,21 @@ impl<'h> Lowerer<'h> {
     /// Lowers the statements of a block from number `first` on, which makes a variable for tokens; again if the variable
     /// is given more than it had room for.
     pub(in crate::lower) fn with_token(&mut self, block: &'h hir::Block, first: usize) -> Val {
-        let token = self.tokens;
+        let token = self.tokens.variables;
         loop {
             let before = self.clone();
             self.statement(&block.statements[first]);
             let value = self.statements(block, first + 1);
-            let Some(unplaced) = self.unplaced.remove(&token).filter(|kinds| !kinds.is_empty()) else { return value };
-            let mut later = self.later.get(&token).cloned().unwrap_or_default();
-            let known = later.len();
-            // What kinds name by their number stays.
-            let conversions = std::mem::take(&mut self.conversions);
-            *self = Lowerer { conversions, ..before };
-            for kind in unplaced {
-                if !later.contains(&kind) {
-                    later.push(kind);
-                }
-            }
-            if later.len() == known {
-                // It would never have room for what it has and one more of that.
+            let Some(missing) = self.tokens.take_missing(token) else { return value };
+            // Kinds name conversions by number, so the conversions stay.
+            let conversions = std::mem::take(&mut self.tokens.conversions);
+            *self = before;
+            self.tokens.conversions = conversions;
+            if !self.tokens.add_later(token, missing) {
+                // The variable would never have room for its own copies and one more of the same kind.
                 self.given_itself(&block.statements[first]);
                 return value;
             }
-            self.later.insert(token, later);
         }
     }
 }
