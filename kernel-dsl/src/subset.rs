@@ -103,8 +103,8 @@
 //! | `option.unwrap()` | `Option::unwrap` is not supported because kernels cannot panic: write `unwrap_or(…)` or `if let Some(x) = …` |
 //! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
-//! | `x.sin()`, `x.exp()`: the host's mathematics | `sin` gives other bits from one host to another, and is no method in a kernel: write `math::sin` (bit-exact), or `fast::sin` (hardware approximation) |
-//! | `x.powi(n)`, `x.powf(y)` | `powi` gives other bits from one host to another, and is no method in a kernel: write `math::pow` (bit-exact) |
+//! | `x.sin()`, `x.exp()`: the host's mathematics | `f32::sin` is not available in kernels (host-dependent result); use `math::sin` (bit-exact) or `fast::sin` (hardware approximation) |
+//! | `x.powi(n)`, `x.powf(y)` | `f32::powi` is not available in kernels (host-dependent result); use `math::pow` (bit-exact) |
 //! | `x.rem_euclid(y)` of floats | `f32` has no method `rem_euclid` in a kernel: see `kernel_dsl::methods` for the supported methods |
 //! | `a.checked_pow(b)` | `u32` has no method `checked_pow` in a kernel: check the operands first, or use the method named `wrapping_…` |
 //! | `a.overflowing_neg()` | `u32` has no method `overflowing_neg` in a kernel: check the operands first, or use the method named `wrapping_…` |

@@ -276,7 +276,7 @@ fn a_foreign_hir_is_refused_at_the_call() {
     let literal = proc_macro2::Literal::byte_string(&stale);
     let linked = link(quote!([] { device } { (crate = ::kernel_dsl) fn four(x: f32) -> f32 { twice(x) } } #literal));
     let [message] = said(&linked, "compile_error").try_into().unwrap();
-    assert!(message.contains("`twice` cannot be read: HIR of format 77"), "{message}");
+    assert!(message.contains("cannot read the device item `twice`: found HIR of format 77"), "{message}");
 }
 
 #[test]

@@ -252,7 +252,7 @@ mod tests {
         let mut bytes = encode_program(&sample());
         bytes[0] = 10;
         assert_eq!(program(&bytes), Err(Error::Version(10)));
-        let told = format!("format 10, where this compiler reads format {VERSION}");
+        let told = format!("format 10, this compiler reads format {VERSION}");
         assert!(Error::Version(10).to_string().contains(&told));
     }
 
