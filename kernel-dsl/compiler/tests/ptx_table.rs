@@ -7,7 +7,7 @@ mod ptx_support;
 mod sample;
 
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ptx::form::{Row, Slot};
+use kernel_dsl_compiler::ptx::form::{FormSlot, Row};
 use kernel_dsl_compiler::ptx::table::ROWS;
 use kernel_dsl_compiler::ptx::{
     Address, Builder, Guard, Instruction, Modifier, Opcode, Operand, SpecialRegister, Type, Version,
@@ -15,7 +15,7 @@ use kernel_dsl_compiler::ptx::{
 use sample::{Instead, Sample};
 
 /// Every choice of modifiers that the slots allow.
-fn choices(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {
+fn choices(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
     slots.iter().fold(vec![vec![]], |all, slot| {
         let here: Vec<Option<Modifier>> =
             slot.alternatives.iter().map(Some).chain(slot.optional.then_some(None)).collect();
@@ -24,7 +24,7 @@ fn choices(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {
 }
 
 /// A choice for each slot, then the same with each slot changed by itself.
-fn one_by_one(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {
+fn one_by_one(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
     let first: Vec<_> = slots.iter().map(|s| s.alternatives.iter().next()).collect();
     let mut all = vec![first.clone()];
     for (i, slot) in slots.iter().enumerate() {

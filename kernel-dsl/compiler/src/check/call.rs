@@ -1,15 +1,15 @@
-//! Calls: of the prelude, of methods, of device functions.
+//! Calls of functions of the prelude, methods and device functions.
 
 use super::nominal::ids;
 use super::{
     Called, Checker,
-    types::{Id, Kind, Ty},
+    types::{Id, UnknownKind, Ty},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
 use crate::language::{self, Receiver, SignatureType};
-use crate::syntax::{self, Argument, Mark, Path};
+use crate::syntax::{self, Argument, SpanPair, Path};
 use proc_macro2::Ident;
 use quote::quote;
 
@@ -19,7 +19,7 @@ impl Checker<'_> {
         path: &Path,
         arguments: &[syntax::Expr],
         expected: Option<Id>,
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         if let Some(variable) = path.single().and_then(|name| self.variable(name)) {
             return self.value_call(variable, path, arguments, mark);
@@ -70,7 +70,7 @@ impl Checker<'_> {
             return match format {
                 Ok(format) => self.scalar_call(Scalar::Custom(format), &last.name, arguments, mark),
                 Err(why) => {
-                    self.mistake(path.mark, why);
+                    self.report(path.mark, why);
                     (ExprKind::Tuple(Vec::new()), self.wrong())
                 }
             };
@@ -88,7 +88,7 @@ impl Checker<'_> {
             }
             _ => format!("there is no function `{name}` in kernels"),
         };
-        self.mistake(path.mark, message);
+        self.report(path.mark, message);
         (ExprKind::Tuple(Vec::new()), self.wrong())
     }
 
@@ -97,7 +97,7 @@ impl Checker<'_> {
         function: &language::Function,
         path: &Path,
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let same = self.table.unknown();
         let uses_same = function.parameters.contains(&SignatureType::This);
@@ -108,7 +108,7 @@ impl Checker<'_> {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
             }
-            _ => self.mistake(path.mark, format!("`{}` does not take these generic arguments", function.path)),
+            _ => self.report(path.mark, format!("`{}` does not take these generic arguments", function.path)),
         }
         self.confirm(path, function.path, uses_same.then_some(same).as_slice(), combines);
         if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
@@ -135,8 +135,9 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the types and
-    /// numbers `arguments`, and a closure of two values of the first where it `combines` them.
+    /// Notes for rustc to confirm that a path names the function `canonical` of the prelude. The
+    /// generic arguments are `arguments` and, if the function `combines` values, the type of a
+    /// closure.
     pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[Id], combines: bool) {
         let written = path.segments.iter().map(|s| s.name.clone());
         let canonical = canonical.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
@@ -144,9 +145,9 @@ impl Checker<'_> {
         self.called.push(Called { written, canonical, arguments: arguments.to_vec(), combines });
     }
 
-    pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
+    pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: SpanPair) -> bool {
         if wanted != given {
-            self.mistake(
+            self.report(
                 mark,
                 format!("`{name}` takes {wanted} argument{}, {given} given", if wanted == 1 { "" } else { "s" }),
             );
@@ -154,7 +155,8 @@ impl Checker<'_> {
         wanted == given
     }
 
-    /// A part of a signature. `same` is the receiver's type, `element` that of its elements, or `same` again.
+    /// Returns the type of a part of a signature. `same` is the receiver's type, `element` the type
+    /// of its elements, or `same` if it has none.
     pub(super) fn part(&mut self, part: SignatureType, same: Id, element: Id) -> Id {
         let scalar = self.table.as_scalar(element);
         match part {
@@ -224,7 +226,7 @@ impl Checker<'_> {
         name: &Ident,
         generics: &[Argument],
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let receiver = self.expr(receiver, None);
         let receiver = self.dereferenced(receiver);
@@ -233,7 +235,7 @@ impl Checker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
-        // A trait's, where the type has none of its own.
+        // A method of a trait, if the type has no such method itself.
         if matches!(known, Ty::Array(..))
             && name != "len"
             && name != "map"
@@ -274,7 +276,7 @@ impl Checker<'_> {
             });
             if !matches!(known, Ty::Wrong) {
                 let message = match known {
-                    Ty::Unknown(Kind::Integer | Kind::Float) => {
+                    Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) => {
                         format!(
                             "the type of this number is not known yet: add a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
@@ -290,19 +292,19 @@ impl Checker<'_> {
                         })
                     }
                 };
-                self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
+                self.report(SpanPair { first: name.span(), last: name.span(), ..mark }, message);
             }
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let elements = match generics {
-            [] => self.table.add(Ty::Unknown(Kind::Size)),
+            [] => self.table.add(Ty::Unknown(UnknownKind::Size)),
             [n] if method.returns == SignatureType::ElementArray
                 || method.parameters.contains(&SignatureType::ElementArray) =>
             {
                 self.size(n)
             }
             _ => {
-                self.mistake(mark, format!("`{name}` takes no generic arguments"));
+                self.report(mark, format!("`{name}` takes no generic arguments"));
                 self.wrong()
             }
         };
@@ -324,7 +326,7 @@ impl Checker<'_> {
                 }
                 _ => format!("`{name}` supports integers of 32 and 64 bits, not `{element}`"),
             };
-            self.mistake(mark, message);
+            self.report(mark, message);
         }
         let array = |checker: &mut Self| checker.table.add(Ty::Array(element, elements));
         let rank = match known {
@@ -342,7 +344,7 @@ impl Checker<'_> {
                 SignatureType::View => {
                     let view = self.part(SignatureType::View, ty, element);
                     let given = self.expr(e, None);
-                    // Any view can be read.
+                    // Every view is readable.
                     let readable = match self.table.get(Id(given.ty.0)).clone() {
                         Ty::View { element, rank, .. } => {
                             self.table.add(Ty::View { element, rank, mutable: false, strided: false })
@@ -366,8 +368,8 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
     }
 
-    /// `f32::from_bits(b)`, or a method by its path: `f32::max(a, b)`.
-    fn scalar_call(&mut self, scalar: Scalar, name: &Ident, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+    /// Checks `f32::from_bits(b)`, or a method called by its path, `f32::max(a, b)`.
+    fn scalar_call(&mut self, scalar: Scalar, name: &Ident, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
         let ty = self.table.scalar(scalar);
         let made = match name.to_string().as_str() {
             "from_bits" if scalar.is_float() || scalar.is_half() => {
@@ -391,8 +393,8 @@ impl Checker<'_> {
         }
         let Some(method) = language::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
             let inexact = language::inexact(scalar, &name.to_string());
-            self.mistake(
-                Mark { first: name.span(), last: name.span(), ..mark },
+            self.report(
+                SpanPair { first: name.span(), last: name.span(), ..mark },
                 inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),
             );
             return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -412,13 +414,13 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments }, returns)
     }
 
-    /// `Shared::<f32, 2>::padded([rows, columns])`
-    fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+    /// Checks a call of a device function.
+    fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
         let Some(Root::Function(id)) = self.environment.find(&path.written()) else {
             arguments.iter().for_each(|e| {
                 self.expr(e, None);
             });
-            self.mistake(path.mark, format!("`{}` is not a device function: mark it `#[device]`", path.name()));
+            self.report(path.mark, format!("`{}` is not a device function: mark it `#[device]`", path.name()));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let environment = self.environment;
@@ -440,11 +442,11 @@ impl Checker<'_> {
         (ExprKind::Call { function: id, generics, arguments }, returns)
     }
 
-    /// What stands for the generic constants of `callee`, as written or to be inferred.
+    /// Returns the generic arguments of a call of `callee`, as written or to be inferred.
     pub(super) fn generic_arguments(&mut self, path: &Path, callee: &hir::Function) -> Vec<Id> {
         let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
         if !given.is_empty() && given.len() != callee.generics.len() {
-            self.mistake(
+            self.report(
                 path.mark,
                 format!(
                     "`{}` takes {} generic argument{}, {} given",
@@ -458,7 +460,7 @@ impl Checker<'_> {
         self.arguments(&callee.generics, &given)
     }
 
-    /// The type `ty` of a table with `generics` for its generic parameters.
+    /// Returns the type `ty` of a table with `generics` as generic arguments.
     pub(super) fn instantiate(&mut self, types: &[hir::Type], ty: TypeId, generics: &[Id]) -> Id {
         let size = |checker: &mut Self, size: hir::Size| match size {
             hir::Size::Known(_) => checker.table.add(Ty::Size(size)),
@@ -510,7 +512,7 @@ impl Checker<'_> {
     }
 }
 
-/// What to write instead of a method that Rust has and a kernel has not.
+/// Returns the advice for a method that Rust has and kernels do not.
 fn instead_of(receiver: &Ty, method: &str) -> &'static str {
     match (receiver, method) {
         (Ty::Scalar(_), _) if method.starts_with("checked_") || method.starts_with("overflowing_") => {

@@ -1,4 +1,4 @@
-//! Arrays in shared memory: what makes them, and the methods that change the type of their elements.
+//! Arrays in shared memory: constructors, and methods that change the element type.
 
 use super::{
     Checker,
@@ -7,17 +7,17 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
 use crate::language::{self, MAX_SHARED_RANK, SharedParameter};
-use crate::syntax::{self, Argument, Mark, Path};
+use crate::syntax::{self, Argument, SpanPair, Path};
 use proc_macro2::Ident;
 
 impl Checker<'_> {
-    /// `Shared::<f32, 2>::new(shape)` and its kin.
+    /// Checks `Shared::<f32, 2>::new(shape)` and the other constructors.
     pub(super) fn shared(
         &mut self,
         path: &Path,
         arguments: &[syntax::Expr],
         expected: Option<Id>,
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let [first, last] = path.segments.as_slice() else {
             unreachable!("the prelude matched the path by its two segments")
@@ -29,7 +29,7 @@ impl Checker<'_> {
                 Some((last, others)) => format!("{} and {last}", others.join(", ")),
                 None => String::new(),
             };
-            self.mistake(path.mark, format!("`Shared` has no function `{name}`; its functions are {message}"));
+            self.report(path.mark, format!("`Shared` has no function `{name}`; its functions are {message}"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let found = match (first.arguments.is_empty(), expected.map(|id| self.table.get(id).clone())) {
@@ -38,7 +38,7 @@ impl Checker<'_> {
         };
         let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
         if !(1..=MAX_SHARED_RANK).contains(&rank) {
-            self.mistake(path.mark, format!("the rank of a `Shared` must be 1 to {}", MAX_SHARED_RANK));
+            self.report(path.mark, format!("the rank of a `Shared` must be 1 to {}", MAX_SHARED_RANK));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         if !self.count(&format!("Shared::{name}"), made.parameters.len(), arguments.len(), mark) {
@@ -59,7 +59,7 @@ impl Checker<'_> {
                     let ty = Id(under.ty.0);
                     if !matches!(self.table.get(ty), Ty::Shared { .. } | Ty::Wrong) {
                         let given = self.named(ty);
-                        self.mistake(e.mark, format!("`{name}` takes a `Shared`, found `{given}`"));
+                        self.report(e.mark, format!("`{name}` takes a `Shared`, found `{given}`"));
                     }
                     under
                 }
@@ -69,14 +69,14 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: made.intrinsic, arguments: all }, ty)
     }
 
-    /// `s.cast::<U>()` and `s.copy_async_map(view, f)`.
+    /// Checks `s.cast::<U>()` and `s.copy_async_map(view, f)`.
     pub(super) fn shared_method(
         &mut self,
         receiver: Expr,
         name: &Ident,
         generics: &[Argument],
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let wrong = |checker: &mut Self| (ExprKind::Tuple(Vec::new()), checker.wrong());
         let Ty::Shared { element, rank } = *self.table.get(Id(receiver.ty.0)) else { return wrong(self) };
@@ -85,7 +85,7 @@ impl Checker<'_> {
                 return wrong(self);
             }
             let [Argument::Type(to)] = generics else {
-                self.mistake(mark, "`cast` needs the target element type: `s.cast::<u32>()`");
+                self.report(mark, "`cast` needs the target element type: `s.cast::<u32>()`");
                 return wrong(self);
             };
             let to = self.ty(to);
@@ -101,7 +101,7 @@ impl Checker<'_> {
             Ty::Wrong => return wrong(self),
             _ => {
                 let given = self.named(Id(view.ty.0));
-                self.mistake(
+                self.report(
                     arguments[0].mark,
                     format!("expected a `View` of rank {rank} to copy from, found `{given}`"),
                 );
@@ -114,13 +114,13 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: Intrinsic::CopyAsyncMap, arguments }, self.table.add(Ty::Pending))
     }
 
-    /// `pipeline::wait::<N>()`
-    pub(super) fn pipeline_wait(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+    /// Checks `pipeline::wait::<N>()`
+    pub(super) fn pipeline_wait(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
         let unit = self.table.add(Ty::Unit);
         let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [size] => self.size(size),
             _ => {
-                self.mistake(
+                self.report(
                     path.mark,
                     "`pipeline::wait` needs the number of groups that may still be in flight: `pipeline::wait::<1>()`",
                 );

@@ -1,14 +1,14 @@
 //! Types as the program writes them.
 
 use super::Checker;
-use super::types::{Id, Kind, Ty};
+use super::types::{Id, UnknownKind, Ty};
 use crate::Scalar;
 use crate::hir::{self, Builtin, GenericKind};
 use crate::language::MAX_SHARED_RANK;
-use crate::syntax::{self, Mark};
+use crate::syntax::{self, SpanPair};
 
 impl Checker<'_> {
-    /// The type that the user wrote.
+    /// Returns the type that the user wrote.
     pub(super) fn ty(&mut self, ty: &syntax::Type) -> Id {
         use syntax::TypeKind;
         match &ty.kind {
@@ -34,7 +34,7 @@ impl Checker<'_> {
                 }
             },
             TypeKind::Slice(_) => {
-                self.mistake(ty.mark, "a slice must be behind a reference: `&[T]` or `&mut [T]`");
+                self.report(ty.mark, "a slice must be behind a reference: `&[T]` or `&mut [T]`");
                 self.wrong()
             }
             TypeKind::Function { parameters, returns } => {
@@ -59,7 +59,7 @@ impl Checker<'_> {
             return match format {
                 Ok(format) => self.table.scalar(Scalar::Custom(format)),
                 Err(why) => {
-                    self.mistake(path.mark, why);
+                    self.report(path.mark, why);
                     self.wrong()
                 }
             };
@@ -76,7 +76,7 @@ impl Checker<'_> {
                 };
                 let most = if name == "Shared" { MAX_SHARED_RANK } else { 5 };
                 if !(1..=most).contains(&rank) {
-                    self.mistake(path.mark, format!("the rank of a `{name}` must be 1 to {most}"));
+                    self.report(path.mark, format!("the rank of a `{name}` must be 1 to {most}"));
                     return self.wrong();
                 }
                 self.table.add(match name.as_str() {
@@ -92,12 +92,12 @@ impl Checker<'_> {
                     self.table.add(Ty::Option(inner))
                 }
                 _ => {
-                    self.mistake(path.mark, "`Option` takes one type: `Option<f32>`");
+                    self.report(path.mark, "`Option` takes one type: `Option<f32>`");
                     self.wrong()
                 }
             },
             _ => {
-                self.mistake(
+                self.report(
                     path.mark,
                     format!("the type `{}` is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut`, `Shared`, and structs and enums marked `#[device]`", path.name()),
                 );
@@ -109,7 +109,7 @@ impl Checker<'_> {
     pub(super) fn element_and_rank(
         &mut self,
         arguments: &[syntax::Argument],
-        mark: Mark,
+        mark: SpanPair,
         name: &str,
     ) -> Option<(Id, u32)> {
         match arguments {
@@ -118,13 +118,13 @@ impl Checker<'_> {
                 Some((element, *rank))
             }
             _ => {
-                self.mistake(mark, format!("`{name}` takes an element type and a rank: `{name}<f32, 2>`"));
+                self.report(mark, format!("`{name}` takes an element type and a rank: `{name}<f32, 2>`"));
                 None
             }
         }
     }
 
-    /// An element type of a buffer.
+    /// Returns an element type of a buffer.
     pub(super) fn element(&mut self, ty: &syntax::Type) -> Option<Id> {
         let id = self.ty(ty);
         let message = match self.table.get(id).clone() {
@@ -160,11 +160,11 @@ impl Checker<'_> {
                 format!("a buffer can hold numbers, arrays of numbers and `repr(C)` structs, not `{}`", self.named(id))
             }
         };
-        self.mistake(ty.mark, message);
+        self.report(ty.mark, message);
         None
     }
 
-    /// Whether a buffer can hold values of the type.
+    /// Returns whether a buffer can hold values of the type.
     pub(super) fn is_element(&self, id: Id) -> bool {
         match self.table.get(id) {
             Ty::Scalar(s) => Builtin::Element.holds(*s),
@@ -176,13 +176,13 @@ impl Checker<'_> {
         }
     }
 
-    /// A number in a type: a literal or a generic constant.
+    /// Returns a number in a type: a literal or a generic constant.
     pub(super) fn size(&mut self, argument: &syntax::Argument) -> Id {
         let size = match argument {
             syntax::Argument::Number(n, _) => hir::Size::Known(*n),
             syntax::Argument::Bool(b, _) => hir::Size::Known(u32::from(*b)),
             syntax::Argument::Type(syntax::Type { kind: syntax::TypeKind::Infer, .. }) => {
-                return self.table.add(Ty::Unknown(Kind::Size));
+                return self.table.add(Ty::Unknown(UnknownKind::Size));
             }
             syntax::Argument::Type(ty) => {
                 let name = match &ty.kind {
@@ -196,7 +196,7 @@ impl Checker<'_> {
                         Some(n) => hir::Size::Known(n),
                         None => {
                             let message = "expected a size: a number, a generic constant of this function, or a device constant computed from numbers with + − × ÷";
-                            self.mistake(ty.mark, message);
+                            self.report(ty.mark, message);
                             return self.wrong();
                         }
                     },

@@ -1,6 +1,6 @@
 //! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
 
-use super::report::{About, Failed};
+use super::report::{ErrorSubject, FailedInstance};
 use crate::driver::Compilation;
 use crate::error::{Error, Errors};
 use crate::hir::{self, Instance, Program, serial};
@@ -12,16 +12,16 @@ use quote::{ToTokens, quote};
 use std::collections::BTreeSet;
 use syn::{Expr, ExprLit, ItemFn, Lit, Meta, Path};
 
-/// What compilation makes of the declared instances.
+/// The compiled declared instances.
 pub(super) struct Compiled {
-    /// The PTX of each.
+    /// The PTX of each instance.
     pub texts: Vec<String>,
-    /// The kernel's parameters that approximations reach in one of them.
+    /// The kernel parameters that approximate results reach in some instance.
     pub approximate: BTreeSet<u32>,
 }
 
-/// The PTX of each declared instance; or, of those that cannot be compiled, why.
-pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<Failed>> {
+/// Compiles each declared instance. Returns the errors of all instances that fail.
+pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<FailedInstance>> {
     let name = &program.functions[0].name;
     let mut compiled = Compiled { texts: Vec::new(), approximate: BTreeSet::new() };
     let mut failed = Vec::new();
@@ -30,18 +30,18 @@ pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<Failed>> {
             Ok(text) => compiled.texts.push(text),
             Err((about, errors)) => {
                 let of = program.launch.instances.len();
-                failed.push(Failed { instance: instance.name(name), of, about, errors });
+                failed.push(FailedInstance { instance: instance.name(name), of, about, errors });
             }
         }
     }
     if failed.is_empty() { Ok(compiled) } else { Err(failed) }
 }
 
-fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>) -> Result<String, (About, Errors)> {
-    let body = |errors| (About::Body, errors);
+fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>) -> Result<String, (ErrorSubject, Errors)> {
+    let body = |errors| (ErrorSubject::Body, errors);
     let program = hir::monomorphic(program, instance).map_err(body)?;
     // Lowering rejects the block too, but has no tokens of the attribute to mark.
-    launch::block(&program).map_err(|refusal| (About::Block, Error::whole(refusal.0).into()))?;
+    launch::block(&program).map_err(|refusal| (ErrorSubject::Block, Error::whole(refusal.0).into()))?;
     let compilation = Compilation::new(&program, program.program().launch.target).map_err(body)?;
     let arguments = program.arguments();
     let reached = compilation.approximations().reached.iter().filter_map(|i| arguments.get(*i as usize));
@@ -68,7 +68,7 @@ pub(super) struct Literals {
 }
 
 impl Artifact {
-    /// Returns the artifact of a kernel without mistakes. `texts` are the PTX of `instances`.
+    /// Returns the artifact of a kernel without diagnostics. `texts` are the PTX of `instances`.
     pub(super) fn complete(program: &Program, instances: &[InstanceOf], texts: Vec<String>) -> Artifact {
         let source = &program.functions[0].source;
         Artifact::Literals(Literals {
@@ -80,7 +80,7 @@ impl Artifact {
         })
     }
 
-    /// Returns the stand-in of a kernel with mistakes: no HIR, and instances without PTX.
+    /// Returns the stand-in of a kernel with diagnostics: no HIR, and instances without PTX.
     pub(super) fn failed(instances: &[InstanceOf]) -> Artifact {
         Artifact::Literals(Literals {
             file: String::new(),
@@ -124,12 +124,12 @@ fn declared(item: &ItemFn, facade: &Path, instance: &InstanceOf, text: &str) -> 
     quote!(#facade::Declared { name: #name, constants: &[#(#constants),*], ptx: #text })
 }
 
-/// The documentation comment, a line of text a line.
+/// Returns the text of the documentation comment.
 fn docs(item: &ItemFn) -> String {
     let lines = item.attrs.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| match &a.meta {
         Meta::NameValue(pair) => match &pair.value {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
-            // `#[doc = include_str!(…)]` and the like.
+            // Another expression, such as `#[doc = include_str!(…)]`.
             other => Some(other.to_token_stream().to_string()),
         },
         _ => None,

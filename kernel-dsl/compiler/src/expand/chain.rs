@@ -1,12 +1,12 @@
-//! The chain that brings the HIR of device functions together.
+//! The chain of macro calls that collects the HIR of device functions.
 //!
-//! A macro sees nothing but its own item. So a device function's name is also that of a macro, which carries its HIR as a
-//! byte literal; Rust's own name resolution finds it, through modules, renames, globs and crates. An item that calls
-//! `act::silu` and `lerp` expands to
+//! A macro sees only its own item. Each device function therefore also defines a macro of its name,
+//! which carries the HIR as a byte literal. Rust's name resolution finds the macro, through
+//! modules, renames, globs and crates. An item that calls `act::silu` and `lerp` expands to
 //! ```text
 //! act::silu! { [[lerp] [::kernel_dsl::__link]] {kernel} {(attribute) item} }
 //! ```
-//! and each macro passes the state on to the next in the brackets, its literal appended:
+//! and each macro passes the state to the next macro in the brackets, with its literal appended:
 //! ```text
 //! lerp! { [[::kernel_dsl::__link]] {kernel} {(attribute) item} b"HIR of silu" }
 //! ::kernel_dsl::__link! { [] {kernel} {(attribute) item} b"HIR of silu" b"HIR of lerp" }
@@ -20,18 +20,18 @@ use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{LitByteStr, Path, braced, bracketed, parenthesized};
 
-/// What the end of the chain makes.
+/// The kind of item that the end of a chain expands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ChainEnd {
-    /// A kernel's artifact, an expression.
+    /// A kernel: the expression of its artifact.
     Kernel,
-    /// A device function's macro, items.
+    /// A device function: the items beside it.
     Device,
-    /// The macros of a device item that is no function, or of a module's items.
+    /// Any other device item or a module: the items beside it.
     Module,
 }
 
-/// A chain to be set out on.
+/// A chain before its first call.
 pub(super) struct Link<'a> {
     pub end: ChainEnd,
     pub facade: &'a Path,
@@ -39,19 +39,19 @@ pub(super) struct Link<'a> {
     pub payload: TokenStream,
 }
 
-/// A chain that has arrived.
+/// The arguments of the end of a chain.
 pub(super) struct Linked {
     pub end: ChainEnd,
     pub attribute: TokenStream,
-    /// A function; for [`ChainEnd::Module`] any other item.
+    /// The item: a function, or for [`ChainEnd::Module`] any other item.
     pub item: TokenStream,
-    /// One a callee, in the order in which the item names them.
+    /// The HIR of each callee, in the order in which the item names them.
     pub libraries: Vec<LitByteStr>,
 }
 
 /// Why the HIR of a callee cannot be used.
 pub(super) enum CalleeState {
-    /// The callee has mistakes, which are reported at the callee itself.
+    /// The callee has diagnostics, which are reported at the callee itself.
     Failed,
     /// The bytes are not HIR of this compiler.
     Unreadable(syn::Error),
@@ -68,7 +68,7 @@ impl CalleeState {
 }
 
 impl Link<'_> {
-    /// The call of the first callee's macro; of the end itself if there is no callee.
+    /// Returns the call of the first callee's macro, or of the end if there is no callee.
     pub(super) fn start(&self, callees: &[Path]) -> TokenStream {
         let (facade, payload) = (self.facade, &self.payload);
         let end: Path = syn::parse_quote!(#facade::__link);
@@ -114,7 +114,7 @@ impl Linked {
     }
 }
 
-/// The callee at `path`, from the bytes that its macro handed over.
+/// Decodes the callee at `path` from the bytes of its macro.
 pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, CalleeState> {
     match serial::library(bytes) {
         Ok(library) => Ok(Callee { path: written(path), library }),
@@ -125,13 +125,13 @@ pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, CalleeState> {
     }
 }
 
-/// The path as the check stage names a callee.
+/// Returns the path in the form that the checker uses for callees.
 pub(super) fn written(path: &Path) -> String {
     let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
     format!("{}{}", if path.leading_colon.is_some() { "::" } else { "" }, names.join("::"))
 }
 
-/// Refuses calls that the chain cannot follow: of the function itself, and of names that are macros of std.
+/// Rejects calls that the chain cannot follow: recursive calls, and names of macros of std.
 pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
     let mut refused: Option<syn::Error> = None;
     for path in callees {
@@ -154,7 +154,7 @@ pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Refuses a device function whose name a macro cannot have.
+/// Rejects a device function whose name a macro cannot have.
 pub(super) fn definable(name: &Ident) -> syn::Result<()> {
     if taken(name) { Err(not_free(name)) } else { Ok(()) }
 }
@@ -168,11 +168,12 @@ fn not_free(name: &Ident) -> syn::Error {
 
 fn taken(name: &Ident) -> bool {
     let name = name.to_string();
-    TAKEN.contains(&name.as_str())
+    RUST_MACRO_NAMES.contains(&name.as_str())
 }
 
-/// Lower-case names in the macro namespace that every module sees: macros of std's prelude, built-in attributes, ours.
-const TAKEN: &[&str] = &[
+/// The lower-case names in the macro namespace of every module: macros of std's prelude, built-in
+/// attributes, and the macros of kernel-dsl.
+const RUST_MACRO_NAMES: &[&str] = &[
     "allow",
     "assert",
     "assert_eq",

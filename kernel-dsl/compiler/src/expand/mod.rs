@@ -1,25 +1,28 @@
-//! What `#[kernel]` and `#[device]` become.
+//! The expansion of `#[kernel]` and `#[device]`.
 //!
-//! A kernel becomes a type of its name, which is a namespace (`matmul::<16>::PTX`, `matmul::<16>::launch`), and beside it, inside `const _`:
-//! * the *copy*: the function as the user wrote it, spans and all, so that rustc type-checks it and an editor works in
-//!   it; where our checker found mistakes, in a form that makes them wait for rustc's;
-//! * the *witness*: a second copy, in which rustc is asked to agree with what our checker found;
+//! A kernel becomes a type of its name, which serves as a namespace (`matmul::<16>::PTX`,
+//! `matmul::<16>::launch`). Beside the type, inside `const _`, are:
+//! * the *copy*: the function as written, with its spans, so that rustc checks it and editors work
+//!   in it. If our checker found errors, the copy makes them wait for rustc's errors;
+//! * the *witness*: a second copy, in which rustc confirms the results of our checker;
 //! * the *artifact*: HIR and PTX as literals, registered with the kernels of the program;
 //! * the launch functions.
 //!
-//! A device function stays as it is. Beside it comes a macro of the same name that hands over the function's HIR: a `use`
-//! of the function imports both. What calls device functions expands to a *chain* through their macros, which ends in
-//! one call of [`link`] with all the HIR in hand.
+//! A device function stays unchanged. Beside it is a macro of the same name that passes the
+//! function's HIR; a `use` of the function imports both. An item that calls device functions
+//! expands to a *chain* through their macros, which ends in a call of [`link`] with the HIR of all
+//! of them.
 //!
 //! # One error for a mistake
 //!
-//! Rust outside the subset is a `compile_error!` at the token. A mistake of names or types is told by rustc, from the
-//! copy; we speak of it only where rustc accepts the function (module `witness`). The stand-ins that a failed kernel leaves
-//! behind keep its uses from failing too, and a failed device function hands over an empty literal, at which those that
-//! call it fall silent. rustc prints a diagnostic once, however many copies cause it, since all its spans are the same.
+//! Rust outside the subset becomes a `compile_error!` at the token. rustc reports an error in names
+//! or types, from the copy; our message appears only if rustc accepts the function (module
+//! `witness`). A failed kernel leaves stand-ins, so that its uses do not fail too. A failed device
+//! function passes an empty literal, and its callers report nothing. rustc prints a diagnostic
+//! once, however many copies cause it, because all spans are equal.
 //!
-//! An expansion names nothing but the facade crate's path and the user's own names, and no name that it makes up shows
-//! in a message.
+//! An expansion uses only the path of the facade crate and the user's own names. No generated name
+//! appears in a message.
 
 mod artifact;
 mod chain;
@@ -93,11 +96,11 @@ fn compile_kernel<'a>(
     let mut expansion = Expansion::read(item, facade, kernel);
     let checked = match check::kernel(kernel, callees) {
         Ok(checked) => checked,
-        Err(mistakes) => {
+        Err(diagnostics) => {
             let body = copy::with_launch(item, facade, &kernel.launch_tokens);
             let values = kernel.instances.first().map_or(&[][..], |i| &i.0);
-            let copy = witness::mistakes(item, facade, &body, values, &mistakes);
-            expansion.copy = copy::loud(item, &copy);
+            let copy = witness::diagnostics(item, facade, &body, values, &diagnostics);
+            expansion.copy = copy::copy_with_user_lints(item, &copy);
             return expansion;
         }
     };
@@ -115,7 +118,7 @@ fn compile_kernel<'a>(
     expansion
 }
 
-/// `#[device(attribute)] item`
+/// Expands `#[device(attribute)] item`.
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(function)) => device_function(attribute, function),
@@ -139,7 +142,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     }
     let facade = facade(attribute.clone());
     let (lints, mut host) = (copy::lints(), inline::for_rustc(&item));
-    let read = device_attribute(attribute, On::Function).and_then(|clauses| {
+    let read = device_attribute(attribute, DeviceItemKind::Function).and_then(|clauses| {
         chain::definable(&item.sig.ident)?;
         let parsed = syntax::device(&item)?;
         chain::callable(&parsed.name, &parsed.callees())?;
@@ -164,7 +167,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     quote!(#lints #host #rest)
 }
 
-/// `#[derive(DeviceCopy)] item`
+/// Expands `#[derive(DeviceCopy)] item`.
 pub fn device_copy(item: TokenStream) -> TokenStream {
     match syn::parse2(item).and_then(|item| module::device_copy(&item)) {
         Ok(tokens) => tokens,
@@ -172,7 +175,7 @@ pub fn device_copy(item: TokenStream) -> TokenStream {
     }
 }
 
-/// The end of a chain: `[] {kind} {(attribute) item} b"…" b"…"`.
+/// Expands the end of a chain: `[] {kind} {(attribute) item} b"…" b"…"`.
 pub fn link(tokens: TokenStream) -> TokenStream {
     match chain::Linked::parse(tokens) {
         Ok(linked) => linked_item(linked).unwrap_or_else(report::refused),
@@ -182,8 +185,8 @@ pub fn link(tokens: TokenStream) -> TokenStream {
 
 /// Expands an item at the end of its chain.
 ///
-/// The end of a chain is a new macro call, to which only tokens pass: the item is parsed once in each
-/// call. Its start has reported all errors of reading, so an error here means a call by hand.
+/// The end of a chain is a new macro call, to which only tokens pass: the item is parsed once in
+/// each call. Its start has reported all errors of reading, so an error here means a call by hand.
 fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
     let facade = facade(linked.attribute.clone());
     match linked.end {
@@ -198,7 +201,7 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
         }
         ChainEnd::Device => {
             let item: ItemFn = syn::parse2(linked.item)?;
-            let Clauses { value, .. } = device_attribute(linked.attribute, On::Function)?;
+            let Clauses { value, .. } = device_attribute(linked.attribute, DeviceItemKind::Function)?;
             let parsed = syntax::device(&item)?;
             Ok(match callees(&parsed.name, &parsed.callees(), &linked.libraries) {
                 Ok(callees) => finish_device(&item, &facade, parsed, &callees, value),
@@ -212,7 +215,8 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
     }
 }
 
-/// The tolerances for what no approximation reaches: such values are the same everywhere.
+/// Returns the error of tolerances for parameters that no approximate result reaches: their values
+/// are exact everywhere.
 fn needless(
     parsed: &syntax::Kernel,
     program: &crate::hir::Program,
@@ -234,7 +238,7 @@ fn needless(
     })
 }
 
-/// What stands beside a device function whose callees are at hand.
+/// Returns the items beside a device function, with `callees` for the device items that it names.
 fn finish_device(
     item: &ItemFn,
     facade: &Path,
@@ -248,19 +252,19 @@ fn finish_device(
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             let library = serial::encode_library(&checked.hir);
             let value = value.then(|| module::function_type(item, facade, parsed.hash, &library));
-            let export = export::whole(item, &library);
+            let export = export::complete(item, &library);
             quote!(#witness #value #export)
         }
-        Err(mistakes) => {
-            let copy = witness::mistakes(item, facade, &item.block, &[], &mistakes);
-            let (copy, export) = (copy::silent(item, &copy), export::failed(item));
+        Err(diagnostics) => {
+            let copy = witness::diagnostics(item, facade, &item.block, &[], &diagnostics);
+            let (copy, export) = (copy::copy_without_lints(item, &copy), export::failed(item));
             let value = value.then(|| module::function_type(item, facade, parsed.hash, &[]));
             quote!(#copy #value #export)
         }
     }
 }
 
-/// What an item names with the libraries that its chain brought, in the same order.
+/// Returns the callees of an item from the libraries of its chain, in the same order.
 fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, CalleeState> {
     if paths.len() != libraries.len() {
         let message = format!("{} device items passed for {} names", libraries.len(), paths.len());
@@ -272,7 +276,8 @@ fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Resul
     paths.iter().zip(libraries).map(|(path, bytes)| chain::callee(path, &bytes.value())).collect()
 }
 
-/// The function under the attribute; otherwise what to say, with the item kept, so that its uses stay whole.
+/// Returns the function under the attribute; otherwise the error, with the item kept, so that its
+/// uses do not fail too.
 fn function(attribute: &str, item: TokenStream) -> Result<ItemFn, TokenStream> {
     let error = match syn::parse2::<ItemFn>(item.clone()) {
         Ok(function) => return Ok(function),
@@ -285,14 +290,15 @@ fn function(attribute: &str, item: TokenStream) -> Result<ItemFn, TokenStream> {
     Err(quote!(#errors #item))
 }
 
-/// A method is refused without more: next to one, nothing but a macro call can stand.
+/// Rejects a method, with no other items: beside a method only a macro call is possible.
 fn method(attribute: &str, item: &ItemFn) -> Option<TokenStream> {
     let receiver = item.sig.receiver()?;
     let message = format!("`#[{attribute}]` applies to a free function, without `self`: pass the value as a parameter");
     Some(syn::Error::new_spanned(receiver, message).to_compile_error())
 }
 
-/// The path of the facade crate, as far as the attribute can be read: its mistakes are the syntax stage's to tell.
+/// Returns the path of the facade crate, if the attribute has one. The reader reports errors in the
+/// attribute.
 fn facade(attribute: TokenStream) -> Path {
     let find = |input: ParseStream| -> syn::Result<Option<Path>> {
         let mut found = None;
@@ -310,24 +316,24 @@ fn facade(attribute: TokenStream) -> Path {
     find.parse2(attribute).ok().flatten().unwrap_or_else(|| syn::parse_quote!(::kernel_dsl))
 }
 
-/// What `#[device]` stands on, which decides what it may say.
+/// The kind of item under `#[device]`, which determines the allowed clauses.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum On {
+enum DeviceItemKind {
     Function,
     Constant,
     Other,
 }
 
-/// What `#[device(crate = path, …)]` says.
+/// The clauses of `#[device(crate = path, …)]`.
 #[derive(Default)]
 struct Clauses {
-    /// `value`, of a function: it is a type too.
+    /// `value` on a function: the function is also a type.
     value: bool,
-    /// `constant` or `global`, of a constant: where it lies as a table.
+    /// `constant` or `global` on a constant: the placement of its table.
     placement: Option<Ident>,
 }
 
-fn device_attribute(attribute: TokenStream, on: On) -> syn::Result<Clauses> {
+fn device_attribute(attribute: TokenStream, on: DeviceItemKind) -> syn::Result<Clauses> {
     let clauses = |input: ParseStream| -> syn::Result<Clauses> {
         let mut clauses = Clauses::default();
         while !input.is_empty() {
@@ -335,15 +341,15 @@ fn device_attribute(attribute: TokenStream, on: On) -> syn::Result<Clauses> {
             if name == "crate" {
                 input.parse::<Token![=]>()?;
                 input.call(Path::parse_mod_style)?;
-            } else if name == "value" && on == On::Function {
+            } else if name == "value" && on == DeviceItemKind::Function {
                 clauses.value = true;
-            } else if (name == "constant" || name == "global") && on == On::Constant && clauses.placement.is_none() {
+            } else if (name == "constant" || name == "global") && on == DeviceItemKind::Constant && clauses.placement.is_none() {
                 clauses.placement = Some(name);
             } else {
                 let there = match on {
-                    On::Function => "the clauses are crate and value",
-                    On::Constant => "the clauses are crate, and either constant or global",
-                    On::Other => "the only clause is crate",
+                    DeviceItemKind::Function => "the clauses are crate and value",
+                    DeviceItemKind::Constant => "the clauses are crate, and either constant or global",
+                    DeviceItemKind::Other => "the only clause is crate",
                 };
                 let message = format!("unknown clause `{name}` in `#[device]`; {there}");
                 return Err(syn::Error::new(name.span(), message));
@@ -357,12 +363,12 @@ fn device_attribute(attribute: TokenStream, on: On) -> syn::Result<Clauses> {
     clauses.parse2(attribute)
 }
 
-/// Attributes that decide whether an item exists, for all that is made of it.
+/// Returns the `#[cfg]` attributes of an item, for everything that is made of it.
 fn conditions(attributes: &[syn::Attribute]) -> TokenStream {
     attributes.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
 }
 
-/// The same tokens at another place.
+/// Returns the tokens with another span.
 fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     let at = |token| {
         let mut token = match token {

@@ -1,5 +1,5 @@
-//! Expansions as tokens: what is in them, that they are Rust, and that no input makes a macro panic. What rustc says to
-//! them is tested with rustc, in crate `tests`.
+//! Expansions as tokens: what is in them, that they are Rust, and that no input makes a macro
+//! panic. What rustc says to them is tested with rustc, in crate `tests`.
 
 use super::*;
 use crate::hir::serial;

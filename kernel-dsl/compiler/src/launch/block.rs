@@ -1,4 +1,4 @@
-//! How many threads a block has: what is known of it before a launch, and what a launch makes of it.
+//! The number of threads of a block: what is known before a launch, and its value in a launch.
 
 use super::bounds::Bounds;
 use super::evaluate::{Facts, Failure};
@@ -6,7 +6,8 @@ use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
 use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, Launch};
 use crate::ir::{Binary, Block, Comparison, Open};
 
-/// What all launches of an instance have in common. `facts` know no argument.
+/// Returns the properties of the block that all launches of an instance share. `facts` contains no
+/// arguments.
 pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refusal> {
     if !(1..=3).contains(&launch.block.len()) {
         return Err(Refusal(format!("block: expected 1 to 3 extents, given {}", launch.block.len())));
@@ -43,8 +44,8 @@ pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refus
     Ok(launch.requires.iter().fold(block, |block, r| known_divisors(&r.condition, facts, block)))
 }
 
-/// The block of a launch that passes `given` as the extent that is its to choose. `Err(None)`: it depends on an argument that has
-/// been refused.
+/// Returns the block of a launch that chooses the extent `given`. `Err(None)` means that the block
+/// depends on a rejected argument.
 pub(super) fn of_launch(
     launch: &Launch,
     facts: &Facts,
@@ -64,7 +65,7 @@ pub(super) fn of_launch(
                 let Some(n) = given.take() else {
                     return Err(Some(Refusal(format!("block: expected the launch to choose {expected}, given none"))));
                 };
-                // What conditions say of the number of threads, they say themselves.
+                // Violated conditions on the number of threads are reported as conditions.
                 match u32::try_from(n) {
                     Ok(n) if block.has_extent(axis, n) => n,
                     _ => return Err(Some(Refusal(format!("block: expected {expected}, given {n}")))),
@@ -80,7 +81,7 @@ pub(super) fn of_launch(
     }
 }
 
-/// Which extents there may be along an axis.
+/// Describes the allowed extents along an axis.
 fn expected(block: &Block, axis: usize) -> String {
     let of = AXES[axis];
     match block.open() {
@@ -92,7 +93,7 @@ fn expected(block: &Block, axis: usize) -> String {
     }
 }
 
-/// The bounds of a range that the launch chooses from.
+/// Returns the bounds of the range that the launch chooses from.
 fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> Result<Bounds, Refusal> {
     let constant = |e: &Expr| match facts.count(e) {
         Ok(n) => Ok(n),
@@ -103,10 +104,10 @@ fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> 
         Err(failure) => Err(said(axis, failure, e, facts)),
     };
     let [least, most] = [constant(ends[0])?, constant(ends[1])?];
-    let whole = |n: u32| n.is_multiple_of(WARP);
+    let whole = |n: u32| n.is_multiple_of(WARP_THREADS);
     let step = match step {
         Some(step) => constant(step)?,
-        None if whole(least) && whole(most) => WARP,
+        None if whole(least) && whole(most) => WARP_THREADS,
         None => 1,
     };
     if least == 0 || least > most || step == 0 {
@@ -117,7 +118,7 @@ fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> 
     Ok(Bounds { least, most, step })
 }
 
-/// The bounds that follow from an expression over arguments.
+/// Returns the bounds that follow from an expression over arguments.
 fn computed(axis: usize, e: &Expr, facts: &Facts) -> Result<Bounds, Refusal> {
     Bounds::of(e, facts).ok_or_else(|| {
         Refusal(format!(
@@ -127,7 +128,7 @@ fn computed(axis: usize, e: &Expr, facts: &Facts) -> Result<Bounds, Refusal> {
     })
 }
 
-/// What conditions `block::threads() % n == 0` say.
+/// Adds the divisors that conditions `block::threads() % n == 0` state.
 fn known_divisors(condition: &Expr, facts: &Facts, block: Block) -> Block {
     match &condition.kind {
         ExprKind::AndAlso(a, b) => known_divisors(b, facts, known_divisors(a, facts, block)),
@@ -165,5 +166,5 @@ fn checked(block: [u32; 3]) -> Result<[u32; 3], Refusal> {
     Ok(block)
 }
 
-/// Threads of a warp.
-const WARP: u32 = 32;
+/// The number of threads of a warp.
+const WARP_THREADS: u32 = 32;

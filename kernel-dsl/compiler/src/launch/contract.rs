@@ -1,4 +1,4 @@
-//! The checks of a launch: each argument for itself, the arguments against one another, the kernel's conditions, and
+//! The checks of a launch: each argument, overlaps between arguments, the kernel's conditions, and
 //! the limits of block and grid.
 
 use super::evaluate::{Facts, Failure};
@@ -35,7 +35,8 @@ pub(super) fn shape(
         return Err(refusals);
     }
 
-    // An argument that is refused for itself has no part in what follows: one mistake is told once.
+    // A rejected argument is excluded from the checks that follow, so that a mistake is reported
+    // once.
     let mut known = Vec::new();
     for ((name, ty), fact) in parameters.iter().zip(facts) {
         let wrong = argument(monomorphic, name, ty, fact);
@@ -103,7 +104,7 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<Limits, Refusal> {
     })?
 }
 
-/// What `f` makes of the facts that there are before any launch.
+/// Calls `f` with the facts that are known before any launch.
 pub(super) fn without_arguments<R>(monomorphic: &Monomorphic, f: impl FnOnce(&Facts) -> R) -> Result<R, Refusal> {
     let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic)?;
@@ -128,7 +129,7 @@ fn kernel(program: &Monomorphic) -> Result<&Function, Refusal> {
     if well_formed { Ok(function) } else { Err(Refusal("the program's HIR is malformed".to_string())) }
 }
 
-/// What is wrong with one argument for itself.
+/// Checks one argument. Returns its errors.
 fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Refusal> {
     let types = &program.kernel().types;
     let mut wrong = Vec::new();
@@ -208,7 +209,8 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
     wrong
 }
 
-/// Whether two indices may name one element: a stride does not step over all that smaller ones reach.
+/// Returns whether two indices may name one element: whether a stride is at most the reach of the
+/// smaller strides.
 fn shared_element(extents: &[u64], strides: &[u64]) -> bool {
     let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
     dims.sort_by_key(|(_, stride)| **stride);
@@ -221,7 +223,8 @@ fn shared_element(extents: &[u64], strides: &[u64]) -> bool {
         })
 }
 
-/// Bytes that a slice or view reaches over, gaps included; end exclusive. In 128 bits, so that no sum wraps.
+/// The bytes that a slice or view spans, including gaps; the end is exclusive. Sums use 128 bits,
+/// so that none wraps.
 #[derive(Clone, Copy)]
 struct Range {
     element: ElementType,
@@ -231,7 +234,8 @@ struct Range {
 }
 
 impl Range {
-    /// `None` for scalars and for what is empty, which touches nothing.
+    /// Returns the range of a slice or view; `None` for scalars and empty views, which access no
+    /// memory.
     fn of(fact: &Fact) -> Option<Range> {
         let (element, address, elements) = match fact {
             Fact::Scalar { .. } => return None,
@@ -248,7 +252,7 @@ impl Range {
     }
 }
 
-/// Refuses each pair of arguments of which one is written and that share bytes.
+/// Rejects each pair of overlapping arguments of which the kernel writes one.
 fn overlaps(parameters: &[(&str, &Type)], known: &[Option<&Fact>], refusals: &mut Vec<Refusal>) {
     let ranges: Vec<_> = parameters
         .iter()
@@ -272,8 +276,8 @@ fn overlaps(parameters: &[(&str, &Type)], known: &[Option<&Fact>], refusals: &mu
     }
 }
 
-/// The value of `grid`; axes that are not named have extent 1. `Err(None)`: it depends on an argument that
-/// has been refused.
+/// Evaluates `grid`; missing axes have extent 1. `Err(None)` means that the grid depends on a
+/// rejected argument.
 fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option<Refusal>> {
     if !(1..=3).contains(&exprs.len()) {
         return Err(Some(Refusal(format!("{what}: expected 1 to 3 extents, given {}", exprs.len()))));

@@ -4,7 +4,7 @@ use super::evaluate::{Evaluated, fit, integer, invalid, overflow};
 use crate::Scalar;
 use crate::hir::Method;
 
-/// `method` of a receiver and its arguments: the result's type and bits.
+/// Evaluates `method` of a receiver and its arguments. Returns the type and bits of the result.
 pub(super) fn evaluate(method: Method, all: &[(Scalar, u64)]) -> Evaluated<(Scalar, u64)> {
     let Some(&(ty, bits)) = all.first() else { return invalid("calls a method without a receiver") };
     if !ty.is_integer() {

@@ -135,7 +135,8 @@ fn words(refused: Result<Shape, Vec<Refusal>>) -> Vec<String> {
     refused.expect_err("to be refused").into_iter().map(|r| r.0).collect()
 }
 
-/// `saxpy(a: f32, x: &[f32], y: &mut [f32])`, block 256, a block for each 256 elements, lengths equal.
+/// `saxpy(a: f32, x: &[f32], y: &mut [f32])`, block 256, a block for each 256 elements, lengths
+/// equal.
 fn saxpy() -> Program {
     let mut program =
         kernel(&[], &[("a", Type::Scalar(Scalar::F32)), ("x", slice(F32, false)), ("y", slice(F32, true))]);

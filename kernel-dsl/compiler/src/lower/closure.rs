@@ -1,16 +1,17 @@
-//! Closures: inlined where they are called, seeing the variables of the call that they were made in.
+//! Closures. A closure is inlined where it is called, and accesses the variables of the call in
+//! which it was created.
 
 use super::Lowerer;
 use super::value::Val;
 use crate::hir::{self, Expr, FunctionId, Pattern, TypeId};
 use crate::source::Span;
 
-/// What a `Val::Callable` names.
+/// A closure or function value.
 #[derive(Clone, Debug)]
 pub(super) enum Callable<'h> {
     Function(FunctionId),
     Closure {
-        /// The call whose variables it sees.
+        /// The call in which the closure was created.
         frame: u32,
         parameters: &'h [Pattern],
         types: &'h [TypeId],
@@ -47,7 +48,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// What the closure or function of that number gives for `arguments`.
+    /// Lowers a call of the closure or function with this index.
     pub(super) fn call_callable(&mut self, span: Span, callee: u32, arguments: Vec<Val>) -> Val {
         match self.inliner.callable(callee) {
             Callable::Function(id) => self.inline(span, id, arguments),

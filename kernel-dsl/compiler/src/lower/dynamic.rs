@@ -1,12 +1,12 @@
-//! The sizes of arrays that the launch evaluates.
+//! Arrays whose size the launch evaluates.
 
 use crate::error::{Error, Errors};
 use crate::ir::{DynamicId, Formula, Inst, Kernel, NoFormula, Op, Region, Type, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// An array that is made: how, and where.
-struct Made {
+/// The creation of an array: the instruction, and where it is.
+struct DynamicArrayDef {
     array: usize,
     extents: SmallVec<[Value; 2]>,
     inst: Inst,
@@ -14,7 +14,7 @@ struct Made {
     nested: bool,
 }
 
-/// Takes the extents of each array of dynamic size out for the launch.
+/// Extracts the extents of each array of dynamic size as formulas for the launch.
 pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
     if kernel.dynamic.is_empty() {
         return Ok(());
@@ -22,7 +22,7 @@ pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut made = Vec::new();
     collect(&kernel.body, false, false, &mut made);
     let mut errors: Vec<Error> = Vec::new();
-    for Made { array, extents, inst, looped, .. } in &made {
+    for DynamicArrayDef { array, extents, inst, looped, .. } in &made {
         let name = &kernel.dynamic[*array].name;
         if *looped {
             let message = format!(
@@ -47,16 +47,17 @@ pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
     if !errors.is_empty() {
         return Err(Errors(errors));
     }
-    // Where one array begins follows from the sizes of those before it, so that these must be known on each way to it.
+    // The offset of an array follows from the sizes of the arrays before it, so these sizes must be
+    // known on each path to it.
     if kernel.dynamic.len() > 1 && made.iter().any(|m| m.nested) { all_first(kernel, &made) } else { Ok(()) }
 }
 
-/// Makes all arrays where the kernel begins, in their order.
-fn all_first(kernel: &mut Kernel, made: &[Made]) -> Result<(), Errors> {
+/// Moves the creation of all arrays to the start of the kernel, in their order.
+fn all_first(kernel: &mut Kernel, made: &[DynamicArrayDef]) -> Result<(), Errors> {
     let (mut insts, mut moved) = (Vec::new(), HashMap::new());
-    let mut in_order: Vec<&Made> = made.iter().collect();
+    let mut in_order: Vec<&DynamicArrayDef> = made.iter().collect();
     in_order.sort_by_key(|m| m.array);
-    for Made { array, inst, .. } in in_order {
+    for DynamicArrayDef { array, inst, .. } in in_order {
         let formulas = kernel.dynamic[*array].extents.clone();
         let extents = formulas.iter().map(|f| f.write(kernel, &mut insts, inst.location)).collect::<Option<_>>();
         let Some(extents) = extents else {
@@ -79,7 +80,7 @@ fn all_first(kernel: &mut Kernel, made: &[Made]) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Takes out what makes arrays, and puts what `moved` has for its results.
+/// Removes the instructions that create arrays, and replaces their results by those in `moved`.
 fn rename(region: &mut Region, moved: &HashMap<Value, Value>) {
     region.insts.retain(|inst| !matches!(inst.op, Op::Dynamic { .. }));
     for inst in &mut region.insts {
@@ -88,11 +89,11 @@ fn rename(region: &mut Region, moved: &HashMap<Value, Value>) {
     }
 }
 
-fn collect(region: &Region, looped: bool, nested: bool, made: &mut Vec<Made>) {
+fn collect(region: &Region, looped: bool, nested: bool, made: &mut Vec<DynamicArrayDef>) {
     for inst in &region.insts {
         if let Op::Dynamic { array, extents } = &inst.op {
             let (array, extents) = (array.0 as usize, extents.clone());
-            made.push(Made { array, extents, inst: inst.clone(), looped, nested });
+            made.push(DynamicArrayDef { array, extents, inst: inst.clone(), looped, nested });
         }
         let looped = looped || matches!(inst.op, Op::For(_) | Op::Loop { .. });
         inst.op.regions().into_iter().for_each(|r| collect(r, looped, true, made));

@@ -1,4 +1,4 @@
-//! Inlining: a frame a call.
+//! Inlining: each call has a frame.
 
 use super::Lowerer;
 use super::storage::Binding;
@@ -9,16 +9,16 @@ use crate::ir::{Label, Location, Op, Values};
 use crate::source::Span;
 use std::collections::HashMap;
 
-/// Calls that may be nested; only a program that was not made by `check` has more.
-const DEPTH: usize = 128;
+/// The largest depth of nested calls. Only a program that `check` did not make has more.
+const MAX_CALL_DEPTH: usize = 128;
 
 /// A function being lowered.
 #[derive(Clone)]
 pub(super) struct Frame<'h> {
-    /// Tells it from all other calls.
+    /// Identifies the call.
     pub id: u32,
     pub function: &'h hir::Function,
-    /// What each of the function's locals is, so far.
+    /// The bindings of the function's locals so far.
     pub bindings: Vec<Binding>,
     /// The `const`s of the body so far.
     pub constants: HashMap<hir::LocalId, Constant<'h>>,
@@ -27,20 +27,20 @@ pub(super) struct Frame<'h> {
     /// The call that is being inlined.
     pub caller: Option<Location>,
     pub loops: Vec<LoopFrame>,
-    /// Of an inlined function: what `return` breaks out of, and whether one did.
+    /// For an inlined function: the block that `return` breaks out of.
     pub exit: Option<Exit>,
 }
 
 #[derive(Clone)]
 pub(super) struct LoopFrame {
     pub id: hir::LabelId,
-    /// Whose next iteration `continue` goes on with.
+    /// The label that `continue` jumps to.
     pub label: Label,
-    /// What `break` leaves.
+    /// The label that `break` jumps to.
     pub leave: Label,
-    /// Where `break value` leaves it.
+    /// The variable for the value of `break`.
     pub result: Option<Storage>,
-    /// A loop, and not a labelled block.
+    /// Whether this is a loop, and not a labeled block.
     pub repeats: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'h> Lowerer<'h> {
         self.inline(span, id, arguments)
     }
 
-    /// Whether there is room for one more call; says so if not.
+    /// Returns whether there is room for one more call; reports an error if not.
     pub(super) fn room(&mut self, span: Span) -> bool {
         let room = self.inliner.has_room(self.builder.kernel.values.len());
         if !room && self.inliner.report_too_large() {
@@ -85,13 +85,13 @@ impl<'h> Lowerer<'h> {
         room
     }
 
-    /// A call of a device function.
+    /// Lowers a call of a device function.
     pub(super) fn inline(&mut self, span: Span, id: FunctionId, arguments: Vec<Val>) -> Val {
         let Some(function) = self.program.functions.get(id.0 as usize) else {
             self.error(span, "call of a missing function");
             return Val::Unit;
         };
-        if self.inliner.depth() >= DEPTH {
+        if self.inliner.depth() >= MAX_CALL_DEPTH {
             self.error(span, format!("`{}` calls itself, or the calls are nested too deeply to inline", function.name));
             return Val::Unit;
         }
@@ -111,7 +111,7 @@ impl<'h> Lowerer<'h> {
         value
     }
 
-    /// A body that `return` leaves, and its value.
+    /// Lowers a body that `return` can leave. Returns its value.
     pub(super) fn leavable(&mut self, returns: TypeId, end: Span, body: impl FnOnce(&mut Self) -> Val) -> Val {
         let label = self.label();
         let result = self.storage(returns, "result");
@@ -130,7 +130,7 @@ impl<'h> Lowerer<'h> {
             self.builder.effect(Op::Block { label, body: region });
             value = self.read_storage(&result, returns);
         } else {
-            // Without `return` the body's values are seen here as they are.
+            // Without `return` the values of the body are visible here.
             self.builder.splice(region);
         }
         self.frame_mut().exit = outer;

@@ -125,8 +125,8 @@ impl<'h> Inliner<'h> {
         self.labels <= MAX_LABELS && values <= MAX_VALUES
     }
 
-    /// Returns whether the error that the kernel is too large is still to be reported, and notes the
-    /// report.
+    /// Returns whether the error that the kernel is too large is still to be reported, and notes
+    /// the report.
     pub(super) fn report_too_large(&mut self) -> bool {
         !std::mem::replace(&mut self.too_large, true)
     }

@@ -1,9 +1,9 @@
-//! Functions and methods of the language.
+//! Built-in functions and methods.
 
 use super::Lowerer;
 use super::cooperation::LANES;
-use super::shared::Wanted;
-use super::value::{Handle, Known, Val, View, Wish};
+use super::shared::RowLayout;
+use super::value::{Handle, MaybeConst, Val, View, CacheHint};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison, Landing, Op, Special};
@@ -16,8 +16,8 @@ impl<'h> Lowerer<'h> {
             self.has_target(e.span, name, first);
         }
         match intrinsic {
-            Intrinsic::SharedNew => return self.shared(e, arguments, Wanted::Packed),
-            Intrinsic::SharedSwizzled => return self.shared(e, arguments, Wanted::Swizzled),
+            Intrinsic::SharedNew => return self.shared(e, arguments, RowLayout::Packed),
+            Intrinsic::SharedSwizzled => return self.shared(e, arguments, RowLayout::Swizzled),
             Intrinsic::SharedDynamic => return self.shared_dynamic(e, &arguments[0]),
             Intrinsic::SharedOver => {
                 let [under, shape] = arguments else { return Val::Unit };
@@ -27,8 +27,8 @@ impl<'h> Lowerer<'h> {
                 self.name_hint = name;
                 return self.shared_over(e, &under, shape);
             }
-            Intrinsic::SharedPadded => return self.shared(e, arguments, Wanted::Padded),
-            Intrinsic::SharedWithPitch => return self.shared(e, arguments, Wanted::Pitch),
+            Intrinsic::SharedPadded => return self.shared(e, arguments, RowLayout::Padded),
+            Intrinsic::SharedWithPitch => return self.shared(e, arguments, RowLayout::Pitch),
             Intrinsic::Extent(None) | Intrinsic::Stride => return self.dimension(e.span, intrinsic, arguments),
             Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
                 return self.access(e, intrinsic, arguments);
@@ -146,8 +146,8 @@ impl<'h> Lowerer<'h> {
             },
             (Intrinsic::ViewStreaming | Intrinsic::ViewCoherent, ..) => match values.into_iter().next() {
                 Some(Val::View(view)) => {
-                    let wish = if intrinsic == Intrinsic::ViewStreaming { Wish::Once } else { Wish::Coherent };
-                    Val::View(View { wish, ..view })
+                    let hint = if intrinsic == Intrinsic::ViewStreaming { CacheHint::Streaming } else { CacheHint::BypassL1 };
+                    Val::View(View { hint, ..view })
                 }
                 _ => Val::Unit,
             },
@@ -186,8 +186,8 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::PendingNone, ..) => Val::Pending(Vec::new()),
             (Intrinsic::PendingAnd, ..) => {
-                let flights = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });
-                Val::Pending(flights.collect())
+                let copies = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });
+                Val::Pending(copies.collect())
             }
             (Intrinsic::PendingWait, ..) => {
                 if let Some(token) = values.into_iter().next() {
@@ -210,7 +210,7 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
-                Val::Scalar(Known { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
+                Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
@@ -221,13 +221,13 @@ impl<'h> Lowerer<'h> {
                 Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
                 Some(c) => {
                     let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c.value), ty);
-                    Val::Scalar(Known { value, bits: None })
+                    Val::Scalar(MaybeConst { value, bits: None })
                 }
                 None => Val::Unit,
             },
             (Intrinsic::Bitcast, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                Val::Scalar(Known { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
+                Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
             }
             (Intrinsic::Truncate, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
@@ -256,18 +256,18 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Copied, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.copied(e, v)),
             (Intrinsic::Get, ..) => match values.as_slice() {
                 [of, Val::Tuple(at)] => {
-                    let at: Vec<Known> =
+                    let at: Vec<MaybeConst> =
                         at.iter().filter_map(|v| if let Val::Scalar(k) = v { Some(*k) } else { None }).collect();
                     self.get(e, &of.clone(), &at)
                 }
                 _ => Val::Unit,
             },
-            // An argument whose control went elsewhere, or had an error.
+            // The control flow left in an argument, or an argument had an error.
             _ => Val::Unit,
         }
     }
 
-    /// Refuses what the target lacks.
+    /// Rejects an operation that the target lacks.
     fn has_target(&mut self, span: Span, name: &str, first: Target) {
         let target = self.builder.kernel.target;
         if target >= first {
@@ -283,7 +283,7 @@ impl<'h> Lowerer<'h> {
         );
     }
 
-    /// `x.dim(d)`, `x.stride(d)`
+    /// Lowers `x.dim(d)`, `x.stride(d)`
     fn dimension(&mut self, span: Span, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let [of, d] = arguments else { return Val::Unit };
         let Some(d) = self.constant(d) else {
@@ -321,7 +321,7 @@ impl<'h> Lowerer<'h> {
     fn stride(&mut self, of: &Val, d: u32, span: Span) -> Val {
         let Val::View(view) = of else { return Val::Unit };
         match view.strides.get(d as usize) {
-            Some(Some(value)) => Val::Scalar(Known { value: *value, bits: None }),
+            Some(Some(value)) => Val::Scalar(MaybeConst { value: *value, bits: None }),
             Some(None) => Val::Scalar(self.index(1)),
             None => {
                 self.error(span, format!("there is no dimension {d}"));
@@ -344,18 +344,18 @@ impl<'h> Lowerer<'h> {
         any.map_or(Val::Unit, Val::Scalar)
     }
 
-    /// a / b rounded up, without the overflow of a + b − 1.
-    pub(super) fn div_ceil(&mut self, ty: Scalar, a: Known, b: Known) -> Known {
+    /// Lowers a / b rounded up, without the overflow of a + b − 1.
+    pub(super) fn div_ceil(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let quotient = self.binary(Binary::Div, ty, a, b);
         let rest = self.binary(Binary::Rem, ty, a, b);
-        let zero = Known { value: self.builder.constant(ty, 0), bits: Some(0) };
+        let zero = MaybeConst { value: self.builder.constant(ty, 0), bits: Some(0) };
         let more = self.compare(Comparison::Ne, ty, rest, zero);
         let more = self.cast(more, Scalar::Bool, ty);
         self.binary(Binary::Add, ty, quotient, more)
     }
 
-    /// max(a − b, 0).
-    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: Known, b: Known) -> Known {
+    /// Lowers max(a − b, 0).
+    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let less = self.binary(Binary::Min, ty, a, b);
         self.binary(Binary::Sub, ty, a, less)
     }

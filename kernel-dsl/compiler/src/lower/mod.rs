@@ -1,14 +1,14 @@
-//! One instance of a kernel for one target: HIR to IR, as the program says it.
+//! Lowering: one instance of a kernel for one target, from HIR to IR.
 //!
-//! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
-//! optimised: what leaves this module is what the oracle runs and what the passes must preserve. [`checked`] makes the form
-//! whose accesses are guarded on the device.
+//! Lowering inlines calls, splits tuples and views into scalars, replaces generic constants and
+//! lays out shared memory. It optimizes nothing: the oracle runs its result, and passes must
+//! preserve its meaning. [`checked`] makes the form that checks its accesses on the device.
 
 mod access;
 mod array;
 mod bits;
 mod captures;
-mod cell;
+mod mem_layout;
 pub mod checked;
 mod closure;
 mod combine;
@@ -33,7 +33,7 @@ mod option;
 mod overflow;
 mod pattern;
 mod pending;
-mod piece;
+mod pack;
 mod pipeline;
 mod share;
 mod shared;
@@ -55,7 +55,7 @@ use crate::oracle::Declared;
 use crate::passes;
 use crate::source::Span;
 use crate::target::Target;
-use cell::Cell;
+use mem_layout::MemLayout;
 use function::Frame;
 use inliner::Inliner;
 use pending::Tokens;
@@ -63,21 +63,21 @@ use shared::SharedArrays;
 use sources::SourceMap;
 use std::collections::HashMap;
 use table::Tables;
-use value::{Known, Val, View, Wish};
+use value::{MaybeConst, Val, View, CacheHint};
 use wide::Divisibility;
 
-/// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
+/// Lowers one instance of `program` for `target`.
 pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
     lower_monomorphic(&hir::monomorphic(program, instance)?, target)
 }
 
-/// The same of a program that has been made for its instance.
+/// Lowers a monomorphic program for `target`.
 pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
     lower_with(monomorphic, target, false)
 }
 
-/// The same with an [`Op::Named`] wherever a variable that never changes is bound: for those who follow a thread. Variables
-/// that change are locals, and have their names.
+/// Lowers a monomorphic program for tracing: with an [`Op::Named`] where a variable that never
+/// changes is bound. Variables that change are locals, which have names.
 pub fn lower_named(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
     lower_with(monomorphic, target, true)
 }
@@ -115,7 +115,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         tokens: Tokens::default(),
         tables: Tables::default(),
         divisibility: Divisibility::new(launch::promises(monomorphic)),
-        wishes: HashMap::new(),
+        cache_hints: HashMap::new(),
         name_hint: None,
         named,
         errors: Vec::new(),
@@ -129,7 +129,8 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
     Ok(kernel)
 }
 
-/// The state of lowering one kernel. Each part has its own methods, in the file that the part's type is from.
+/// The state of lowering one kernel. Each part has its own methods, in the file that the part's
+/// type is from.
 #[derive(Clone)]
 struct Lowerer<'h> {
     program: &'h Program,
@@ -146,8 +147,9 @@ struct Lowerer<'h> {
     tables: Tables,
     /// What divides `usize` values.
     divisibility: Divisibility,
-    /// The cache hints of the views whose addresses are in these variables: those of the first view that each was given.
-    wishes: HashMap<ir::LocalId, Wish>,
+    /// The cache hints of the views whose addresses are in these variables: those of the first view
+    /// that each was given.
+    cache_hints: HashMap<ir::LocalId, CacheHint>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
     /// Whether the IR is to name variables.
@@ -182,7 +184,7 @@ impl<'h> Lowerer<'h> {
         self.inliner.next_label()
     }
 
-    /// What follows is made from `span` of the current function.
+    /// Sets the location of the instructions that follow to `span` of the current function.
     fn at(&mut self, span: Span) {
         let frame = self.frame();
         let location = SourceLocation { source: frame.source, span, caller: frame.caller };
@@ -206,9 +208,10 @@ impl<'h> Lowerer<'h> {
         self.inliner.pop();
     }
 
-    /// The value of a parameter from the entry's; `argument` counts what a launch passes.
+    /// Lowers a parameter from the parameters of the entry. `argument` counts the arguments that a
+    /// launch passes.
     fn parameter(&mut self, all: &[hir::monomorphic::Argument], argument: &mut u32, ty: TypeId, span: Span) -> Val {
-        let cell = match *self.ty(ty) {
+        let mem_layout = match *self.ty(ty) {
             hir::Type::Tuple(ref parts) => {
                 return Val::Tuple(parts.iter().map(|part| self.parameter(all, argument, *part, span)).collect());
             }
@@ -222,10 +225,10 @@ impl<'h> Lowerer<'h> {
                 }
                 return Val::Array(array);
             }
-            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => self.element_cell(element, span),
-            _ => Cell::Scalar(Scalar::U8),
+            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => self.element_mem_layout(element, span),
+            _ => MemLayout::Scalar(Scalar::U8),
         };
-        let element = cell.element();
+        let element = mem_layout.element();
         let name = entry_name(all.get(*argument as usize).map_or("argument", |a| &a.name));
         let mut part = |suffix: String, role: Role| -> ir::Value {
             let kernel = &mut self.builder.kernel;
@@ -239,16 +242,16 @@ impl<'h> Lowerer<'h> {
             let index = kernel.parameters.len() as u32 - 1;
             self.builder.value(Op::Parameter(index), ty)
         };
-        let known = |value| Known { value, bits: None };
+        let known = |value| MaybeConst { value, bits: None };
         let value = match *self.inliner.kernel().ty(ty) {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
             hir::Type::Slice { mutable, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
-                cell,
+                mem_layout,
                 mutable,
-                wish: Wish::None,
+                hint: CacheHint::None,
                 aligned: 1,
             }),
             hir::Type::View { rank, mutable, strided, .. } => Val::View(View {
@@ -257,9 +260,9 @@ impl<'h> Lowerer<'h> {
                 strides: (0..rank)
                     .map(|d| (strided || d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
                     .collect(),
-                cell,
+                mem_layout,
                 mutable,
-                wish: Wish::None,
+                hint: CacheHint::None,
                 aligned: 1,
             }),
             hir::Type::Unit => return Val::Unit,
@@ -290,16 +293,16 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// How elements of memory lie.
-    fn element_cell(&mut self, id: TypeId, span: Span) -> Cell {
-        self.cell(id).unwrap_or_else(|| {
+    /// Returns the memory layout of elements of type `id`; reports an error if there is none.
+    fn element_mem_layout(&mut self, id: TypeId, span: Span) -> MemLayout {
+        self.mem_layout(id).unwrap_or_else(|| {
             self.error(span, "memory holds numbers, and arrays, tuples and structs of numbers");
-            Cell::Scalar(Scalar::U8)
+            MemLayout::Scalar(Scalar::U8)
         })
     }
 
-    /// The types of the values that a value of type `id` is taken apart into; `None` for what lives in registers or is a
-    /// handle.
+    /// Returns the types of the IR values that make up a value of type `id`; `None` for arrays and
+    /// handles.
     fn parts(&self, id: TypeId) -> Option<Vec<Type>> {
         Some(match self.ty(id) {
             hir::Type::Unit | hir::Type::Never | hir::Type::Group(_) => Vec::new(),
@@ -338,12 +341,12 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    /// A `usize` constant.
-    fn index(&mut self, n: u32) -> Known {
-        Known { value: self.builder.index(n), bits: Some(u64::from(n)) }
+    /// Lowers a `usize` constant.
+    fn index(&mut self, n: u32) -> MaybeConst {
+        MaybeConst { value: self.builder.index(n), bits: Some(u64::from(n)) }
     }
 
-    fn binary(&mut self, op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Known {
+    fn binary(&mut self, op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         if ty.is_half() {
             return self.half_binary(op, ty, a, b);
         }
@@ -351,18 +354,18 @@ impl<'h> Lowerer<'h> {
         if ty == Scalar::Usize {
             self.note_divisor(op, a, b, value);
         }
-        Known { value, bits: value::known_binary(op, ty, a, b) }
+        MaybeConst { value, bits: value::known_binary(op, ty, a, b) }
     }
 
-    fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: Known, b: Known) -> Known {
+    fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         if ty.is_half() {
             return self.half_compare(comparison, ty, a, b);
         }
         let value = self.builder.compare(comparison, a.value, b.value);
-        Known { value, bits: value::known_compare(comparison, ty, a, b) }
+        MaybeConst { value, bits: value::known_compare(comparison, ty, a, b) }
     }
 
-    /// Lowers `e` for its constant value alone; nothing stays of its instructions.
+    /// Returns the constant bits of `e`, if known. The instructions of `e` are dropped.
     fn constant(&mut self, e: &'h hir::Expr) -> Option<u64> {
         self.builder.enter([]);
         let value = self.expr(e);
@@ -374,10 +377,11 @@ impl<'h> Lowerer<'h> {
     }
 }
 
-/// A parameter's name in the PTX entry: Rust's, with `_` for what PTX's names cannot have.
+/// Returns the name of a parameter in the PTX entry: the Rust name, with `_` for characters that
+/// PTX does not allow.
 fn entry_name(name: &str) -> String {
     let plain = name.strip_prefix("r#").unwrap_or(name);
     let name: String = plain.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    // The one word that PTX has for itself and that does not begin with a dot or a percent sign.
+    // `WARP_SZ` is the only reserved word of PTX that begins with neither a dot nor a percent sign.
     if name == "WARP_SZ" || name == "_" { name + "_" } else { name }
 }

@@ -7,15 +7,15 @@ use std::collections::HashMap;
 /// The sources and locations that a kernel lists so far, by what they are.
 #[derive(Clone, Default)]
 pub(super) struct SourceMap {
-    /// Index into the kernel's sources, by the hash of a function: the instances of a function share
-    /// one source.
+    /// Index into the kernel's sources, by the hash of a function: the instances of a function
+    /// share one source.
     functions: HashMap<u64, u32>,
     locations: HashMap<SourceLocation, Location>,
 }
 
 impl SourceMap {
-    /// Returns the index of `function` in the kernel's sources; lists the function and its allowances
-    /// first if it is new.
+    /// Returns the index of `function` in the kernel's sources; lists the function and its
+    /// allowances first if it is new.
     pub(super) fn source(&mut self, kernel: &mut Kernel, function: &Function) -> u32 {
         *self.functions.entry(function.hash).or_insert_with(|| {
             let source = kernel.sources.len() as u32;

@@ -1,9 +1,9 @@
-//! What each instruction means, in a sentence or two: enough to know which one to look up.
+//! A short description of each instruction.
 
 use super::words::Opcode;
 
 impl Opcode {
-    /// What it does, by the names that its forms give the operands.
+    /// Describes the instruction, with the operand names of its forms.
     pub const fn meaning(self) -> &'static str {
         use Opcode::*;
         match self {

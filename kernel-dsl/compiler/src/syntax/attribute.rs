@@ -1,4 +1,4 @@
-//! What `#[kernel(…)]` and `#[requires(…)]` say.
+//! The attributes `#[kernel(…)]` and `#[requires(…)]`.
 
 use super::place::written;
 use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
@@ -27,14 +27,14 @@ struct Clauses {
     refused: Vec<syn::Error>,
 }
 
-/// One `A = 1 | 2, T = f32` of `instances(…; …)`.
+/// One declaration `A = 1 | 2, T = f32` of `instances(…; …)`.
 type Declaration = Vec<(Ident, Vec<syn::Type>)>;
 
-/// What stands for the generic parameters of one instance, in order.
+/// The generic arguments of one instance, in order.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceOf(pub Vec<Argument>);
 
-/// What stands for a generic parameter.
+/// A generic argument.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Argument {
@@ -87,13 +87,13 @@ impl std::fmt::Display for Argument {
 }
 
 impl InstanceOf {
-    /// The instance of `kernel` as Rust names it: `saxpy`, `matmul::<16>`.
+    /// Returns the Rust name of the instance of `kernel`: `saxpy`, `matmul::<16>`.
     pub fn name(&self, kernel: &str) -> String {
         let values: Vec<_> = self.0.iter().map(Argument::to_string).collect();
         if values.is_empty() { kernel.to_string() } else { format!("{kernel}::<{}>", values.join(", ")) }
     }
 
-    /// The generic arguments, with their brackets; nothing if there are none.
+    /// Returns the generic arguments in angle brackets; nothing if there are none.
     pub fn arguments(&self) -> TokenStream {
         let all = &self.0;
         if all.is_empty() { quote!() } else { quote!(<#(#all),*>) }
@@ -214,7 +214,7 @@ impl syn::parse::Parse for Tolerance {
     }
 }
 
-/// `y = once` of the clause `writes`.
+/// Parses `y = once` of the clause `writes`.
 fn coverage(input: ParseStream) -> syn::Result<(Ident, Coverage)> {
     let (name, word): (Ident, Ident) = (input.parse()?, equals(input)?);
     let found = [Coverage::All, Coverage::Once].into_iter().find(|c| word == c.name());
@@ -229,7 +229,7 @@ fn equals<T: syn::parse::Parse>(input: ParseStream) -> syn::Result<T> {
     input.parse()
 }
 
-/// The name of a target; an error in it does not end the reading of the clauses.
+/// Parses the name of a target. An unknown name does not stop the parsing of clauses.
 fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
     input.parse::<Token![=]>()?;
     if !input.peek(syn::Ident) {
@@ -239,7 +239,8 @@ fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
     Ok(name.to_string().parse().map_err(|e| syn::Error::new(name.span(), e)))
 }
 
-/// A number, truth value or type. A literal goes as the length of an array type would, so that one tree holds them all.
+/// Parses a number, `bool` or type. A literal becomes a verbatim type, so that one tree type holds
+/// all three.
 fn value(input: ParseStream) -> syn::Result<syn::Type> {
     if input.peek(syn::Lit) {
         Ok(syn::Type::Verbatim(input.parse::<syn::Lit>()?.to_token_stream()))
@@ -304,7 +305,8 @@ impl Reader {
             }
         }
         for (name, value) in &clauses.derived {
-            // Not by parsing: the value may be a comparison itself, which Rust does not chain.
+            // Not parsed as one expression: the value may be a comparison itself, which Rust does
+            // not chain.
             let condition = syn::Expr::Binary(syn::ExprBinary {
                 attrs: Vec::new(),
                 left: Box::new(syn::parse_quote!(#name)),
@@ -332,7 +334,7 @@ impl Reader {
         }
     }
 
-    /// One to three expressions: `256`, or `(x, y)`.
+    /// Reads one to three expressions: `256`, or `(x, y)`.
     fn axes<'e>(&mut self, e: Option<&'e syn::Expr>, function: &Function, clause: &str) -> Vec<&'e syn::Expr> {
         let axes: Vec<&syn::Expr> = match e.map(ungrouped) {
             None => {
@@ -351,7 +353,8 @@ impl Reader {
         axes
     }
 
-    /// Threads along an axis: an expression; or, for the launch to choose from, `a..=b` or `(a..=b).step_by(n)`.
+    /// Reads the number of threads along an axis: an expression, or a range that the launch chooses
+    /// from, `a..=b` or `(a..=b).step_by(n)`.
     fn block_extent(&mut self, e: &syn::Expr, tokens: &mut Vec<TokenStream>) -> BlockExtent {
         let e = ungrouped(e);
         let (range, step) = match e {
@@ -402,7 +405,7 @@ impl Reader {
         }
         let mut all: Vec<InstanceOf> = Vec::new();
         for declaration in declared {
-            // The product over the parameters in their order, the last varying fastest.
+            // The product over the parameters in order; the last varies fastest.
             let mut product: Vec<Vec<Argument>> = vec![Vec::new()];
             for generic in generics {
                 if let Some((name, value)) = derived.iter().find(|(name, _)| *name == generic.name) {
@@ -453,7 +456,7 @@ impl Reader {
     }
 
     fn argument(&mut self, value: &syn::Type, kind: &GenericKind) -> Option<Argument> {
-        // What a macro puts in for its `$t:ty`.
+        // A type that a macro inserted for `$t:ty`.
         if let syn::Type::Group(group) = value {
             return self.argument(&group.elem, kind);
         }
@@ -483,7 +486,7 @@ impl Reader {
     }
 }
 
-/// The expression that a macro handed over as one piece.
+/// Returns the expression inside the invisible group that a macro made.
 fn ungrouped(mut e: &syn::Expr) -> &syn::Expr {
     while let syn::Expr::Group(group) = e {
         e = &group.expr;
@@ -491,7 +494,7 @@ fn ungrouped(mut e: &syn::Expr) -> &syn::Expr {
     e
 }
 
-/// The value of a derived constant, given the arguments of the parameters before it.
+/// Returns the value of a derived constant, given the arguments of the parameters before it.
 fn derive(value: &syn::Expr, generics: &[super::Generic], given: &[Argument]) -> Option<Argument> {
     let named = |name: &Ident| generics.iter().position(|g| g.name == *name).and_then(|i| given.get(i));
     Some(match evaluate(value, &named)? {

@@ -1,4 +1,4 @@
-//! Which paths name something built in, and so no device item.
+//! Recognition of built-in paths, which name no device item.
 
 use super::{Argument, Path, Segment, Type, TypeKind};
 use crate::float16::Format;

@@ -3,7 +3,7 @@
 use super::function::macro_refusal;
 use super::inline::is_inline;
 use super::pattern::has_let;
-use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, SpanPair, Member, Path, Reader, Unary};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
@@ -28,7 +28,7 @@ impl Reader {
         ExprKind::Refused
     }
 
-    fn kind(&mut self, e: &syn::Expr, mark: Mark) -> ExprKind {
+    fn kind(&mut self, e: &syn::Expr, mark: SpanPair) -> ExprKind {
         match e {
             syn::Expr::Lit(l) => self.literal(&l.lit),
             syn::Expr::Path(p) if p.qself.is_none() => ExprKind::Path(self.path(&p.path)),
@@ -81,11 +81,11 @@ impl Reader {
             syn::Expr::If(i) => self.branch(i),
             syn::Expr::Block(b) => match &b.label {
                 None => ExprKind::Block(self.block(&b.block)),
-                Some(label) => ExprKind::Labelled { label: label.name.ident.clone(), body: self.block(&b.block) },
+                Some(label) => ExprKind::Labeled { label: label.name.ident.clone(), body: self.block(&b.block) },
             },
             syn::Expr::Loop(l) => ExprKind::Loop { label: label(&l.label), body: self.block(&l.body) },
             syn::Expr::While(w) if has_let(&w.cond) => {
-                // As Rust defines it: a `loop` that a pattern which does not match leaves.
+                // As Rust defines `while let`: a `loop` that ends when the pattern does not match.
                 let then = self.block(&w.body);
                 let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
                 let step = Expr { kind: self.when(&w.cond, then, stop), mark };
@@ -146,7 +146,7 @@ impl Reader {
     pub(super) fn literal(&mut self, literal: &Lit) -> ExprKind {
         match literal {
             Lit::Int(n) => {
-                // Rust has no literals of 16 bits.
+                // Rust has no 16-bit float literals.
                 let suffix = Scalar::from_name(n.suffix()).filter(|s| !s.is_half());
                 if suffix.is_none() && !n.suffix().is_empty() {
                     return self.refused(
@@ -276,7 +276,7 @@ impl Reader {
     }
 }
 
-/// Why a function of a type of Rust's library cannot be called.
+/// Returns why a function of the standard library cannot be called.
 fn of_the_host(path: &Path) -> Option<String> {
     let first = path.segments.first()?;
     match first.name.to_string().as_str() {
@@ -288,7 +288,7 @@ fn of_the_host(path: &Path) -> Option<String> {
     }
 }
 
-/// Of a type's functions, such as `Vec::new`.
+/// Returns why an associated function of a host type, such as `Vec::new`, cannot be called.
 fn of_a_host_type(path: &Path) -> Option<String> {
     let (_, [.., module]) = path.segments.split_last()? else { return None };
     let name = module.name.to_string();
@@ -308,7 +308,7 @@ fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {
     label.as_ref().map(|l| l.name.ident.clone())
 }
 
-/// A part's name.
+/// Returns the label of a loop or block.
 pub(super) fn member(member: &syn::Member) -> Member {
     match member {
         syn::Member::Named(name) => Member::Name(name.clone()),

@@ -55,7 +55,7 @@ impl Reader {
                 Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
                     Some(Parameter { name: p.ident.clone(), mutable: p.mutability.is_some(), ty: self.ty(&t.ty) })
                 }
-                // A method may ignore what its trait hands over.
+                // A method may ignore a parameter of its trait.
                 Pat::Wild(w) => {
                     let name = proc_macro2::Ident::new("_", w.underscore_token.span);
                     Some(Parameter { name, mutable: false, ty: self.ty(&t.ty) })
@@ -126,7 +126,7 @@ impl Reader {
         Statement::Let { pattern, ty, value, otherwise, mark }
     }
 
-    /// `const { assert!(condition, "message"); … }`
+    /// Reads `const { assert!(condition, "message"); … }`
     fn assertions(&mut self, block: &syn::ExprConst) -> Vec<Statement> {
         let mut found = Vec::new();
         for statement in &block.block.stmts {
@@ -158,7 +158,7 @@ impl Reader {
     }
 }
 
-/// Why a macro cannot be called in a kernel.
+/// Returns why a macro cannot be called in a kernel.
 pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
     let name = mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
     let way_out = match name.as_str() {
@@ -180,7 +180,7 @@ pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
 }
 
 impl ExprKind {
-    /// `()`
+    /// Returns whether a type is `()`.
     pub(super) fn unit() -> ExprKind {
         ExprKind::Tuple(Vec::new())
     }

@@ -1,4 +1,5 @@
-//! Device items beside functions: constants, structs, enums, traits and impls, alone or together in a module.
+//! Device items other than functions: constants, structs, enums, traits and impls, alone or in a
+//! module.
 
 use super::allow::is_allowance;
 use super::{
@@ -15,12 +16,12 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{Fields, GenericParam, ImplItem, ItemFn, Token, TypeParamBound};
 
-/// The items of a `#[device] mod`, or one of its own.
+/// The items of a `#[device] mod`, or a single item.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
     /// In order.
     pub items: Vec<Item>,
-    /// A hash over all its tokens and its place.
+    /// A hash of the tokens and the source position.
     pub hash: u64,
 }
 
@@ -43,7 +44,7 @@ pub enum Item {
 pub struct Struct {
     pub name: Ident,
     pub generics: Vec<Generic>,
-    /// Fields of a tuple struct are called `0`, `1`, ….
+    /// The fields, with their types; those of a tuple struct are named `0`, `1`, ….
     pub fields: Vec<(String, Type)>,
     /// Has `#[repr(C)]`.
     pub repr_c: bool,
@@ -69,7 +70,7 @@ pub struct Trait {
     pub hash: u64,
 }
 
-/// What a trait declares.
+/// An item of a trait.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum TraitItem {
@@ -89,7 +90,7 @@ pub struct Impl {
     pub constants: Vec<Function>,
     pub functions: Vec<Function>,
     pub hash: u64,
-    /// The Rust that it was read from, without what is in it.
+    /// The Rust source of the impl, without its items.
     pub written: Written<syn::ItemImpl>,
 }
 
@@ -98,7 +99,7 @@ pub struct Impl {
 pub struct Bound {
     /// Its path.
     pub path: Path,
-    /// Of `DeviceFn<(A, B), Output = R>`: parameters and result.
+    /// The parameters and result of `DeviceFn<(A, B), Output = R>`.
     pub signature: Option<(Vec<Type>, Type)>,
 }
 
@@ -124,7 +125,7 @@ pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
 }
 
 impl Reader {
-    /// Refuses conditions within a module: the device would not see which of them hold.
+    /// Rejects `#[cfg]` inside a device module.
     fn conditional(&mut self, item: &syn::Item) {
         let attributes = match item {
             syn::Item::Fn(i) => &i.attrs,
@@ -147,8 +148,7 @@ impl Reader {
         }
     }
 
-    /// Refuses conditions within a function: on parameters, statements, and whatever else has attributes; and finds its
-    /// allowances.
+    /// Rejects `#[cfg]` inside a function, and collects its allowances.
     pub(super) fn unconditional_within(&mut self, signature: &syn::Signature, body: &syn::Block) {
         struct Conditions<'r>(&'r mut Reader);
         impl<'a> Visit<'a> for Conditions<'_> {
@@ -188,7 +188,7 @@ impl Reader {
                 module.items.push(Item::Trait(item));
             }
             syn::Item::Impl(i) => {
-                // Derived and hand-written impls of Rust's own traits are the host's.
+                // Derived and hand-written impls of Rust's own traits belong to the host.
                 let host = i.trait_.as_ref().is_some_and(|(path, _)| is_of_the_host(path));
                 if !host {
                     let item = self.an_impl(i);
@@ -204,7 +204,7 @@ impl Reader {
         }
     }
 
-    /// A function with places of its own, from its first line.
+    /// Reads a function whose source lines count from its own first line.
     fn inner(&mut self, f: &ItemFn) -> Option<Function> {
         let mut reader = Reader::new(f);
         let function = reader.function(f);
@@ -215,7 +215,7 @@ impl Reader {
         Some(function)
     }
 
-    /// A constant as a function that gives its value.
+    /// Reads a constant as a function that returns its value.
     fn constant(
         &mut self,
         name: &Ident,
@@ -248,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// What `#[device(constant)]` or `#[device(global)]` says of where a table is to lie.
+    /// Reads the placement of a table from `#[device(constant)]` or `#[device(global)]`.
     fn placement(&mut self, attributes: &[syn::Attribute]) -> Placement {
         let mut placement = Placement::ByUse;
         for attribute in attributes.iter().filter(|a| is_placement(a)) {
@@ -395,7 +395,7 @@ impl Reader {
         }
     }
 
-    /// Generic parameters with their bounds, those of the `where` clause included.
+    /// Reads generic parameters with their bounds, including those of the `where` clause.
     pub(super) fn generics(&mut self, generics: &syn::Generics) -> Vec<Generic> {
         let mut all: Vec<Generic> = generics.params.iter().filter_map(|p| self.generic(p)).collect();
         for predicate in generics.where_clause.iter().flat_map(|w| &w.predicates) {
@@ -452,7 +452,7 @@ impl Reader {
             .iter()
             .filter_map(|bound| match bound {
                 TypeParamBound::Trait(t) => Some(self.bound_of(&t.path)),
-                // `'static`: every value on the device is.
+                // A lifetime bound; every value on the device is `'static`.
                 _ => None,
             })
             .collect()
@@ -489,7 +489,7 @@ impl Reader {
         Bound { path: self.path(&plain), signature }
     }
 
-    /// `self`, `&self`, `&mut self`
+    /// Reads `self`, `&self`, `&mut self`
     pub(super) fn receiver(&mut self, receiver: &syn::Receiver) -> Option<Parameter> {
         let mark = self.mark(receiver);
         let name = Ident::new("self", receiver.self_token.span);
@@ -509,7 +509,7 @@ impl Reader {
     }
 }
 
-/// A method as a function of its own.
+/// Returns a method as a free function.
 fn whole(signature: &syn::Signature, block: &syn::Block) -> ItemFn {
     let (attrs, vis) = (Vec::new(), syn::Visibility::Inherited);
     ItemFn { attrs, vis, modifiers: Default::default(), sig: signature.clone(), block: Box::new(block.clone()) }
@@ -536,7 +536,8 @@ fn is_of_the_host(path: &syn::Path) -> bool {
     path.segments.last().is_some_and(|s| HOST.contains(&s.ident.to_string().as_str()))
 }
 
-/// Whether an attribute says where a constant is to lie: `#[device(global)]` on a constant within an item that is the device's.
+/// Returns whether an attribute places a constant: `#[device(global)]` on a constant inside a
+/// device item.
 pub fn is_placement(attribute: &syn::Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|s| s.ident == "device")
         && matches!(attribute.meta, syn::Meta::List(_))
@@ -546,7 +547,7 @@ fn is_cfg_test(attribute: &syn::Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.parse_args::<Ident>().is_ok_and(|of| of == "test")
 }
 
-/// `5`, `-1`
+/// Returns the value of a discriminant such as `5` or `-1`.
 fn discriminant(e: &syn::Expr) -> Option<i32> {
     match e {
         syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => n.base10_parse().ok(),

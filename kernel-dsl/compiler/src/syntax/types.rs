@@ -29,7 +29,7 @@ impl Reader {
         Type { kind, mark }
     }
 
-    /// `impl Fn(A, B) -> R`, perhaps `+ Copy`: a parameter that a closure or function is passed for.
+    /// Reads `impl Fn(A, B) -> R`, optionally `+ Copy`: the type of a closure parameter.
     fn function_type(&mut self, t: &syn::TypeImplTrait) -> TypeKind {
         let mut found = None;
         for bound in &t.bounds {
@@ -97,7 +97,8 @@ impl Reader {
             .collect()
     }
 
-    /// An array length or constant argument: a number, `true`, `false`, or the name of a generic constant.
+    /// Reads an array length or constant argument: a number, `true`, `false`, or the name of a
+    /// generic constant.
     pub(super) fn length(&mut self, e: &syn::Expr) -> Argument {
         let mark = self.mark(e);
         match e {

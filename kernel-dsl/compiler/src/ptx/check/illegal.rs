@@ -1,4 +1,4 @@
-//! Why an instruction cannot be, and how that is told.
+//! The reasons why an instruction is illegal, and their messages.
 
 use super::Takes;
 use crate::ptx::ast::Architecture;
@@ -7,50 +7,51 @@ use crate::ptx::table;
 use crate::ptx::words::{Opcode, Version};
 use std::fmt;
 
-/// Why an instruction cannot be.
+/// Error returned for an illegal instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Illegal {
     /// The instruction as text.
     pub instruction: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// What is wrong with an instruction.
+/// The reason why an instruction is illegal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The target does not have it; the first one that does.
+    /// The target does not support the instruction; `needs` is the first target that does.
     #[allow(missing_docs)]
     Target { needs: u16, has: Architecture },
-    /// The language has it only from a later version on.
+    /// The instruction needs a later PTX version.
     #[allow(missing_docs)]
     Version { needs: Version, has: Version },
     /// No form of the opcode has these modifiers.
     #[allow(missing_docs)]
     Modifiers { opcode: Opcode, given: Set },
-    /// The form that has these modifiers takes something else as operand `operand` (from 0), or not so many.
+    /// The form with these modifiers does not accept operand `operand` (from 0), or has fewer
+    /// operands.
     Operand {
         /// The form.
         row: &'static Row,
         /// The operand.
         operand: usize,
-        /// What it takes there; `None` if nothing.
+        /// The accepted operand; `None` if there is none.
         takes: Option<Takes>,
     },
-    /// A call gives or takes another number of values than there are.
+    /// A call has the wrong number of arguments or returned values.
     #[allow(missing_docs)]
     Arguments { returned: bool, needs: usize, has: usize },
-    /// Argument, or returned value, `index` (from 0) of a call is of another type or size.
+    /// Argument or returned value `index` (from 0) of a call has the wrong type or size.
     #[allow(missing_docs)]
     Argument { returned: bool, index: usize },
-    /// What is called is no function.
+    /// The callee is not a function.
     Callee,
-    /// Targets from `sm_{without}` on no longer have it, in versions from `from` on.
+    /// Targets from `sm_{without}` no longer support the instruction, in versions from `from`.
     #[allow(missing_docs)]
     Gone { without: u16, from: Version },
     /// The guard is not a predicate.
     Guard,
-    /// The register, label or symbol that it names is not declared.
+    /// A register, label or symbol is not declared.
     Undeclared,
 }
 
@@ -60,7 +61,7 @@ impl fmt::Display for Illegal {
     }
 }
 
-/// What is to be read behind the instruction.
+/// Formats the reason as the text after the instruction.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -99,16 +100,17 @@ impl fmt::Display for Reason {
 
 impl std::error::Error for Illegal {}
 
-/// Forms to name at most, if there are others that are less like what was given.
-const SHOWN: usize = 5;
+/// The largest number of forms to list.
+const MAX_FORMS_SHOWN: usize = 5;
 
-/// The forms of an opcode that have most of the modifiers, in their order, and how many others there are.
+/// Returns the forms of an opcode that share the most modifiers with `given`, and the number of
+/// other forms.
 fn nearest(opcode: Opcode, given: Set) -> (Vec<&'static Row>, usize) {
     let rows = table::rows(opcode);
     let shared = |row: &Row| given.iter().filter(|m| row.modifiers.has(*m)).count();
     let most = rows.iter().map(shared).max().unwrap_or(0);
-    let mut shown: Vec<&Row> = rows.iter().filter(|row| rows.len() <= SHOWN || shared(row) == most).collect();
-    shown.truncate(SHOWN);
+    let mut shown: Vec<&Row> = rows.iter().filter(|row| rows.len() <= MAX_FORMS_SHOWN || shared(row) == most).collect();
+    shown.truncate(MAX_FORMS_SHOWN);
     let others = rows.len() - shown.len();
     (shown, others)
 }

@@ -1,37 +1,37 @@
-//! What a form takes as an operand, in words for whoever gave something else.
+//! Descriptions of the operands that a form accepts, for error messages.
 
 use super::{Chosen, operand_type};
-use crate::ptx::form::{Kind, Limit, OperandForm, Selection};
+use crate::ptx::form::{OperandKind, Limit, OperandForm, Selection};
 use crate::ptx::words::{Modifier, Shape, Type};
 use std::fmt;
 
-/// What a form takes as an operand.
+/// The operand that a form accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Takes {
     form: OperandForm,
     ty: Option<Type>,
-    /// Elements, if it is a vector.
+    /// The number of elements, if it is a vector.
     vector: Option<usize>,
-    /// If it is a place in a texture or surface, of what shape.
+    /// The shape of the texture or surface, if it is a location in one.
     shape: Option<Shape>,
 }
 
-/// What `form` takes where these modifiers are chosen.
+/// Returns the operand that `form` accepts with these modifiers.
 pub(super) fn takes(form: &OperandForm, chosen: &Chosen) -> Takes {
     let vector = match form.kind {
-        Kind::Vectorised => chosen.iter().flatten().find_map(|m: &Modifier| m.vector()),
-        Kind::Vector(n) => Some(usize::from(n)),
-        Kind::Axes => super::shape(chosen).map(|s| s.axes),
+        OperandKind::Vectorized => chosen.iter().flatten().find_map(|m: &Modifier| m.vector()),
+        OperandKind::Vector(n) => Some(usize::from(n)),
+        OperandKind::Axes => super::shape(chosen).map(|s| s.axes),
         _ => None,
     };
-    let shape = matches!(form.kind, Kind::Texel(_)).then(|| super::shape(chosen)).flatten();
+    let shape = matches!(form.kind, OperandKind::Texel(_)).then(|| super::shape(chosen)).flatten();
     Takes { form: *form, ty: operand_type(form, chosen), vector, shape }
 }
 
 impl fmt::Display for Takes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Takes { form, ty, vector, shape } = self;
-        if let (Some(shape), Kind::Texel(object), Some(ty)) = (shape, form.kind, ty) {
+        if let (Some(shape), OperandKind::Texel(object), Some(ty)) = (shape, form.kind, ty) {
             write!(f, "a location in brackets: {}", name(object))?;
             f.write_str(if object == Type::Texref {
                 ", a sampler if the target is `texmode_independent`"
@@ -46,22 +46,22 @@ impl fmt::Display for Takes {
             write!(f, "a vector of {n} elements of the same kind, each ")?;
         }
         match form.kind {
-            Kind::Address => return f.write_str("an address in brackets, in the instruction's state space"),
-            Kind::Object(object) => {
+            OperandKind::Address => return f.write_str("an address in brackets, in the instruction's state space"),
+            OperandKind::Object(object) => {
                 return write!(f, "{} in brackets, or a register that holds its handle", name(object));
             }
-            Kind::OwnSampler => return f.write_str("a texture in brackets that includes its sampler"),
-            Kind::Texel(object) => return write!(f, "a location in brackets, in {}", name(object)),
-            Kind::Label => return f.write_str("a label"),
-            Kind::BranchTargets => return f.write_str("a list of branch targets"),
-            Kind::Callee => return f.write_str("a function"),
-            Kind::Symbol => return f.write_str("a variable or function in the instruction's state space"),
-            Kind::Special => f.write_str("a special register")?,
-            Kind::Constant => f.write_str("a constant")?,
-            Kind::Value | Kind::Vectorised | Kind::Vector(_) | Kind::Axes if form.destination || form.register => {
+            OperandKind::OwnSampler => return f.write_str("a texture in brackets that includes its sampler"),
+            OperandKind::Texel(object) => return write!(f, "a location in brackets, in {}", name(object)),
+            OperandKind::Label => return f.write_str("a label"),
+            OperandKind::BranchTargets => return f.write_str("a list of branch targets"),
+            OperandKind::Callee => return f.write_str("a function"),
+            OperandKind::Symbol => return f.write_str("a variable or function in the instruction's state space"),
+            OperandKind::Special => f.write_str("a special register")?,
+            OperandKind::Constant => f.write_str("a constant")?,
+            OperandKind::Value | OperandKind::Vectorized | OperandKind::Vector(_) | OperandKind::Axes if form.destination || form.register => {
                 f.write_str("a register")?;
             }
-            Kind::Value | Kind::Vectorised | Kind::Vector(_) | Kind::Axes => f.write_str("a register or constant")?,
+            OperandKind::Value | OperandKind::Vectorized | OperandKind::Vector(_) | OperandKind::Axes => f.write_str("a register or constant")?,
         }
         if let Some(ty) = ty {
             write!(f, " for type `.{ty}`")?;
@@ -86,7 +86,7 @@ impl fmt::Display for Takes {
     }
 }
 
-/// What the type of an object is called.
+/// Returns the name of an object type.
 fn name(object: Type) -> &'static str {
     match object {
         Type::Texref => "a texture",

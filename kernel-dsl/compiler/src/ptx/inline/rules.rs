@@ -1,10 +1,10 @@
-//! Which instructions a block can have, and what becomes of the others.
+//! The rules for instructions in inline PTX.
 
 use super::Effect;
 use crate::ptx::ast::Instruction;
 use crate::ptx::words::{Class, Modifier, Opcode, SpecialRegister};
 
-/// Why an instruction with this opcode cannot stand in a block: what the language has in its place.
+/// Returns why an opcode is not allowed in inline PTX: the language construct to use.
 pub fn refused(opcode: Opcode) -> Option<&'static str> {
     use Opcode::*;
     Some(match opcode {
@@ -31,7 +31,7 @@ pub fn refused(opcode: Opcode) -> Option<&'static str> {
     })
 }
 
-/// The name below `fast::` of what an approximate instruction computes.
+/// Returns the function of `fast::` for an approximate instruction.
 fn approximate(instruction: &Instruction) -> Option<&'static str> {
     use Opcode::*;
     let approx = instruction.modifiers.iter().any(|m| matches!(m, Modifier::Approx | Modifier::Full));
@@ -49,7 +49,7 @@ fn approximate(instruction: &Instruction) -> Option<&'static str> {
     })
 }
 
-/// Why the bits that an instruction gives are not determined by its operands alone.
+/// Returns why the result bits of an instruction are not determined by its operands.
 pub fn contracts(instruction: &Instruction) -> Option<String> {
     if let Some(name) = approximate(instruction) {
         return Some(format!("is approximate, so its result differs between machines: use `fast::{name}`"));
@@ -64,7 +64,7 @@ pub fn contracts(instruction: &Instruction) -> Option<String> {
     })
 }
 
-/// What an instruction does beside computing.
+/// Returns the effect of an opcode.
 pub fn effect_of(opcode: Opcode) -> Effect {
     match opcode {
         Opcode::Activemask | Opcode::Nanosleep | Opcode::Pmevent | Opcode::Brkpt => Effect::Machine,
@@ -72,7 +72,7 @@ pub fn effect_of(opcode: Opcode) -> Effect {
     }
 }
 
-/// What reading a special register is.
+/// Returns the effect of reading a special register.
 pub fn effect_of_special(register: SpecialRegister) -> Effect {
     use SpecialRegister::*;
     match register {
@@ -82,17 +82,17 @@ pub fn effect_of_special(register: SpecialRegister) -> Effect {
     }
 }
 
-/// What the carry holds.
+/// The contents of the carry flag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Carry {
-    /// That of a sum.
+    /// The carry of a sum.
     Carry,
-    /// That of a difference.
+    /// The borrow of a difference.
     Borrow,
 }
 
 impl Carry {
-    /// What an instruction reads.
+    /// Returns the flag that an opcode reads.
     pub fn read(opcode: Opcode) -> Option<Carry> {
         match opcode {
             Opcode::Addc | Opcode::Madc => Some(Carry::Carry),
@@ -101,7 +101,7 @@ impl Carry {
         }
     }
 
-    /// What an instruction leaves.
+    /// Returns the flag that an instruction sets.
     pub fn written(instruction: &Instruction) -> Option<Carry> {
         instruction.modifiers.contains(&Modifier::Cc).then_some(match instruction.opcode {
             Opcode::Sub | Opcode::Subc => Carry::Borrow,
@@ -109,7 +109,7 @@ impl Carry {
         })
     }
 
-    /// What sets it.
+    /// Returns the instructions that set the flag.
     pub fn setters(self) -> &'static str {
         match self {
             Carry::Carry => "`add.cc` or `mad.cc`",
