@@ -7,7 +7,11 @@ use proc_macro::TokenStream;
 /// Makes a kernel of a function: a type of the same name with its PTX and launch functions.
 ///
 /// ```text
-/// #[kernel(block = (T, T), grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)), instances(T = 16 | 32))]
+/// #[kernel(
+///     block = (T, T),
+///     grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)),
+///     instances(T = 16 | 32)
+/// )]
 /// #[requires(a.cols() == b.rows())]
 /// pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) { … }
 /// ```
@@ -26,23 +30,25 @@ use proc_macro::TokenStream;
 /// | `target = sm_80` | The target: sm_61 (the default), sm_70, sm_75, sm_80, sm_86, sm_89 or sm_90. Older devices cannot run the kernel. |
 /// | `crate = path` | The path of kernel-dsl, if not `::kernel_dsl`. |
 ///
-/// `#[requires(…)]` below the attribute lists conditions over the parameters that a launch must meet.
+/// `#[requires(…)]` below the attribute lists conditions over the parameters that a launch must
+/// meet.
 ///
-/// `#[allow(global_race, reason = "…")]` before a statement of a kernel or device function makes the
-/// oracle list a `global-race` of the statement with the reason, instead of reporting it. Check names
-/// use `_` for `-`; `race` includes all kinds of races. An `allow` that names no check and gives no
-/// reason belongs to rustc.
+/// `#[allow(global_race, reason = "…")]` before a statement of a kernel or device function makes
+/// the oracle list a `global-race` of the statement with the reason, instead of reporting it.
+/// Check names use `_` for `-`; `race` includes all kinds of races. An `allow` that names no
+/// check and gives no reason belongs to rustc.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), item.into()).into()
 }
 
-/// Makes an item usable in kernels and device items, of this crate and of others. The item stays an
-/// ordinary host item too.
+/// Makes an item usable in kernels and device items, of this crate and of others. The item stays
+/// an ordinary host item too.
 ///
-/// The attribute applies to functions, constants, structs, enums without data, and to a `mod { … }`
-/// with traits and impls, all of whose items become device items. Beside each item, the attribute
-/// defines a macro of the same name that carries the item to its users; a `use` imports both.
+/// The attribute applies to functions, constants, structs, enums without data, and to a `mod { …
+/// }` with traits and impls, all of whose items become device items. Beside each item, the
+/// attribute defines a macro of the same name that carries the item to its users; a `use` imports
+/// both.
 ///
 /// | clause | meaning |
 /// |---|---|
@@ -53,8 +59,8 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::device(attribute.into(), item.into()).into()
 }
 
-/// Allows values of a struct or enum in shared memory and in exchanges between lanes. Each field of a
-/// struct must be `DeviceCopy`; an enum needs a variant.
+/// Allows values of a struct or enum in shared memory and in exchanges between lanes. Each field
+/// of a struct must be `DeviceCopy`; an enum needs a variant.
 #[proc_macro_derive(DeviceCopy)]
 pub fn device_copy(item: TokenStream) -> TokenStream {
     expand::device_copy(item.into()).into()

@@ -3,14 +3,14 @@
 use crate::source::{Source, Span};
 use std::fmt;
 
-/// An error in a kernel: what is wrong, where, and what to do.
+/// An error in a kernel: its message, place and help.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     /// The message.
     pub message: String,
     /// Notes on the cause, in order.
     pub notes: Vec<String>,
-    /// What to do, if there is advice.
+    /// Advice, if there is any.
     pub help: Option<String>,
     /// The function and the place in it; `None` for the whole kernel.
     pub place: Option<(Source, Span)>,

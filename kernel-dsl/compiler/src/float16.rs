@@ -17,8 +17,8 @@ pub const NAN: u16 = 0x7FFF;
 /// The meaning of the highest exponent field, and the encoding of values that are too large.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Policy {
-    /// As in IEEE 754: the highest exponent encodes infinities and NaNs. Values that are too large
-    /// become an infinity.
+    /// The rules of IEEE 754: the highest exponent encodes infinities and NaNs. Values that are too
+    /// large become an infinity.
     Ieee,
     /// The highest exponent encodes numbers, except for the highest code, which is NaN. Values that
     /// are too large, and infinities, become NaN.
@@ -161,8 +161,8 @@ impl Format {
     }
 }
 
-/// Returns two powers of two whose product is 2^`exponent`, or so extreme that the product with up
-/// to 16 bits is 0 or infinite as well.
+/// Returns two powers of two whose product is 2^`exponent`. For extreme exponents, only the product
+/// with up to 16 bits is correct, as 0 or infinity.
 pub(crate) const fn factors(exponent: i32) -> [f32; 2] {
     let exponent = if exponent < -240 {
         -240

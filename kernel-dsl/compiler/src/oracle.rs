@@ -10,7 +10,7 @@ use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that a kernel must not do.
+/// A check: a definition of something that a kernel must not do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
@@ -19,8 +19,8 @@ pub enum Check {
     /// outside the buffer that it was computed from, even if it is inside another buffer; and an
     /// index into a register array that is at least its length.
     OutOfBounds,
-    /// An address is not a multiple of the size of the whole access (16 bytes for four `f32`), or
-    /// of 16 bytes if the access is larger.
+    /// An address is not a multiple of the size of the access (16 bytes for four `f32`), or of 16
+    /// bytes for a larger access.
     Misaligned,
     /// A store to a buffer that the kernel takes as `&[T]` or `View`.
     ReadOnlyWrite,
@@ -33,8 +33,8 @@ pub enum Check {
     UnfinishedCopy,
     /// A read of a variable or register array element that the thread has not written.
     UninitialisedLocal,
-    /// A load from, or an atomic operation on, a buffer element that was uninitialized when the
-    /// launch started, and that no thread has stored to since.
+    /// A load from, or an atomic operation on, an uninitialized buffer element: no host or thread
+    /// has stored to the element before.
     UninitialisedBuffer,
     /// An element of a completely written output, declared by `#[kernel(writes(y = all))]` or
     /// `once`, that no thread has written, also not atomically, at the end of the launch.
@@ -77,9 +77,9 @@ pub enum Check {
     /// The selector of an XOR shuffle is at least the width of its segment.
     ShuffleSelector,
     /// An undefined value is stored to a buffer, used in an atomic operation or an address, or
-    /// decides a branch. Undefined are the result of a shuffle from a lane that does not
-    /// participate, the result of a vote, match or reduction without all lanes, and every value
-    /// computed from these.
+    /// decides a branch. The result of a shuffle from a lane that does not participate is
+    /// undefined. So is the result of a vote, match or reduction without all lanes, and every value
+    /// computed from an undefined value.
     UndefinedValue,
     /// +, − or × on `usize` (32 bits on the device) overflows, in the kernel's code, in moving a
     /// view, or in stepping a loop. The passes assume that this does not happen.
@@ -105,9 +105,8 @@ pub enum Check {
     /// operands: a sum or product beyond the range of its type, or a division by zero. Loaded and
     /// literal infinities are not reported.
     InfinityProduced,
-    /// An infinity, or a NaN in a format without infinities, is stored to a buffer, and a
-    /// conversion to a narrower float produced it from a finite number beyond the range of this
-    /// float.
+    /// An infinity is stored to a buffer, and a conversion to a narrower float produced it from a
+    /// finite number out of range. In a format without infinities, the same applies to a NaN.
     ConversionOverflow,
     /// `as` converts to an integer that cannot represent its operand: a narrower integer loses
     /// bits, or a NaN or an out-of-range float becomes 0 or the nearest integer. Reported only if
@@ -115,10 +114,10 @@ pub enum Check {
     LossyCast,
     /// A sum or difference of `f32`, `f16` or `f64` loses its leading digits, and a result is
     /// stored to a buffer. The result differs from the same computation in `f64` (for `f64`, with
-    /// twice the digits) by more than `Options::cancellation`, and the relative error grew by a
-    /// factor of at least 8 in this operation. Loaded values, converted integers, results of
-    /// `math::` and `fast::`, `bf16` and `Float16` count as exact. Reported only if enabled, which
-    /// takes a second run.
+    /// twice the digits) by more than `Options::cancellation`. The relative error grew by a factor
+    /// of at least 8 in this operation. Loaded values, converted integers, results of `math::` and
+    /// `fast::`, `bf16` and `Float16` count as exact. Reported only if enabled, which takes a
+    /// second run.
     Cancellation,
     /// Inline PTX reads a value that depends on the machine: a clock, the number of a
     /// multiprocessor, or the active lanes.

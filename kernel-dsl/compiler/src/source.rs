@@ -1,7 +1,7 @@
 //! Source text of functions, and ranges in it.
 //!
-//! A range is stored relative to the line of the `fn`, so that a kernel that moves within its file
-//! keeps its serialized form and its PTX.
+//! A range is stored relative to the line of the `fn`. A kernel that moves within its file
+//! therefore keeps its serialized form and its PTX.
 
 use serde::{Deserialize, Serialize};
 

@@ -50,7 +50,7 @@ enum Around<'a> {
 
 /// Diagnostics of a module, with the item that they are in, if rustc can check that item alone.
 pub struct ItemDiagnostics {
-    /// What is wrong.
+    /// The diagnostics.
     pub diagnostics: Vec<Diagnostic>,
     /// Where.
     pub within: Option<ItemPart>,

@@ -3,7 +3,7 @@
 //! Types are inferred by unification over one table for each function, as in rustc, so that a
 //! kernel means the same here and there. rustc checks the same body, and reports a mistake that
 //! both find (see [`expand`](crate::expand)). The messages of this module are for code that rustc
-//! accepts and the device does not support, and for users of the compiler as a library.
+//! accepts and the device does not support. Users of the compiler as a library see all of them.
 //!
 //! The resulting HIR has no unknown type, no unresolved name, and no assignment to a variable that
 //! is not `mut`.
@@ -49,13 +49,13 @@ pub struct Callee {
 pub struct Diagnostic {
     /// The first and last token.
     pub mark: SpanPair,
-    /// What is wrong and what to do.
+    /// The message.
     pub message: String,
-    /// Who reports the error if rustc runs.
+    /// The reporter of the error if rustc runs.
     pub reported_by: ReportedBy,
 }
 
-/// Who reports an error to the user, so that it is reported once.
+/// The reporter of an error, so that each error is reported once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportedBy {
     /// This compiler, if rustc accepts the function.

@@ -239,7 +239,7 @@ impl Checker<'_> {
                     }
                     // rustc reports the missing impl.
                     [] => self.wrong(),
-                    // Which it is shows when more of the type is known.
+                    // The impl follows when more of the type is known.
                     _ => {
                         let result = self.table.unknown();
                         self.projections.push((of, of_trait, item, result));

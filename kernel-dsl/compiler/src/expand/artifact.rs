@@ -57,7 +57,7 @@ pub(super) enum Artifact {
     Chain(TokenStream),
 }
 
-/// HIR, PTX and what else an artifact holds.
+/// The contents of an artifact.
 pub(super) struct Literals {
     file: String,
     line: u32,

@@ -2,7 +2,7 @@
 //!
 //! A macro sees only its own item. Each device function therefore also defines a macro of its name,
 //! which carries the HIR as a byte literal. Rust's name resolution finds the macro, through
-//! modules, renames, globs and crates. An item that calls `act::silu` and `lerp` expands to
+//! modules, renames, globs and crates. An item that calls `act::silu` and `lerp` expands to:
 //! ```text
 //! act::silu! { [[lerp] [::kernel_dsl::__link]] {kernel} {(attribute) item} }
 //! ```

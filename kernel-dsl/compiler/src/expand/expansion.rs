@@ -1,4 +1,4 @@
-//! What a kernel expands to, as one value that is rendered once.
+//! The expansion of a kernel, as one value that is rendered once.
 //!
 //! Each step of [`kernel`](super::kernel) fills in or replaces a part. Whatever failed, the parts
 //! that exist are rendered, so that uses of the kernel do not fail too.
@@ -11,7 +11,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{ItemFn, Path};
 
-/// What a kernel expands to.
+/// The expansion of a kernel.
 pub(super) struct Expansion<'a> {
     pub item: &'a ItemFn,
     pub facade: &'a Path,
@@ -21,8 +21,7 @@ pub(super) struct Expansion<'a> {
     pub witness: TokenStream,
     /// The HIR and PTX, or the chain that ends in them.
     pub artifact: Artifact,
-    /// What the launch functions are made from. `None` at the end of a chain, whose start has made
-    /// them.
+    /// The source of the launch functions. `None` at the end of a chain, whose start has made them.
     pub launchers: Option<Stage<'a>>,
     /// Errors that do not wait for rustc, as items.
     pub errors: TokenStream,

@@ -12,8 +12,8 @@ pub(super) fn complete(item: &ItemFn, library: &[u8]) -> TokenStream {
     export(&item.sig.ident, &item.vis, &conditions(&item.attrs), item, &Literal::byte_string(library))
 }
 
-/// Returns the macro of a device function with diagnostics: it passes no bytes, so that callers report
-/// nothing.
+/// Returns the macro of a device function with diagnostics: it passes no bytes, so that callers
+/// report nothing.
 pub(super) fn failed(item: &ItemFn) -> TokenStream {
     complete(item, &[])
 }

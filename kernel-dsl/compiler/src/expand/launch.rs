@@ -56,6 +56,11 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     let checked_body = body(quote!(#facade::Call::launch(Self::#call(#passed), #device)));
     // The caller guarantees the safety conditions of the launcher.
     let unchecked_body = body(quote!(unsafe { #facade::Call::launch_unchecked(Self::#call(#passed), #device) }));
+    let errors_docs = quote! {
+        #[doc = ""]
+        #[doc = " # Errors"]
+        #[doc = " Arguments that violate the kernel's contract, or an error on the device."]
+    };
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
     quote! {
         #[allow(clippy::too_many_arguments, dead_code, deprecated, non_snake_case, non_upper_case_globals, unused_variables)]
@@ -74,9 +79,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
             #separator
             /// Runs the kernel on `device` and checks every memory access.
             #block_docs
-            ///
-            /// # Errors
-            /// Arguments that violate the kernel's contract, or an error on the device.
+            #errors_docs
             pub fn #launch<#lifetime, #runner: #facade::Launcher>(
                 #device: &#runner,
                 #block_declared
@@ -90,12 +93,10 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
             /// Runs the kernel's PTX on `device`. The arguments are checked against the contract;
             /// memory accesses are not checked.
             #block_docs
-            ///
-            /// # Safety
-            /// For these arguments the kernel must have no out-of-bounds access and no race.
-            ///
-            /// # Errors
-            /// Arguments that violate the kernel's contract, or an error on the device.
+            #[doc = ""]
+            #[doc = " # Safety"]
+            #[doc = " For these arguments the kernel must have no out-of-bounds access and no race."]
+            #errors_docs
             pub unsafe fn #unchecked<#lifetime, #runner: #facade::Launcher>(
                 #device: &#runner,
                 #block_declared

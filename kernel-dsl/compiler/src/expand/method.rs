@@ -11,8 +11,8 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::visit_mut::VisitMut;
 use syn::{FnArg, GenericParam, Generics, ItemFn, ItemImpl, Path, ReturnType, Type};
 
-/// Returns a copy of `item` of the impl `of`, and constants that report `diagnostics` if rustc accepts
-/// the copy. `None` if an instance needs a type with bounds, which is not known here.
+/// Returns a copy of `item` of the impl `of`, and constants that report `diagnostics` if rustc
+/// accepts the copy. `None` if an instance needs a type with bounds, which is not known here.
 pub(super) fn diagnostics(of: &ItemImpl, item: &ItemFn, facade: &Path, diagnostics: &[Diagnostic]) -> Option<TokenStream> {
     let opaque = item.sig.inputs.iter().any(|i| matches!(i, FnArg::Typed(t) if matches!(&*t.ty, Type::ImplTrait(_))));
     if bounded(&of.generics) || bounded(&item.sig.generics) || opaque {

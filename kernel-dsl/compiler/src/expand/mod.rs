@@ -10,8 +10,8 @@
 //!
 //! A device function stays unchanged. Beside it is a macro of the same name that passes the
 //! function's HIR; a `use` of the function imports both. An item that calls device functions
-//! expands to a *chain* through their macros, which ends in a call of [`link`] with the HIR of all
-//! of them.
+//! expands to a *chain* through their macros. The chain ends in a call of [`link`] with the HIR of
+//! all of them.
 //!
 //! # One error for a mistake
 //!

@@ -193,7 +193,7 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     };
     let repr_c = s.attrs.iter().any(|a| a.path().is_ident("repr"));
     let element = (repr_c && !s.fields.is_empty()).then(|| {
-        // As in derived impls, each type parameter gets the same bound.
+        // Each type parameter gets the same bound, as in derived impls.
         let element = quote!(#facade::Element);
         let generics = where_fields(s, with_bound(&s.generics, &element), &element);
         let (of_impl, of_type, bounds) = generics.split_for_impl();

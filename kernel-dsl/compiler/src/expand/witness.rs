@@ -111,8 +111,8 @@ impl<'p> Visit<'p> for Names {
     }
 }
 
-/// Returns a copy, and constants that report `diagnostics` if rustc accepts the body. `values` are the
-/// generic arguments of an instance, if one is declared.
+/// Returns a copy, and constants that report `diagnostics` if rustc accepts the body. `values` are
+/// the generic arguments of an instance, if one is declared.
 pub(super) fn diagnostics(
     item: &ItemFn,
     facade: &Path,

@@ -19,7 +19,7 @@ pub struct Items {
 /// A device struct.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Struct {
-    /// The name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
     /// Distinguishes structs of the same name.
     pub hash: u64,
@@ -44,7 +44,7 @@ pub struct Field {
 /// An enum without data.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Enum {
-    /// The name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
     /// Distinguishes enums of the same name.
     pub hash: u64,
@@ -63,7 +63,7 @@ pub struct Variant {
 /// A trait. Its only generic parameter is `Self`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Trait {
-    /// The name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
     /// Distinguishes traits of the same name.
     pub hash: u64,
@@ -170,7 +170,7 @@ impl Builtin {
         })
     }
 
-    /// The name in Rust.
+    /// Returns the name in Rust.
     pub fn name(self) -> &'static str {
         match self {
             Builtin::Value => "Copy",

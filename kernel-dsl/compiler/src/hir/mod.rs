@@ -163,7 +163,7 @@ pub struct Requirement {
 /// The generic body of a kernel or device function.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Function {
-    /// The name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
     /// Distinguishes functions of the same name when libraries are merged: a hash of tokens and
     /// position.
@@ -193,7 +193,7 @@ pub struct Function {
 /// A generic parameter of a function, struct or impl.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Generic {
-    /// The name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
     /// The kind of the parameter.
     pub kind: GenericKind,
@@ -212,7 +212,7 @@ pub enum GenericKind {
 /// A variable. Shadowing creates another variable.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Local {
-    /// The name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
     /// The type.
     pub ty: TypeId,

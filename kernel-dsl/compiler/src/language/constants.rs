@@ -2,7 +2,8 @@
 
 use crate::Scalar;
 
-/// Returns the type and bits of an associated constant such as `f32::INFINITY` or `core::f32::consts::PI`.
+/// Returns the type and bits of an associated constant such as `f32::INFINITY` or
+/// `core::f32::consts::PI`.
 pub fn constant(path: &str) -> Option<(Scalar, u64)> {
     let path = path.strip_prefix("core::").or_else(|| path.strip_prefix("std::")).unwrap_or(path);
     let (ty, name) = path.split_once("::")?;
@@ -26,7 +27,8 @@ pub fn constant(path: &str) -> Option<(Scalar, u64)> {
     Some((ty, bits))
 }
 
-/// Returns the bits of a constant of a 16-bit float. The array holds the values that depend on the format.
+/// Returns the bits of a constant of a 16-bit float. The array holds the values that depend on the
+/// format.
 fn half(name: &str, [one, infinity, max, min_positive, epsilon, nan]: [u16; 6]) -> Option<u64> {
     const NEGATIVE: u16 = 0x8000;
     Some(u64::from(match name {

@@ -10,7 +10,7 @@ use crate::{Approximation, ir};
 pub struct Function {
     /// The path below `kernel_dsl::prelude`.
     pub path: &'static str,
-    /// What the function computes.
+    /// The computed operation.
     pub intrinsic: Intrinsic,
     /// The types of the parameters.
     pub parameters: &'static [Type],
@@ -22,8 +22,8 @@ const fn function(path: &'static str, intrinsic: Intrinsic, parameters: &'static
     Function { path, intrinsic, parameters, returns }
 }
 
-/// The functions of the prelude, except `unroll`, `unroll_by` and `rolled`, which belong to `for`, and
-/// except `warp::group` and `pipeline::wait`, whose argument is a constant.
+/// The functions of the prelude, except `unroll`, `unroll_by` and `rolled`, which belong to `for`,
+/// and except `warp::group` and `pipeline::wait`, whose argument is a constant.
 pub const FUNCTIONS: &[Function] = &[
     function("Pending::none", Intrinsic::PendingNone, &[], Type::Pending),
     function("thread::x", Intrinsic::Thread(0), &[], Type::Usize),
@@ -163,7 +163,8 @@ pub fn is_size_of(path: &str) -> bool {
     matches!(path, "size_of" | "std::mem::size_of" | "core::mem::size_of")
 }
 
-/// Returns whether the function takes a closure, so that its argument may be the path of a function.
+/// Returns whether the function takes a closure, so that its argument may be the path of a
+/// function.
 pub fn takes_closure(path: &str) -> bool {
     is_from_fn(path) || FUNCTIONS.iter().any(|f| f.path == path && f.parameters.contains(&Type::CombineFn))
 }

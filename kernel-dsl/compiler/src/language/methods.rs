@@ -46,7 +46,7 @@ pub enum Receiver {
     Memory,
     /// Slices, views and shared arrays that the kernel may write.
     Writable,
-    /// As `Writable`, and views with arbitrary strides.
+    /// The receivers of `Writable`, and views with arbitrary strides.
     Atomic,
     /// Slices and views.
     Global,
@@ -64,7 +64,7 @@ pub struct Method {
     pub on: Receiver,
     /// The name.
     pub name: &'static str,
-    /// What the method computes.
+    /// The computed operation.
     pub intrinsic: Intrinsic,
     /// The types of the parameters after the receiver.
     pub parameters: &'static [Type],
@@ -288,7 +288,8 @@ pub const METHODS: &[Method] = &[
     method(Receiver::Shared, "get", Intrinsic::Get, &[Type::Indices], Type::OptionElement),
     method(Receiver::Shared, "load_or", Intrinsic::LoadOr, &[Type::Indices, Type::Element], Type::ElementArray),
     method(Receiver::Shared, "store_in", Intrinsic::StoreIn, &[Type::Indices, Type::ElementArray], Type::Unit),
-    // These methods access several adjacent elements, which views with arbitrary strides do not have.
+    // The following methods access several adjacent elements, which views with arbitrary strides do
+    // not have.
     method(Receiver::Memory, "load", Intrinsic::Load, &[Type::Indices], Type::ElementArray),
     method(Receiver::Global, "load_or", Intrinsic::LoadOr, &[Type::Indices, Type::Element], Type::ElementArray),
     method(Receiver::Writable, "store", Intrinsic::Store, &[Type::Indices, Type::ElementArray], Type::Unit),
@@ -316,7 +317,8 @@ pub const ARRAY_METHODS: &[&str] = &["len", "map"];
 pub const OPTION_METHODS: &[&str] =
     &["is_some", "is_none", "is_some_and", "unwrap_or", "map", "map_or", "and_then", "copied"];
 
-/// Returns whether a method of this name takes a closure, so that its argument may be the path of a function.
+/// Returns whether a method of this name takes a closure, so that its argument may be the path of a
+/// function.
 pub fn method_takes_closure(name: &str) -> bool {
     matches!(name, "map" | "copy_async_map" | "map_or" | "and_then" | "is_some_and")
         || METHODS.iter().any(|m| m.name == name && m.parameters.contains(&Type::CombineFn))

@@ -24,7 +24,7 @@ pub struct SharedConstructor {
     pub name: &'static str,
     /// The name and parameters, for messages.
     pub written: &'static str,
-    /// What the constructor makes.
+    /// The operation that creates the array.
     pub intrinsic: Intrinsic,
     /// The parameters.
     pub parameters: &'static [SharedParameter],

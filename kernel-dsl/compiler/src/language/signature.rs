@@ -1,6 +1,7 @@
 //! How the tables write the types of parameters and results.
 
-/// A type in a signature, relative to the receiver of a method or to the type parameter of a function.
+/// A type in a signature, relative to the receiver of a method or to the type parameter of a
+/// function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignatureType {
     /// `()`
@@ -27,7 +28,8 @@ pub enum SignatureType {
     View,
     /// The receiver as a view with arbitrary strides.
     Strided,
-    /// An `Option` of the receiver's element; of a reference to the element if the receiver is a slice.
+    /// An `Option` of the receiver's element; of a reference to the element if the receiver is a
+    /// slice.
     OptionElement,
     /// An element of the receiver.
     Element,

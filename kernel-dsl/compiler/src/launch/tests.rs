@@ -430,7 +430,7 @@ fn a_condition_that_has_no_value_says_why() {
     );
 }
 
-/// Each expression, of type `bool`, must hold.
+/// Checks that each `bool` expression holds.
 #[test]
 fn expressions_mean_what_rust_means() {
     use Comparison::Eq;

@@ -192,8 +192,8 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::If { condition: inside.value, then, otherwise });
     }
 
-    /// Accesses `n` elements that start at `indices`, where the first is in bounds. `access` gets
-    /// the place of each element and, except for the first, whether it is in bounds.
+    /// Calls `access` for `n` elements that start at `indices`, where the first is in bounds.
+    /// `access` gets the place of each element and, except for the first, whether it is in bounds.
     fn counted_from<R>(
         &mut self,
         base: &Val,

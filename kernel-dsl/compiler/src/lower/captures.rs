@@ -1,4 +1,4 @@
-//! Which variables a closure captures.
+//! The variables that a closure captures.
 
 use crate::hir::{self, Expr, ExprKind, LocalId, Pattern, Statement};
 use std::collections::HashSet;

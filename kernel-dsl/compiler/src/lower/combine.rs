@@ -1,7 +1,7 @@
 //! Reductions and scans with a closure, over values of any type.
 //!
 //! The closure is inlined once for each step. It runs only in lanes where both of its values exist,
-//! so that the kernel sees no overflow or access that it did not ask for.
+//! so that it causes no additional overflow or access.
 
 use super::Lowerer;
 use super::cooperation::LANES;
@@ -71,7 +71,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns whether each part of `both` is a commutative operation on the same part of the two
-    /// operands, so that a lane and its partner get equal results.
+    /// operands. A lane and its partner then get equal results.
     fn is_symmetric(&mut self, both: &Val, a: &Val, b: &Val) -> bool {
         let [both, a, b] = [both, a, b].map(|value| {
             let mut parts = Vec::new();

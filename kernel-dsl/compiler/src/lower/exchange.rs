@@ -102,9 +102,9 @@ impl<'h> Lowerer<'h> {
         self.exchanged_value(&exchange, first, None)
     }
 
-    /// Gives lane l the value `own` of warp l mod m, where m is the largest number of warps rounded
-    /// up to a power of two, and `missing` for warps that do not exist. `missing` is neutral, so
-    /// that a butterfly over m lanes reduces the warps that exist.
+    /// Gives lane l the value `own` of warp l mod m, or `missing` if that warp does not exist. m is
+    /// the largest number of warps, rounded up to a power of two. `missing` is neutral, so that a
+    /// butterfly over m lanes reduces the warps that exist.
     fn of_warps(&mut self, ty: Scalar, own: MaybeConst, missing: u64) -> MaybeConst {
         let warps = self.most_warps();
         let (lane, warp) = (self.group_lane(LANES), self.warp(Span::default()));

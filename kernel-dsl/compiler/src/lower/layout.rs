@@ -7,11 +7,11 @@
 //! oracle.
 //!
 //! Shared memory has 32 banks of 4 bytes; accesses of a warp to different words of one bank are
-//! serialized. For each access to a padded array with an analyzable index, the indices of the 32
-//! lanes are computed relative to a part that all lanes share. That part moves all lanes to other
-//! banks alike, so it does not matter. The cost of a pad is the sum, over these accesses, of the
-//! largest number of words in one bank, weighted by 8 for each loop around the access. The pitch is
-//! the row length plus the smallest pad with the lowest cost. Pads keep the alignment of the widest
+//! serialized. The layout considers each access to a padded array with an analyzable index. It
+//! computes the indices of the 32 lanes relative to a part that all lanes share. That part moves
+//! all lanes to other banks alike, so it does not matter. The cost of an access is the largest
+//! number of its words in one bank, times 8 for each loop around it. The pitch is the row length
+//! plus the smallest pad with the lowest sum of costs. Pads keep the alignment of the widest
 //! access: the pitch is a multiple of its width.
 
 use super::value::Val;
@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 
 /// The help for a kernel that needs too much shared memory.
 pub(super) const SHARED_LIMIT_HELP: &str = "use smaller tiles, or keep part of the data in registers";
-/// The number of pads that are tried, in elements. Larger pads repeat the same banks.
+/// The number of candidate pads, in elements. Larger pads repeat the same banks.
 const MAX_PAD: u32 = 32;
 /// The weight of one loop around an access.
 const LOOP_WEIGHT: u64 = 8;

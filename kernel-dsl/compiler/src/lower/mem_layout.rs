@@ -120,7 +120,7 @@ impl<'h> Lowerer<'h> {
                     let part = self.mem_layout(*part)?;
                     let mut leaves = Leaves::new();
                     part.leaves(0, &mut leaves);
-                    // As in `repr(C)`, the offset of a part is a multiple of its largest scalar.
+                    // The offset of a part is a multiple of its largest scalar, as in `repr(C)`.
                     let own = leaves.iter().map(|(_, s)| s.bytes()).max().unwrap_or(1);
                     let start = end.next_multiple_of(own);
                     align = align.max(own);

@@ -145,7 +145,7 @@ struct Lowerer<'h> {
     tokens: Tokens<'h>,
     /// The tables of constants so far.
     tables: Tables,
-    /// What divides `usize` values.
+    /// Known divisors of `usize` values.
     divisibility: Divisibility,
     /// The cache hints of the views whose addresses are in these variables: those of the first view
     /// that each was given.

@@ -138,8 +138,8 @@ impl<'h> Lowerer<'h> {
         self.frame_mut().bindings[id.0 as usize] = binding;
     }
 
-    /// Names the scalars of a variable that never changes; the parts of a tuple are named as in
-    /// Rust.
+    /// Adds names for the scalars of a variable that never changes; the parts of a tuple are named
+    /// as in Rust.
     fn name(&mut self, name: &str, value: &Val) {
         match value {
             Val::Scalar(known) => {

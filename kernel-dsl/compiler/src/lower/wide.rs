@@ -1,5 +1,4 @@
-//! The number of elements of one access of a copy: as many as fit in 16 bytes, if their alignment
-//! is known.
+//! The number of elements of one access of a copy: up to 16 bytes, if the alignment is known.
 //!
 //! The alignment of a parameter's base and strides follows from a condition `x.aligned(n)`, and
 //! that of its rows from a condition on an extent. A moved view keeps the common divisor with the
@@ -23,10 +22,10 @@ pub(super) fn gcd(mut a: u32, mut b: u32) -> u32 {
     a
 }
 
-/// What divides the `usize` values of a kernel.
+/// Known divisors of the `usize` values of a kernel.
 #[derive(Clone)]
 pub(super) struct Divisibility {
-    /// What the kernel's conditions say of its parameters.
+    /// The guarantees of the kernel's conditions about its parameters.
     promises: Vec<Promise>,
     /// The known divisors of values.
     divisors: HashMap<Value, u32>,

@@ -157,7 +157,7 @@ impl Opcode {
                 "d = min(a, b) of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
             }
             Vset => {
-                "d = whether the comparison of parts of 32-bit registers holds, then combined with c by min, max or sum, or inserted into a part of c"
+                "d = whether parts of 32-bit registers compare true, then combined with c by min, max or sum, or inserted into a part of c"
             }
             Vshl => {
                 "d = a << b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"

@@ -85,7 +85,7 @@ impl Reader {
             },
             syn::Expr::Loop(l) => ExprKind::Loop { label: label(&l.label), body: self.block(&l.body) },
             syn::Expr::While(w) if has_let(&w.cond) => {
-                // As Rust defines `while let`: a `loop` that ends when the pattern does not match.
+                // A `loop` that ends when the pattern does not match, as Rust defines `while let`.
                 let then = self.block(&w.body);
                 let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
                 let step = Expr { kind: self.when(&w.cond, then, stop), mark };

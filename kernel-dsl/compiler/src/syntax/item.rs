@@ -97,7 +97,7 @@ pub struct Impl {
 /// A bound of a type parameter: a trait.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// Its path.
+    /// The path.
     pub path: Path,
     /// The parameters and result of `DeviceFn<(A, B), Output = R>`.
     pub signature: Option<(Vec<Type>, Type)>,

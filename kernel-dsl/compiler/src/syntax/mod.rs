@@ -327,7 +327,7 @@ pub struct Arm {
 pub struct ClosureParameter {
     /// The pattern.
     pub pattern: Pattern,
-    /// Its type, if written.
+    /// The type, if written.
     pub ty: Option<Type>,
     /// Both.
     pub mark: SpanPair,

@@ -13,9 +13,9 @@
 //! Vector accesses are split into single elements, because a misaligned vector access would destroy
 //! the context.
 //!
-//! Conditions that `facts` proves are not checked. Examples are an index that a surrounding `if`
-//! compares with the same extent, the index of a loop to the extent, and a thread index in a tile
-//! as wide as the block.
+//! Conditions that `facts` proves are not checked. One example is an index that a surrounding `if`
+//! compares with the same extent. Others are the index of a loop to the extent, and a thread index
+//! in a tile as wide as the block.
 //!
 //! Conditions that only `analyses::bounds` proves are checked. That analysis treats sums and
 //! products of `usize` as exact, because a wrapping one is an error by itself. The checked form

@@ -312,7 +312,7 @@ impl<'h> Lowerer<'h> {
         let block = self.builder.kernel.block;
         let thread = self.thread_index();
         let mut shares = Vec::new();
-        // As many elements as a thread of the smallest block has.
+        // The number of elements of a thread of the smallest block.
         for k in 0..elements.div_ceil(block.least_threads()) {
             let skip = match block.threads() {
                 Some(threads) => self.index(k * threads),

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// The variables for copy tokens of a kernel so far.
 #[derive(Clone, Default)]
 pub(in crate::lower) struct Tokens<'h> {
-    /// What copies do with each element when they are waited for.
+    /// The conversions of elements at the wait.
     conversions: Vec<Conversion<'h>>,
     /// The number of variables so far.
     variables: u32,

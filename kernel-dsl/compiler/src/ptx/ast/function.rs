@@ -179,7 +179,7 @@ pub enum Callees {
     /// Functions with this signature.
     #[allow(missing_docs)]
     Prototype { returns: Vec<Parameter>, parameters: Vec<Parameter>, no_return: bool },
-    /// These functions, by index into the module's functions.
+    /// The possible functions, by index into the module's functions.
     Functions(Vec<u32>),
 }
 

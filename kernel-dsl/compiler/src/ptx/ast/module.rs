@@ -190,7 +190,7 @@ pub struct Variable {
     pub vector: u8,
     /// The type of an element.
     pub ty: Type,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The dimensions, if the variable is an array. A first dimension of `None` follows from the
     /// initializer or, for an extern array, from the launch.

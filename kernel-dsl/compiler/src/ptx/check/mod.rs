@@ -353,7 +353,7 @@ impl Check<'_> {
             && self.alike(rest)
     }
 
-    /// Returns whether the elements of a vector are of the same kind: integers, or floats of one
+    /// Returns whether the elements of a vector have the same kind: integers, or floats of one
     /// type. Untyped bits match both.
     fn alike(self, vector: &[Operand]) -> bool {
         let kind = |o: &Operand| match o {

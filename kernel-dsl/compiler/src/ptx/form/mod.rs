@@ -14,8 +14,8 @@
 //!
 //! | notation | the operand |
 //! |---|---|
-//! | `a:u32` | is of this type |
-//! | `a:atype` | is of the type chosen for the modifier of that name |
+//! | `a:u32` | has this type |
+//! | `a:atype` | has the type chosen for the modifier of this name |
 //! | `d:wide` | is twice as wide as the instruction's type |
 //! | `d:type+` | may be a wider register: loads, stores, conversions |
 //! | `d:vec` | the same, and a vector where `.v2` or `.v4` is given |
@@ -26,7 +26,7 @@
 //! | `a{.part}`, `d.part` | may be a byte or a half of the register (`.b0`, `.h1`), is one |
 //! | `a{.halves}`, `a{.bytes}` | may be chosen from the halves or bytes of two registers (`.h31`, `.b7531`) |
 //! | `d{.half_mask}`, `d{.byte_mask}` | may be written in part (`.h1`, `.b31`) |
-//! | `d{_}` | may be `_`, for a result that nobody wants |
+//! | `d{_}` | may be `_`, for an unused result |
 //! | `d{\|p}` | may be followed by a second, predicate, destination |
 //! | `[a]` | is an address |
 //! | `[texture]`, `[surface]`, `[sampler]` | is one of these: a variable, or its handle in a register |

@@ -112,7 +112,7 @@ pub struct Inline {
 pub struct Error {
     /// The place.
     pub place: Place,
-    /// What is wrong and what to do.
+    /// The message.
     pub message: String,
 }
 

@@ -57,7 +57,7 @@ pub enum Mistake {
     Unsupported {
         /// The feature.
         what: String,
-        /// What to write instead; empty if there is no advice.
+        /// The replacement to write; empty if there is none.
         help: &'static str,
     },
     /// A violation of a rule beyond the grammar, with its message.

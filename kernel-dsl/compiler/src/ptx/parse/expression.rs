@@ -7,9 +7,9 @@ use super::lex::{TokenKind, Punctuation, Number};
 /// The value of a constant expression.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Constant {
-    /// Of type `.s64`, written in decimal or computed.
+    /// An integer of type `.s64`, written in decimal or computed.
     Signed(i64),
-    /// Of type `.u64`.
+    /// An integer of type `.u64`.
     Unsigned(u64),
     /// An integer literal written in hexadecimal.
     Bits(u64),
