@@ -318,15 +318,30 @@ fn forms_that_look_legal() {
             "is not a valid form",
         );
     }
-    trap(Opcode::Setp, &[Lt, B32], |s| [Type::Pred, Type::B32, Type::B32].map(|t| register(s, t)).into(), "is not a valid form");
+    trap(
+        Opcode::Setp,
+        &[Lt, B32],
+        |s| [Type::Pred, Type::B32, Type::B32].map(|t| register(s, t)).into(),
+        "is not a valid form",
+    );
     trap(Opcode::Mov, &[F32], |s| vec![register(s, Type::F32), Operand::Integer(0x3f80_0000)], "operand 2 must be");
     trap(Opcode::Cvt, &[S32, F32], |s| [Type::S32, Type::F32].map(|t| register(s, t)).into(), "is not a valid form");
     trap(Opcode::Cvt, &[F32, S32], |s| [Type::F32, Type::S32].map(|t| register(s, t)).into(), "is not a valid form");
     trap(Opcode::Cvt, &[F16, F32], |s| [Type::F16, Type::F32].map(|t| register(s, t)).into(), "is not a valid form");
-    trap(Opcode::Cvt, &[Rn, F32, F16], |s| [Type::F32, Type::F16].map(|t| register(s, t)).into(), "is not a valid form");
+    trap(
+        Opcode::Cvt,
+        &[Rn, F32, F16],
+        |s| [Type::F32, Type::F16].map(|t| register(s, t)).into(),
+        "is not a valid form",
+    );
     trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(16)], "operand 1 must be");
     trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(0), Operand::Integer(33)], "operand 2 must be");
-    trap(Opcode::Add, &[Rn, F32], |s| [Type::F32, Type::U32, Type::F32].map(|t| register(s, t)).into(), "operand 2 must be");
+    trap(
+        Opcode::Add,
+        &[Rn, F32],
+        |s| [Type::F32, Type::U32, Type::F32].map(|t| register(s, t)).into(),
+        "operand 2 must be",
+    );
     let address = |s: &mut Sample| {
         let base = kernel_dsl_compiler::ptx::Base::Register(s.builder.register(Type::U64));
         Operand::Address(Address { base, offset: 0 })

@@ -3,7 +3,7 @@
 use super::kit::decode;
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{Block, Kernel, Op, Region, Values};
-use kernel_dsl::compiler::ptx::form::{OperandKind, Limit, OperandForm, OperandType, Presence, Row, Selection};
+use kernel_dsl::compiler::ptx::form::{Limit, OperandForm, OperandKind, OperandType, Presence, Row, Selection};
 use kernel_dsl::compiler::ptx::inline::{self, Inline, Source};
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
@@ -62,7 +62,9 @@ fn operand(form: &OperandForm, choice: &[Option<Modifier>], n: usize) -> Option<
     }
     Some(match form.kind {
         OperandKind::Value | OperandKind::Vectorized if form.limit == Limit::Event => "7".to_string(),
-        OperandKind::Value | OperandKind::Vectorized if form.selection == Selection::OnePart => format!("{}.h1", register(ty?, n)),
+        OperandKind::Value | OperandKind::Vectorized if form.selection == Selection::OnePart => {
+            format!("{}.h1", register(ty?, n))
+        }
         OperandKind::Value | OperandKind::Vectorized => register(ty?, n),
         OperandKind::Constant if form.limit == Limit::Event => "7".to_string(),
         OperandKind::Constant => "16".to_string(),

@@ -2,12 +2,12 @@
 
 use super::{
     Checker,
-    types::{Id, UnknownKind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, Intrinsic};
 use crate::language::ARRAY_METHODS;
-use crate::syntax::{self, SpanPair, Path};
+use crate::syntax::{self, Path, SpanPair};
 use proc_macro2::Ident;
 
 /// The methods of arrays.

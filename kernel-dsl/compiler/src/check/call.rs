@@ -3,13 +3,13 @@
 use super::nominal::ids;
 use super::{
     Called, Checker,
-    types::{Id, UnknownKind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
 use crate::language::{self, Receiver, SignatureType};
-use crate::syntax::{self, Argument, SpanPair, Path};
+use crate::syntax::{self, Argument, Path, SpanPair};
 use proc_macro2::Ident;
 use quote::quote;
 
@@ -369,7 +369,13 @@ impl Checker<'_> {
     }
 
     /// Checks `f32::from_bits(b)`, or a method called by its path, `f32::max(a, b)`.
-    fn scalar_call(&mut self, scalar: Scalar, name: &Ident, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
+    fn scalar_call(
+        &mut self,
+        scalar: Scalar,
+        name: &Ident,
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> (ExprKind, Id) {
         let ty = self.table.scalar(scalar);
         let made = match name.to_string().as_str() {
             "from_bits" if scalar.is_float() || scalar.is_half() => {

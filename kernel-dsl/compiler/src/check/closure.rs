@@ -11,7 +11,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, LocalId, Pattern, Root, TypeId};
 use crate::language;
-use crate::syntax::{self, SpanPair, Path};
+use crate::syntax::{self, Path, SpanPair};
 use proc_macro2::Ident;
 
 impl Checker<'_> {

@@ -3,12 +3,12 @@
 
 use super::{
     Checker,
-    types::{Id, UnknownKind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{ExprKind, Intrinsic, Size};
 use crate::ir::Bits;
-use crate::syntax::{self, SpanPair, Path};
+use crate::syntax::{self, Path, SpanPair};
 
 impl Checker<'_> {
     /// Checks `dp4a(a, b, c)` and the other dot products.

@@ -2,7 +2,7 @@
 
 use super::{
     Checker, Literal, Operands,
-    types::{Id, UnknownKind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};
@@ -236,7 +236,13 @@ impl Checker<'_> {
         !of_a_number || language::METHODS.iter().any(|m| last == m.name)
     }
 
-    fn unary(&mut self, operator: Unary, operand: &syntax::Expr, expected: Option<Id>, mark: SpanPair) -> (ExprKind, Id) {
+    fn unary(
+        &mut self,
+        operator: Unary,
+        operand: &syntax::Expr,
+        expected: Option<Id>,
+        mark: SpanPair,
+    ) -> (ExprKind, Id) {
         let hint = if operator == Unary::Dereference { None } else { expected };
         let operand = self.expr(operand, hint);
         let ty = Id(operand.ty.0);
@@ -281,7 +287,13 @@ impl Checker<'_> {
         }
     }
 
-    fn binary(&mut self, operator: syntax::Binary, a: &syntax::Expr, b: &syntax::Expr, mark: SpanPair) -> (ExprKind, Id) {
+    fn binary(
+        &mut self,
+        operator: syntax::Binary,
+        a: &syntax::Expr,
+        b: &syntax::Expr,
+        mark: SpanPair,
+    ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
         match operator {
             syntax::Binary::AndAlso => {

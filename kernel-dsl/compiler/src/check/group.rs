@@ -2,11 +2,11 @@
 
 use super::{
     Checker,
-    types::{Id, UnknownKind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::hir::{Collective as C, Expr, ExprKind, Intrinsic};
 use crate::language::{self, Receiver, SignatureType};
-use crate::syntax::{self, Argument, SpanPair, Path};
+use crate::syntax::{self, Argument, Path, SpanPair};
 use proc_macro2::Ident;
 
 impl Checker<'_> {

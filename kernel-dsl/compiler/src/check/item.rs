@@ -6,7 +6,7 @@
 
 use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
-use super::{Callee, Checked, Checker, Itself, Diagnostic, Scope, ReportedBy, finish_bounds};
+use super::{Callee, Checked, Checker, Diagnostic, Itself, ReportedBy, Scope, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::syntax::{self, Item, TraitItem};
 use std::hash::{Hash, Hasher};
@@ -136,7 +136,10 @@ pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModu
         if let Some(message) = recursion(member.id, &environment) {
             let name = member.function.name.span();
             let mark = syntax::SpanPair { first: name, last: name, ..member.function.body.mark };
-            wrong.push(ItemDiagnostics { diagnostics: vec![Diagnostic { mark, message, reported_by: ReportedBy::Compiler }], within: None });
+            wrong.push(ItemDiagnostics {
+                diagnostics: vec![Diagnostic { mark, message, reported_by: ReportedBy::Compiler }],
+                within: None,
+            });
         }
     }
     if !wrong.is_empty() {

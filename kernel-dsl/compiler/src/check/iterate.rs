@@ -2,11 +2,11 @@
 
 use super::{
     Checker, Labeled,
-    types::{Id, UnknownKind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, LocalId, Statement, TypeId};
-use crate::syntax::{self, SpanPair, Pattern};
+use crate::syntax::{self, Pattern, SpanPair};
 use proc_macro2::Ident;
 
 /// The iterator of a `for`.

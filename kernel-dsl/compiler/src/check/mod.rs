@@ -33,7 +33,7 @@ use crate::syntax::{self, SpanPair};
 use environment::Environment;
 use proc_macro2::TokenStream;
 use quote::quote;
-use types::{Finished, Id, UnknownKind, TypeNames, Table, Ty};
+use types::{Finished, Id, Table, Ty, TypeNames, UnknownKind};
 
 /// A device item that a function names: its path as written, and its library.
 #[derive(Clone, Debug)]

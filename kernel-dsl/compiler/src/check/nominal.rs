@@ -9,7 +9,7 @@ use crate::hir::{
     self, Associated, Bound, Builtin, EnumId, Expr, ExprKind, FunctionId, Intrinsic, Pattern, Root, StructId, TraitId,
     TraitItemKind, TypeId,
 };
-use crate::syntax::{self, Argument, SpanPair, Member, Path};
+use crate::syntax::{self, Argument, Member, Path, SpanPair};
 use proc_macro2::Ident;
 
 /// The item that a name of a type resolves to.
@@ -499,7 +499,12 @@ impl Checker<'_> {
     }
 
     /// Checks `F::call((a, b))` for a type parameter that is a device function.
-    pub(super) fn item_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> Option<(ExprKind, Id)> {
+    pub(super) fn item_call(
+        &mut self,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> Option<(ExprKind, Id)> {
         let [owner, last] = path.segments.as_slice() else { return None };
         if last.name != "call" {
             return None;

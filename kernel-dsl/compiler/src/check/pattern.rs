@@ -10,7 +10,7 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{self, ExprKind};
-use crate::syntax::{self, Arm, SpanPair, Pattern};
+use crate::syntax::{self, Arm, Pattern, SpanPair};
 
 impl Checker<'_> {
     /// Checks a pattern for values of type `ty`; its names are in scope from here on.

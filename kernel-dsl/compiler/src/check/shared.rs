@@ -7,7 +7,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
 use crate::language::{self, MAX_SHARED_RANK, SharedParameter};
-use crate::syntax::{self, Argument, SpanPair, Path};
+use crate::syntax::{self, Argument, Path, SpanPair};
 use proc_macro2::Ident;
 
 impl Checker<'_> {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{self, ExprKind, LabelId, Statement};
-use crate::syntax::{self, SpanPair, Pattern};
+use crate::syntax::{self, Pattern, SpanPair};
 use proc_macro2::Ident;
 
 impl Checker<'_> {

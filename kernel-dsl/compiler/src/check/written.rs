@@ -1,7 +1,7 @@
 //! Types as the program writes them.
 
 use super::Checker;
-use super::types::{Id, UnknownKind, Ty};
+use super::types::{Id, Ty, UnknownKind};
 use crate::Scalar;
 use crate::hir::{self, Builtin, GenericKind};
 use crate::language::MAX_SHARED_RANK;

@@ -37,7 +37,11 @@ pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<FailedInstance>
     if failed.is_empty() { Ok(compiled) } else { Err(failed) }
 }
 
-fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>) -> Result<String, (ErrorSubject, Errors)> {
+fn text(
+    program: &Program,
+    instance: &Instance,
+    approximate: &mut BTreeSet<u32>,
+) -> Result<String, (ErrorSubject, Errors)> {
     let body = |errors| (ErrorSubject::Body, errors);
     let program = hir::monomorphic(program, instance).map_err(body)?;
     // Lowering rejects the block too, but has no tokens of the attribute to mark.

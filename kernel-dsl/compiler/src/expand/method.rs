@@ -13,7 +13,12 @@ use syn::{FnArg, GenericParam, Generics, ItemFn, ItemImpl, Path, ReturnType, Typ
 
 /// Returns a copy of `item` of the impl `of`, and constants that report `diagnostics` if rustc
 /// accepts the copy. `None` if an instance needs a type with bounds, which is not known here.
-pub(super) fn diagnostics(of: &ItemImpl, item: &ItemFn, facade: &Path, diagnostics: &[Diagnostic]) -> Option<TokenStream> {
+pub(super) fn diagnostics(
+    of: &ItemImpl,
+    item: &ItemFn,
+    facade: &Path,
+    diagnostics: &[Diagnostic],
+) -> Option<TokenStream> {
     let opaque = item.sig.inputs.iter().any(|i| matches!(i, FnArg::Typed(t) if matches!(&*t.ty, Type::ImplTrait(_))));
     if bounded(&of.generics) || bounded(&item.sig.generics) || opaque {
         return None;
@@ -65,7 +70,11 @@ pub(super) fn diagnostics(of: &ItemImpl, item: &ItemFn, facade: &Path, diagnosti
 
 /// Returns constants that report `diagnostics` of a constant if rustc can evaluate it: they use its
 /// value first.
-pub(super) fn diagnostics_of_constant(of: Option<&ItemImpl>, name: &Ident, diagnostics: &[Diagnostic]) -> Option<TokenStream> {
+pub(super) fn diagnostics_of_constant(
+    of: Option<&ItemImpl>,
+    name: &Ident,
+    diagnostics: &[Diagnostic],
+) -> Option<TokenStream> {
     let path = match of {
         None => name.to_token_stream(),
         Some(of) if bounded(&of.generics) => return None,

@@ -343,7 +343,10 @@ fn device_attribute(attribute: TokenStream, on: DeviceItemKind) -> syn::Result<C
                 input.call(Path::parse_mod_style)?;
             } else if name == "value" && on == DeviceItemKind::Function {
                 clauses.value = true;
-            } else if (name == "constant" || name == "global") && on == DeviceItemKind::Constant && clauses.placement.is_none() {
+            } else if (name == "constant" || name == "global")
+                && on == DeviceItemKind::Constant
+                && clauses.placement.is_none()
+            {
                 clauses.placement = Some(name);
             } else {
                 let there = match on {

@@ -122,14 +122,15 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
 fn told(facade: &Path, wrong: &ItemDiagnostics) -> TokenStream {
     let diagnostics = &wrong.diagnostics;
     match &wrong.within {
-        Some(ItemPart::Function(f)) => copy::copy_without_lints(f, &witness::diagnostics(f, facade, &f.block, &[], diagnostics)),
+        Some(ItemPart::Function(f)) => {
+            copy::copy_without_lints(f, &witness::diagnostics(f, facade, &f.block, &[], diagnostics))
+        }
         Some(ItemPart::Method { function, of }) => match method::diagnostics(of, function, facade, diagnostics) {
             Some(copy) => copy::copy_without_lints(function, &copy),
             None => report::at_once(diagnostics),
         },
-        Some(ItemPart::Constant { name, of }) => {
-            method::diagnostics_of_constant(of.as_deref(), name, diagnostics).unwrap_or_else(|| report::at_once(diagnostics))
-        }
+        Some(ItemPart::Constant { name, of }) => method::diagnostics_of_constant(of.as_deref(), name, diagnostics)
+            .unwrap_or_else(|| report::at_once(diagnostics)),
         None => report::at_once(diagnostics),
     }
 }

@@ -47,7 +47,12 @@ pub(super) struct Tokens<'a> {
 
 /// Renders errors of lowering, analyses, passes and emission, each once, with the instances if not
 /// all have the error.
-pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee], failed: &[FailedInstance]) -> TokenStream {
+pub(super) fn compilation(
+    tokens: &Tokens,
+    program: &Program,
+    callees: &[Callee],
+    failed: &[FailedInstance],
+) -> TokenStream {
     let Tokens { item, block, paths } = *tokens;
     let mut told: Vec<(&Error, ErrorSubject, Vec<&str>)> = Vec::new();
     for failure in failed {
@@ -73,7 +78,9 @@ pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee]
                 let message = format!("in `{}` ({}:{line}:{}): {message}", source.name, source.file, span.column);
                 syn::Error::new_spanned(caller_of(source, callees, paths, item), message)
             }
-            None if about == ErrorSubject::Block && !block.is_empty() => syn::Error::new_spanned(quote!(#(#block)*), message),
+            None if about == ErrorSubject::Block && !block.is_empty() => {
+                syn::Error::new_spanned(quote!(#(#block)*), message)
+            }
             None => syn::Error::new_spanned(&item.sig.ident, message),
         };
         match &mut all {

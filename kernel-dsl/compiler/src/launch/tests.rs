@@ -321,7 +321,10 @@ fn a_launch_chooses_from_what_the_kernel_leaves_open() {
     let none = Instance::default();
     let shape = |program: &Program, block| shape_of(program, &none, block, &[usize(5)]).map(|shape| shape.block);
     let refused = |program: &Program, block| words(shape_of(program, &none, block, &[usize(5)])).remove(0);
-    assert_eq!(refused(&program, Some(32)), "block: the kernel fixes its block size, so the launch cannot choose one; given 32");
+    assert_eq!(
+        refused(&program, Some(32)),
+        "block: the kernel fixes its block size, so the launch cannot choose one; given 32"
+    );
 
     // Whole warps from whole warps on.
     program.launch.block = vec![chosen(32, 1024, None)];
@@ -341,7 +344,9 @@ fn a_launch_chooses_from_what_the_kernel_leaves_open() {
     assert!(open_block(&program, &none).unwrap().has_whole_warps());
 
     program.launch.block = vec![chosen(1, 8, None), BlockExtent::Computed(number(8))];
-    assert!(refused(&program, Some(3)).starts_with("block: the extent in x is known only at launch, so the later extent"));
+    assert!(
+        refused(&program, Some(3)).starts_with("block: the extent in x is known only at launch, so the later extent")
+    );
     program.launch.block = vec![chosen(32, 2048, None)];
     assert!(refused(&program, Some(32)).contains("expected 1 to 1024 threads"));
     for (least, most, step) in [(0, 8, None), (9, 8, None), (1, 8, Some(0))] {
@@ -517,7 +522,9 @@ fn views_of_any_strides() {
     assert_eq!(told(true, fact(true, true, &[3, 4], &[1, 3])), [""; 0]);
     assert_eq!(
         told(true, fact(true, true, &[3, 4], &[2, 3])),
-        ["argument `a`: a view that the kernel may write has two indices for one element: extents [3, 4], strides [2, 3]"]
+        [
+            "argument `a`: a view that the kernel may write has two indices for one element: extents [3, 4], strides [2, 3]"
+        ]
     );
     assert_eq!(told(true, fact(true, true, &[1, 4], &[0, 1])), [""; 0], "a dimension of one index takes no step");
     assert_eq!(

@@ -1,9 +1,9 @@
 //! Access methods: vector accesses, accesses masked at the edge, and atomic operations.
 
 use super::Lowerer;
-use super::mem_layout::{MemLayout, align_of};
 use super::layout::aligned_pitch;
-use super::value::{Handle, MaybeConst, LoweredPlace, Val};
+use super::mem_layout::{MemLayout, align_of};
+use super::value::{Handle, LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Dim, Layout, Op, Type, Values, WIDEST};
@@ -153,12 +153,15 @@ impl<'h> Lowerer<'h> {
             lowerer.load_scalars(place, &leaves, align, policy, condition.map(|c| (c, other)))
         };
         if n == 1 {
-            let Some(LoweredPlace::Memory { place, .. }) = self.memory_place(base, indices) else { return Values::new() };
+            let Some(LoweredPlace::Memory { place, .. }) = self.memory_place(base, indices) else {
+                return Values::new();
+            };
             return load(self, &place, Some(inside));
         }
         self.builder.enter([]);
-        let loaded =
-            self.counted_from(base, mem_layout, indices, n, |lowerer, _, place, condition| load(lowerer, &place, condition));
+        let loaded = self.counted_from(base, mem_layout, indices, n, |lowerer, _, place, condition| {
+            load(lowerer, &place, condition)
+        });
         let loaded: Values = loaded.into_iter().flatten().collect();
         let types: Vec<Type> = loaded.iter().map(|v| self.builder.kernel.ty(*v)).collect();
         self.builder.effect(Op::Yield(loaded));
@@ -185,7 +188,9 @@ impl<'h> Lowerer<'h> {
             return store(self, &place, 0, Some(inside));
         }
         self.builder.enter([]);
-        self.counted_from(base, mem_layout, indices, n, |lowerer, i, place, condition| store(lowerer, &place, i, condition));
+        self.counted_from(base, mem_layout, indices, n, |lowerer, i, place, condition| {
+            store(lowerer, &place, i, condition)
+        });
         let then = self.builder.leave();
         self.builder.enter([]);
         let otherwise = self.builder.leave();

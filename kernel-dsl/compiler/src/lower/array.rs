@@ -1,7 +1,7 @@
 //! Register arrays as a whole.
 
 use super::Lowerer;
-use super::value::{MaybeConst, LoweredPlace, Val};
+use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::hir::{self, Expr, Intrinsic};
 
 impl<'h> Lowerer<'h> {

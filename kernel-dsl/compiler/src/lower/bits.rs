@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 impl<'h> Lowerer<'h> {
     /// Lowers the instruction `what` applied to `values`, the lowered `arguments`.
     pub(super) fn instruction(&mut self, e: &'h Expr, what: Bits, arguments: &'h [Expr], values: &[Val]) -> Val {
-        let words: Option<Vec<MaybeConst>> = arguments.iter().zip(values).map(|(a, value)| self.packed(a, value)).collect();
+        let words: Option<Vec<MaybeConst>> =
+            arguments.iter().zip(values).map(|(a, value)| self.packed(a, value)).collect();
         let Some(words) = words else { return Val::Unit };
         // The array is packed already.
         if let (Bits::Join, [word]) = (what, words.as_slice()) {

@@ -207,7 +207,11 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers the value that results from applying `f` to each scalar of a value; an array gets new
     /// registers.
-    pub(super) fn each_scalar(&mut self, value: &Val, f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst) -> Val {
+    pub(super) fn each_scalar(
+        &mut self,
+        value: &Val,
+        f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst,
+    ) -> Val {
         match value {
             Val::Scalar(k) => Val::Scalar(self.one_scalar(*k, f)),
             Val::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.each_scalar(p, f)).collect()),
@@ -229,14 +233,22 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn one_scalar(&mut self, k: MaybeConst, f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst) -> MaybeConst {
+    fn one_scalar(
+        &mut self,
+        k: MaybeConst,
+        f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst,
+    ) -> MaybeConst {
         match self.builder.kernel.ty(k.value) {
             ir::Type::Scalar(ty) => f(self, ty, k),
             _ => k,
         }
     }
 
-    fn each_register(&mut self, from: &Storage, f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst) -> Storage {
+    fn each_register(
+        &mut self,
+        from: &Storage,
+        f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst,
+    ) -> Storage {
         match from {
             Storage::Unit | Storage::Pending { .. } => Storage::Unit,
             Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.each_register(p, f)).collect()),

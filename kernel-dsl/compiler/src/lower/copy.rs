@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::mem_layout::Leaves;
 use super::pack::Pack;
-use super::value::{Handle, MaybeConst, LoweredPlace, Val, View};
+use super::value::{Handle, LoweredPlace, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::TypeId;
 use crate::ir::{self, Binary, Comparison, For, Op, Type, Unroll, Values};
@@ -44,7 +44,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Stores the scalars of an element, or the registers of a pack of `n` elements, in one access.
-    pub(super) fn put(&mut self, to: &Handle, indices: &[MaybeConst], n: u32, scalars: &[ir::Value], exists: Option<MaybeConst>) {
+    pub(super) fn put(
+        &mut self,
+        to: &Handle,
+        indices: &[MaybeConst],
+        n: u32,
+        scalars: &[ir::Value],
+        exists: Option<MaybeConst>,
+    ) {
         let LoweredPlace::Memory { place, .. } = to.place(indices) else { return };
         if let Some(pack) = Pack::of(to.mem_layout(), n).filter(|_| n > 1) {
             let (place, element, guard) = (pack.place(place), pack.register(), exists.map(|k| k.value));

@@ -180,7 +180,13 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    fn load_exchanged(&mut self, array: SharedId, ty: Scalar, index: MaybeConst, there: Option<(MaybeConst, u64)>) -> MaybeConst {
+    fn load_exchanged(
+        &mut self,
+        array: SharedId,
+        ty: Scalar,
+        index: MaybeConst,
+        there: Option<(MaybeConst, u64)>,
+    ) -> MaybeConst {
         let guard = there.map(|(condition, missing)| {
             let otherwise = self.number(ty, missing).value;
             Guard { condition: condition.value, otherwise: [otherwise].into_iter().collect() }

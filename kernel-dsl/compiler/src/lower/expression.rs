@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::storage::Binding;
-use super::value::{MaybeConst, LoweredPlace, Val, View};
+use super::value::{LoweredPlace, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, Op};
@@ -33,7 +33,10 @@ impl<'h> Lowerer<'h> {
         match &e.kind {
             ExprKind::Literal(bits) => {
                 let ty = self.scalar_type(e.ty);
-                Val::Scalar(MaybeConst { value: self.builder.constant(ty, *bits), bits: (!ty.is_float()).then_some(*bits) })
+                Val::Scalar(MaybeConst {
+                    value: self.builder.constant(ty, *bits),
+                    bits: (!ty.is_float()).then_some(*bits),
+                })
             }
             ExprKind::Local(id) => self.local(*id, e.ty, e.span),
             ExprKind::Unary(op, a) => {
@@ -338,7 +341,9 @@ impl<'h> Lowerer<'h> {
                 LoweredPlace::Registers(super::value::Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
                     Some(LoweredPlace::Registers(parts.swap_remove(*field as usize)))
                 }
-                LoweredPlace::Memory { place, mem_layout, policy } => self.field_in_memory(place, &mem_layout, *field, policy),
+                LoweredPlace::Memory { place, mem_layout, policy } => {
+                    self.field_in_memory(place, &mem_layout, *field, policy)
+                }
                 _ => None,
             },
             ExprKind::Index { base, index } => self.index_place(e.span, base, index),
@@ -372,7 +377,9 @@ impl<'h> Lowerer<'h> {
             self.at(span);
             return match place {
                 LoweredPlace::Registers(storage) => Some(LoweredPlace::Registers(self.element(&storage, index))),
-                LoweredPlace::Memory { place, mem_layout, policy } => self.index_in_memory(place, &mem_layout, index, policy),
+                LoweredPlace::Memory { place, mem_layout, policy } => {
+                    self.index_in_memory(place, &mem_layout, index, policy)
+                }
             };
         }
         let base = self.expr(base);

@@ -91,7 +91,13 @@ impl Lowerer<'_> {
         self.narrow(ty, x)
     }
 
-    pub(super) fn half_compare(&mut self, comparison: Comparison, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
+    pub(super) fn half_compare(
+        &mut self,
+        comparison: Comparison,
+        ty: Scalar,
+        a: MaybeConst,
+        b: MaybeConst,
+    ) -> MaybeConst {
         let (a, b) = (self.widen(ty, a), self.widen(ty, b));
         self.compare(comparison, Scalar::F32, a, b)
     }

@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::cooperation::LANES;
 use super::shared::RowLayout;
-use super::value::{Handle, MaybeConst, Val, View, CacheHint};
+use super::value::{CacheHint, Handle, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison, Landing, Op, Special};
@@ -146,7 +146,8 @@ impl<'h> Lowerer<'h> {
             },
             (Intrinsic::ViewStreaming | Intrinsic::ViewCoherent, ..) => match values.into_iter().next() {
                 Some(Val::View(view)) => {
-                    let hint = if intrinsic == Intrinsic::ViewStreaming { CacheHint::Streaming } else { CacheHint::BypassL1 };
+                    let hint =
+                        if intrinsic == Intrinsic::ViewStreaming { CacheHint::Streaming } else { CacheHint::BypassL1 };
                     Val::View(View { hint, ..view })
                 }
                 _ => Val::Unit,

@@ -4,7 +4,7 @@
 //! or 16 bytes covers adjacent scalars of one type, or of 32 bits each.
 
 use super::Lowerer;
-use super::value::{MaybeConst, LoweredPlace, Val};
+use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, TypeId};
 use crate::ir::{self, Guard, Op, Policy, Step, Type, Values, WIDEST, Within};
@@ -135,7 +135,13 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns the place of a part of a struct or tuple in memory.
-    pub(super) fn field_in_memory(&self, place: ir::Place, mem_layout: &MemLayout, field: u32, policy: Policy) -> Option<LoweredPlace> {
+    pub(super) fn field_in_memory(
+        &self,
+        place: ir::Place,
+        mem_layout: &MemLayout,
+        field: u32,
+        policy: Policy,
+    ) -> Option<LoweredPlace> {
         let MemLayout::Tuple { parts, .. } = mem_layout else { return None };
         let (offset, part) = parts.get(field as usize)?;
         let mut place = place;
@@ -183,7 +189,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Stores a value at a place, in the lanes where `guard` holds.
-    pub(super) fn store_mem_layout(&mut self, place: &ir::Place, mem_layout: &MemLayout, ty: TypeId, value: &Val, guard: Option<MaybeConst>) {
+    pub(super) fn store_mem_layout(
+        &mut self,
+        place: &ir::Place,
+        mem_layout: &MemLayout,
+        ty: TypeId,
+        value: &Val,
+        guard: Option<MaybeConst>,
+    ) {
         let mut leaves = Leaves::new();
         mem_layout.leaves(0, &mut leaves);
         let align = align_of(place, mem_layout);
@@ -283,7 +296,9 @@ impl<'h> Lowerer<'h> {
     /// Lowers a value of type `ty` from its scalars.
     pub(super) fn assembled(&mut self, ty: TypeId, scalars: &mut dyn Iterator<Item = ir::Value>) -> Val {
         match self.ty(ty) {
-            hir::Type::Scalar(_) => scalars.next().map_or(Val::Unit, |value| Val::Scalar(MaybeConst { value, bits: None })),
+            hir::Type::Scalar(_) => {
+                scalars.next().map_or(Val::Unit, |value| Val::Scalar(MaybeConst { value, bits: None }))
+            }
             hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.assembled(*p, scalars)).collect()),
             hir::Type::Array(element, size) => {
                 let array = self.storage(ty, self.name_hint.unwrap_or("loaded"));

@@ -13,7 +13,13 @@ const MAX_EXPONENT: u64 = 0xffff;
 
 impl<'h> Lowerer<'h> {
     /// Lowers `method` of a receiver of type `ty`; `None` if an argument has no value.
-    pub(super) fn method(&mut self, e: &'h Expr, method: Method, ty: Scalar, all: &[Option<MaybeConst>]) -> Option<MaybeConst> {
+    pub(super) fn method(
+        &mut self,
+        e: &'h Expr,
+        method: Method,
+        ty: Scalar,
+        all: &[Option<MaybeConst>],
+    ) -> Option<MaybeConst> {
         let a = all.first().copied()??;
         let b = all.get(1).copied().flatten();
         Some(match (method, ty.is_float()) {
@@ -103,7 +109,13 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    fn integer_method(&mut self, method: Method, ty: Scalar, a: MaybeConst, b: Option<MaybeConst>) -> Option<MaybeConst> {
+    fn integer_method(
+        &mut self,
+        method: Method,
+        ty: Scalar,
+        a: MaybeConst,
+        b: Option<MaybeConst>,
+    ) -> Option<MaybeConst> {
         let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
         Some(match method {
             Method::AbsDiff => {

@@ -8,7 +8,6 @@ mod access;
 mod array;
 mod bits;
 mod captures;
-mod mem_layout;
 pub mod checked;
 mod closure;
 mod combine;
@@ -27,13 +26,14 @@ mod inliner;
 mod intrinsic;
 mod layout;
 mod loops;
+mod mem_layout;
 mod memory;
 mod method;
 mod option;
 mod overflow;
+mod pack;
 mod pattern;
 mod pending;
-mod pack;
 mod pipeline;
 mod share;
 mod shared;
@@ -55,15 +55,15 @@ use crate::oracle::Declared;
 use crate::passes;
 use crate::source::Span;
 use crate::target::Target;
-use mem_layout::MemLayout;
 use function::Frame;
 use inliner::Inliner;
+use mem_layout::MemLayout;
 use pending::Tokens;
 use shared::SharedArrays;
 use sources::SourceMap;
 use std::collections::HashMap;
 use table::Tables;
-use value::{MaybeConst, Val, View, CacheHint};
+use value::{CacheHint, MaybeConst, Val, View};
 use wide::Divisibility;
 
 /// Lowers one instance of `program` for `target`.
@@ -225,7 +225,9 @@ impl<'h> Lowerer<'h> {
                 }
                 return Val::Array(array);
             }
-            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => self.element_mem_layout(element, span),
+            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => {
+                self.element_mem_layout(element, span)
+            }
             _ => MemLayout::Scalar(Scalar::U8),
         };
         let element = mem_layout.element();

@@ -1,7 +1,7 @@
 //! `Option`: a flag and the parts of the value.
 
 use super::Lowerer;
-use super::value::{MaybeConst, LoweredPlace, Val};
+use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, TypeId};
 use crate::ir::Op;

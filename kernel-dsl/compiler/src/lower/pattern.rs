@@ -159,8 +159,8 @@ impl<'h> Lowerer<'h> {
             let yes = MaybeConst { value: l.builder.constant(Scalar::Bool, 1), bits: None };
             Val::Scalar(test(l).unwrap_or(yes))
         });
-        let (otherwise, _) =
-            self.arm(Some(&types), |l| Val::Scalar(MaybeConst { value: l.builder.constant(Scalar::Bool, 0), bits: None }));
+        let (otherwise, _) = self
+            .arm(Some(&types), |l| Val::Scalar(MaybeConst { value: l.builder.constant(Scalar::Bool, 0), bits: None }));
         let results = self.builder.emit(Op::If { condition: condition.value, then, otherwise }, types);
         MaybeConst { value: results[0], bits: None }
     }

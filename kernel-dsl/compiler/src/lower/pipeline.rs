@@ -1,7 +1,7 @@
 //! Copies that bypass registers, on targets with `cp.async`.
 
 use super::Lowerer;
-use super::value::{Handle, MaybeConst, LoweredPlace, Val, View};
+use super::value::{Handle, LoweredPlace, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::Expr;
 use crate::ir::{AsyncCopy, Binary, Op, WIDEST};

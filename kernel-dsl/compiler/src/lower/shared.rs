@@ -1,9 +1,9 @@
 //! Arrays in shared memory: creation, indexing, and reuse of their bytes.
 
 use super::Lowerer;
-use super::mem_layout::MemLayout;
 use super::layout::{Alias, SharedArrayEvent, SharedArrayPlan};
-use super::value::{Handle, MaybeConst, Val, View, CacheHint};
+use super::mem_layout::MemLayout;
+use super::value::{CacheHint, Handle, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
 use crate::ir::{self, Binary, DynamicArray, DynamicId, Layout, Op, SharedArray, SharedId, Swizzle, Type};
@@ -167,7 +167,15 @@ impl<'h> Lowerer<'h> {
             strides[d] = Some(next.value);
             stride = Some(next);
         }
-        Val::Shared(Handle::Dynamic(View { base, extents, strides, mem_layout, mutable: true, hint: CacheHint::None, aligned: 1 }))
+        Val::Shared(Handle::Dynamic(View {
+            base,
+            extents,
+            strides,
+            mem_layout,
+            mutable: true,
+            hint: CacheHint::None,
+            aligned: 1,
+        }))
     }
 
     /// Lowers the array with its first index fixed.
@@ -199,7 +207,12 @@ impl<'h> Lowerer<'h> {
         let element = mem_layout.element();
         let array = SharedArray { name, element, shape, strides, layout: Layout::Packed, over: Some(under), offset: 0 };
         let id = self.add_shared(array);
-        self.shared.plan.aliases.push(Alias { array: id, kept: prefix.len(), cast: false, location: self.builder.location });
+        self.shared.plan.aliases.push(Alias {
+            array: id,
+            kept: prefix.len(),
+            cast: false,
+            location: self.builder.location,
+        });
         self.builder.effect(Op::Begin(id));
         Val::Shared(Handle::Fixed { array: id, mem_layout, prefix })
     }

@@ -1,7 +1,7 @@
 //! Variables: registers for variables that change, and names for values that do not.
 
 use super::Lowerer;
-use super::value::{MaybeConst, LoweredPlace, Storage, Val};
+use super::value::{LoweredPlace, MaybeConst, Storage, Val};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, TypeId};
 use crate::ir::{self, Op};
@@ -355,7 +355,9 @@ impl<'h> Lowerer<'h> {
     pub(super) fn write(&mut self, place: &LoweredPlace, ty: TypeId, value: Val) {
         match place {
             LoweredPlace::Registers(storage) => self.write_storage(storage, value),
-            LoweredPlace::Memory { place, mem_layout, .. } => self.store_mem_layout(place, mem_layout, ty, &value, None),
+            LoweredPlace::Memory { place, mem_layout, .. } => {
+                self.store_mem_layout(place, mem_layout, ty, &value, None)
+            }
         }
     }
 }

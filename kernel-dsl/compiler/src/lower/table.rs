@@ -6,7 +6,7 @@
 mod run;
 
 use super::Lowerer;
-use super::mem_layout::{MemLayout, Leaves};
+use super::mem_layout::{Leaves, MemLayout};
 use super::value::{LoweredPlace, Val};
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, Op, Placement, Policy, Table, TableId, Type};
@@ -71,7 +71,9 @@ impl<'h> Lowerer<'h> {
 
     /// Returns the type and bits of the scalar at a place in a table, if the index is constant.
     pub(super) fn known_in_table(&self, place: &LoweredPlace) -> Option<(crate::Scalar, u64)> {
-        let LoweredPlace::Memory { place: ir::Place::Global { base, within: Some(within), .. }, mem_layout, .. } = place else {
+        let LoweredPlace::Memory { place: ir::Place::Global { base, within: Some(within), .. }, mem_layout, .. } =
+            place
+        else {
             return None;
         };
         let (table, scalar) = (self.tables.bases.get(base)?, mem_layout.scalar()?);
@@ -131,7 +133,8 @@ impl<'h> Lowerer<'h> {
     ) -> Option<(TableId, MemLayout)> {
         let mem_layout = self.mem_layout(ty)?;
         if mem_layout.numbers() > MAX_TABLE_SCALARS {
-            let message = format!("the constant `{name}` has {} numbers; the limit is {MAX_TABLE_SCALARS}", mem_layout.numbers());
+            let message =
+                format!("the constant `{name}` has {} numbers; the limit is {MAX_TABLE_SCALARS}", mem_layout.numbers());
             self.error_with_help(span, message, "pass the data as a buffer");
             return Some((self.enter_table(name, &mem_layout, Vec::new(), placement), mem_layout));
         }

@@ -2,7 +2,7 @@
 //! their bits.
 
 use super::mem_layout::MemLayout;
-use super::pending::{InFlightCopy, CopySlot};
+use super::pending::{CopySlot, InFlightCopy};
 use crate::Scalar;
 use crate::ir::{self, LocalId, Policy, SharedId, Value};
 use smallvec::SmallVec;

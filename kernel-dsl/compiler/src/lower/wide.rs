@@ -6,7 +6,7 @@
 
 use super::Lowerer;
 use super::pack::Pack;
-use super::value::{Handle, MaybeConst, LoweredPlace, View};
+use super::value::{Handle, LoweredPlace, MaybeConst, View};
 use crate::Scalar;
 use crate::hir::LocalId;
 use crate::ir::{self, Binary, Comparison, Element, Guard, Layout, Op, Type, Value, Values, WIDEST};
@@ -124,7 +124,13 @@ impl<'h> Lowerer<'h> {
 
     /// Loads a pack of `n` numbers of a view that starts at `indices`, a multiple of `n`, in the
     /// lanes where `exists` holds. Numbers out of bounds, and in other lanes, are zero.
-    pub(super) fn wide_piece(&mut self, from: &View, indices: &[MaybeConst], n: u32, exists: Option<MaybeConst>) -> Values {
+    pub(super) fn wide_piece(
+        &mut self,
+        from: &View,
+        indices: &[MaybeConst],
+        n: u32,
+        exists: Option<MaybeConst>,
+    ) -> Values {
         let (Some(pack), Some((last, outer))) = (Pack::of(&from.mem_layout, n), indices.split_last()) else {
             return Values::new();
         };

@@ -6,7 +6,7 @@
 
 use super::{
     Argument, Assignee, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel,
-    SpanPair, Module, Path, Pattern, Statement, TraitItem, Type, TypeKind,
+    Module, Path, Pattern, SpanPair, Statement, TraitItem, Type, TypeKind,
 };
 use crate::Scalar;
 use crate::language;

@@ -3,7 +3,7 @@
 use super::function::macro_refusal;
 use super::inline::is_inline;
 use super::pattern::has_let;
-use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, SpanPair, Member, Path, Reader, Unary};
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Member, Path, Reader, SpanPair, Unary};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;

@@ -59,7 +59,8 @@ impl Parse for Call {
     }
 }
 
-const EXPECTED_OPERAND: &str = "expected an operand: `name = in(u32) value`, `name = out(u32)` or `name = inout(u32) value`";
+const EXPECTED_OPERAND: &str =
+    "expected an operand: `name = in(u32) value`, `name = out(u32)` or `name = inout(u32) value`";
 
 impl Parse for Operand {
     fn parse(input: ParseStream) -> syn::Result<Operand> {
@@ -113,7 +114,8 @@ impl Call {
 
     fn source(&self) -> syn::Result<Source> {
         let operands = self.operands.iter().map(|o| {
-            let ty = Scalar::from_name(&o.ty.to_string()).ok_or_else(|| syn::Error::new(o.ty.span(), EXPECTED_OPERAND_TYPE))?;
+            let ty = Scalar::from_name(&o.ty.to_string())
+                .ok_or_else(|| syn::Error::new(o.ty.span(), EXPECTED_OPERAND_TYPE))?;
             Ok(inline::Operand { name: o.name.to_string(), direction: o.direction, ty })
         });
         let operands = operands.collect::<syn::Result<_>>()?;

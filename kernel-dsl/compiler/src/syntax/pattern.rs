@@ -1,7 +1,7 @@
 //! Patterns, and the constructs that match them: `match`, `if let`, `while let`.
 
 use super::expression::member;
-use super::{Arm, Block, Expr, ExprKind, SpanPair, Member, Pattern, Reader, Statement, Unary};
+use super::{Arm, Block, Expr, ExprKind, Member, Pattern, Reader, SpanPair, Statement, Unary};
 use proc_macro2::Ident;
 use syn::{Lit, Pat, RangeLimits};
 

@@ -1,7 +1,7 @@
 //! Instructions made from the forms of the table, with something of everything to name.
 
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ptx::form::{OperandKind, Limit, OperandForm, OperandType, Presence, Row, Selection};
+use kernel_dsl_compiler::ptx::form::{Limit, OperandForm, OperandKind, OperandType, Presence, Row, Selection};
 use kernel_dsl_compiler::ptx::{
     Address, Base, Builder, Instruction, Modifier, Opcode, Operand, Selector, Space, SpecialRegister, Symbol, Texel,
     Type, Variable,

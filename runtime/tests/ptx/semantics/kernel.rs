@@ -1,6 +1,6 @@
 //! A form of an instruction as a kernel of its own, run on as many operands as there are.
 
-use kernel_dsl::compiler::ptx::form::{OperandKind, OperandForm, OperandType, Presence, Row, Selection};
+use kernel_dsl::compiler::ptx::form::{OperandForm, OperandKind, OperandType, Presence, Row, Selection};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Selector, Type, parse};
 use runtime::interpreter::Bytes;
 use runtime::ptx::{Argument, Check, Checks, Launch, Options, Program, Value};

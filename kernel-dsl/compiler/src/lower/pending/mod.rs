@@ -14,10 +14,10 @@ pub(super) use token::Tokens;
 
 use super::Lowerer;
 use super::captures::captures;
-use super::mem_layout::{MemLayout, align_of};
 use super::closure::Callable;
+use super::mem_layout::{MemLayout, align_of};
 use super::pack::Pack;
-use super::value::{Handle, MaybeConst, LoweredPlace, Storage, Val, View};
+use super::value::{Handle, LoweredPlace, MaybeConst, Storage, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, Pattern, TypeId};
 use crate::ir::{self, Binary, Comparison, Inst, Landing, Op, Region, SharedId, Type, Values};
@@ -179,7 +179,8 @@ impl<'h> Lowerer<'h> {
         let types = data.iter().filter_map(|v| self.builder.kernel.ty(*v).scalar()).collect();
         let issued = self.issued();
         let (mem_layout, held, grouped) = (mem_layout.clone(), held.clone(), false);
-        let kind = CopyKind { array: *array, mem_layout, held, prefix: prefix.len(), types, at_once: n, conversion, grouped };
+        let kind =
+            CopyKind { array: *array, mem_layout, held, prefix: prefix.len(), types, at_once: n, conversion, grouped };
         Val::Pending(vec![InFlightCopy { kind, issued, prefix: prefix.clone(), data }])
     }
 

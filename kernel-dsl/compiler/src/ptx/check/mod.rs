@@ -9,7 +9,7 @@ pub use illegal::{Illegal, Reason};
 pub use takes::Takes;
 
 use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol, Texel};
-use super::form::{OperandKind, Limit, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set};
+use super::form::{Limit, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Row, Selection, Set};
 use super::print::{In, Names};
 use super::table;
 use super::words::{Class, Modifier, Opcode, Shape, Space, TargetOption, Type, Version};
@@ -225,7 +225,7 @@ fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
     match form.ty {
         OperandType::None => None,
         OperandType::Fixed(t) => Some(t),
-        OperandType::FormSlot(i) => slot(i),
+        OperandType::Slot(i) => slot(i),
         OperandType::Wide(i) => slot(i).and_then(Type::doubled),
     }
 }
@@ -263,11 +263,15 @@ impl Check<'_> {
                 opcode == Opcode::Mov && ty == Some(Type::U64)
             }
             (OperandKind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
-            (OperandKind::Object(object), Operand::Address(Address { base, offset: 0 }), _) => self.is_object(base, object),
+            (OperandKind::Object(object), Operand::Address(Address { base, offset: 0 }), _) => {
+                self.is_object(base, object)
+            }
             (OperandKind::OwnSampler, Operand::Address(Address { base, offset: 0 }), _) => {
                 !self.independent() && self.is_object(base, Type::Texref)
             }
-            (OperandKind::Texel(object), Operand::Texel(texel), Some(ty)) => self.texel(form, object, ty, texel, chosen),
+            (OperandKind::Texel(object), Operand::Texel(texel), Some(ty)) => {
+                self.texel(form, object, ty, texel, chosen)
+            }
             (OperandKind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
             (OperandKind::Address, Operand::Address(a), _) => {
                 // A callee cannot write its arguments.

@@ -1,7 +1,7 @@
 //! Descriptions of the operands that a form accepts, for error messages.
 
 use super::{Chosen, operand_type};
-use crate::ptx::form::{OperandKind, Limit, OperandForm, Selection};
+use crate::ptx::form::{Limit, OperandForm, OperandKind, Selection};
 use crate::ptx::words::{Modifier, Shape, Type};
 use std::fmt;
 
@@ -58,10 +58,14 @@ impl fmt::Display for Takes {
             OperandKind::Symbol => return f.write_str("a variable or function in the instruction's state space"),
             OperandKind::Special => f.write_str("a special register")?,
             OperandKind::Constant => f.write_str("a constant")?,
-            OperandKind::Value | OperandKind::Vectorized | OperandKind::Vector(_) | OperandKind::Axes if form.destination || form.register => {
+            OperandKind::Value | OperandKind::Vectorized | OperandKind::Vector(_) | OperandKind::Axes
+                if form.destination || form.register =>
+            {
                 f.write_str("a register")?;
             }
-            OperandKind::Value | OperandKind::Vectorized | OperandKind::Vector(_) | OperandKind::Axes => f.write_str("a register or constant")?,
+            OperandKind::Value | OperandKind::Vectorized | OperandKind::Vector(_) | OperandKind::Axes => {
+                f.write_str("a register or constant")?
+            }
         }
         if let Some(ty) = ty {
             write!(f, " for type `.{ty}`")?;

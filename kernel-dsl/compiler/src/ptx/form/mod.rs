@@ -260,7 +260,7 @@ pub enum OperandType {
     /// A fixed type.
     Fixed(Type),
     /// The type in this slot.
-    FormSlot(u8),
+    Slot(u8),
     /// The type in this slot with twice the width.
     Wide(u8),
 }

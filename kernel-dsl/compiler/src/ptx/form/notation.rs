@@ -1,6 +1,8 @@
 //! The parser of the notation: at compile time to a row, and to text with the shared sets expanded.
 
-use super::{OperandKind, Limit, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set, FormSlot};
+use super::{
+    FormSlot, Limit, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Row, Selection, Set,
+};
 use crate::ptx::words::{Modifier, Opcode, Type, Version, same};
 use std::fmt;
 
@@ -225,7 +227,7 @@ impl<'a> Cursor<'a> {
         } else if same(name, b"p") {
             OperandType::Fixed(Type::Pred)
         } else {
-            OperandType::FormSlot(last_type(row))
+            OperandType::Slot(last_type(row))
         };
         form.wider = self.eat(b"+") || matches!(form.kind, OperandKind::Vectorized);
         form.sink = self.eat(b"{_}");
@@ -299,7 +301,7 @@ impl<'a> Cursor<'a> {
         }
         if same(word, b"vec") {
             *kind = OperandKind::Vectorized;
-            return OperandType::FormSlot(last_type(row));
+            return OperandType::Slot(last_type(row));
         }
         if same(word, b"offsets") {
             *kind = OperandKind::Axes;
@@ -325,7 +327,7 @@ const fn named_type(row: &Row, names: &[&[u8]; MAX_SLOTS], word: &[u8]) -> Optio
     let mut i = 0;
     while i < row.slot_count {
         if same(names[i], word) && row.slots[i].alternatives.only_types() {
-            return Some(OperandType::FormSlot(i as u8));
+            return Some(OperandType::Slot(i as u8));
         }
         i += 1;
     }

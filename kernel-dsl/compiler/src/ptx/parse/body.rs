@@ -3,7 +3,7 @@
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{TokenKind, Punctuation, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::{MAX_DEPTH, Name};
 use crate::ptx::ast::{
     BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,

@@ -3,7 +3,7 @@
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{TokenKind, Punctuation, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
 use crate::ptx::ast::{Call, CallTargets, Callee, Callees, Guard, Operand, Parameter, Statement, Symbol};
 use crate::ptx::check::{Illegal, check_call};

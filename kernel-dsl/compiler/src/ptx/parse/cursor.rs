@@ -1,7 +1,7 @@
 //! A position in the tokens of a text, and the errors found so far.
 
 use super::error::{Error, Errors, Mistake};
-use super::lex::{TokenKind, Punctuation, Number, Token, tokens};
+use super::lex::{Number, Punctuation, Token, TokenKind, tokens};
 
 /// Parsing of a part of the text failed; the error has been noted.
 #[derive(Clone, Copy, Debug)]

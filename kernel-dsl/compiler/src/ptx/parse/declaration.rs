@@ -4,7 +4,7 @@ use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
 use super::expression::Constant;
-use super::lex::{TokenKind, Punctuation, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
 use crate::ptx::ast::{
     Declaration, Initializer, Item, Linkage, Parameter, Pointer, Register, Setting, Statement, Symbol, Variable,
@@ -214,7 +214,8 @@ impl<'a> Parser<'a> {
                 return Ok(());
             }
             let first = variable.dimensions.is_empty();
-            let length = if first && self.cursor.is(Punctuation::CloseBracket) { None } else { Some(self.cursor.integer()?) };
+            let length =
+                if first && self.cursor.is(Punctuation::CloseBracket) { None } else { Some(self.cursor.integer()?) };
             self.cursor.expect(Punctuation::CloseBracket)?;
             variable.dimensions.push(length);
             if variable.dimensions.len() > MAX_DIMENSIONS {
@@ -260,7 +261,8 @@ impl<'a> Parser<'a> {
             };
             self.cursor.expect(Punctuation::Assign)?;
             let at = self.cursor.peek();
-            let sampling = Sampling::from_spelling(self.cursor.text(at).as_bytes()).filter(|_| at.kind == TokenKind::Word);
+            let sampling =
+                Sampling::from_spelling(self.cursor.text(at).as_bytes()).filter(|_| at.kind == TokenKind::Word);
             let setting = match sampling {
                 Some(sampling) => {
                     self.cursor.next();

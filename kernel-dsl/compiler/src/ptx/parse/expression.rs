@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, Failed};
 use super::error::Mistake;
-use super::lex::{TokenKind, Punctuation, Number};
+use super::lex::{Number, Punctuation, TokenKind};
 
 /// The value of a constant expression.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -70,7 +70,10 @@ impl Cursor<'_> {
     pub fn at_constant(&self) -> bool {
         match self.peek().kind {
             TokenKind::Number(_) => true,
-            TokenKind::Punctuation(m) => matches!(m, Punctuation::Minus | Punctuation::Plus | Punctuation::Not | Punctuation::Tilde | Punctuation::Open),
+            TokenKind::Punctuation(m) => matches!(
+                m,
+                Punctuation::Minus | Punctuation::Plus | Punctuation::Not | Punctuation::Tilde | Punctuation::Open
+            ),
             TokenKind::Word => self.text(self.peek()) == "WARP_SZ",
             _ => false,
         }
@@ -162,7 +165,9 @@ impl Cursor<'_> {
                 self.expect(Punctuation::Close)?;
                 Ok(value)
             }
-            TokenKind::Punctuation(mark @ (Punctuation::Minus | Punctuation::Plus | Punctuation::Not | Punctuation::Tilde)) => {
+            TokenKind::Punctuation(
+                mark @ (Punctuation::Minus | Punctuation::Plus | Punctuation::Not | Punctuation::Tilde),
+            ) => {
                 let value = self.unary(depth + 1)?;
                 match (mark, value, value.integer()) {
                     (Punctuation::Plus, Constant::Decimal(_), _) => Ok(value),

@@ -2,7 +2,7 @@
 
 use super::cursor::Failed;
 use super::error::{Errors, Mistake};
-use super::lex::{TokenKind, Punctuation, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::MAX_DEPTH;
 use super::{Parser, module};
 use crate::ptx::ast::{

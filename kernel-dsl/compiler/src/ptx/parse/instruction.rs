@@ -3,7 +3,7 @@
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{TokenKind, Punctuation, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use crate::ptx::ast::{Guard, Instruction, Operand, Statement};
 use crate::ptx::check::{Form, Illegal, Reason, check, reordered};
 use crate::ptx::words::{Modifier, Opcode};

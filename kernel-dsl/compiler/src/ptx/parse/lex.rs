@@ -126,7 +126,11 @@ impl Lexer<'_> {
                 self.skip(|c| c != b'"' && c != b'\n');
                 let ended = self.peek(0) == b'"';
                 self.at += usize::from(ended);
-                if ended { TokenKind::String } else { TokenKind::Bad("`\"` at the end of the string, on the same line") }
+                if ended {
+                    TokenKind::String
+                } else {
+                    TokenKind::Bad("`\"` at the end of the string, on the same line")
+                }
             }
             b'0'..=b'9' => self.number(text),
             // A name may begin with a dot and a digit (`.1d`), but only after another token.

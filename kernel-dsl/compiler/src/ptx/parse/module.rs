@@ -3,7 +3,7 @@
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{TokenKind, Punctuation, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use crate::ptx::ast::{Architecture, File, FunctionKind, Item, Linkage, Section, Symbol, Variant};
 use crate::ptx::print::comment_text;
 use crate::ptx::words::{Space, TargetOption, Version};
@@ -233,7 +233,8 @@ impl Parser<'_> {
             return Ok((self.cursor.integer()? as i64).to_string());
         }
         let mut value = self.section_term()?;
-        let sign = [(Punctuation::Plus, "+"), (Punctuation::Minus, "-")].into_iter().find(|(mark, _)| self.cursor.eat(*mark));
+        let sign =
+            [(Punctuation::Plus, "+"), (Punctuation::Minus, "-")].into_iter().find(|(mark, _)| self.cursor.eat(*mark));
         if let Some((_, sign)) = sign {
             value += sign;
             value += &self.section_term()?;

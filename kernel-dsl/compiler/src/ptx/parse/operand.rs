@@ -4,7 +4,7 @@ use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
 use super::expression::Constant;
-use super::lex::{TokenKind, Punctuation, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
 use crate::ptx::ast::{Address, Base, Operand, Register, Selector, Symbol, Texel};
 use crate::ptx::form::OperandKind as Form;
