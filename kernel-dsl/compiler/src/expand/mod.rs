@@ -228,7 +228,7 @@ fn needless(
     let errors = needless.map(|(written, _)| {
         let name = &written.name;
         let message = format!(
-            "`{name}` needs no tolerance: its results are exact on every executor\nhelp: remove the tolerance; it applies to results of `fast::` functions"
+            "`{name}` needs no tolerance: no approximation affects it, so its results are bit-identical on every executor\nhelp: remove the tolerance; it applies to results of `fast::` functions"
         );
         syn::Error::new(name.span(), message)
     });
