@@ -1,6 +1,6 @@
 //! The content of a kernel's expansion in addition to its type-checking copy.
 
-use kernel_dsl_compiler::hir::Constant;
+use kernel_dsl_compiler::hir::{Constant, Program, serial};
 use kernel_dsl_compiler::{Build, Target};
 
 /// A kernel as its crate was compiled: the declared instances with their PTX, and the HIR from
@@ -23,6 +23,16 @@ pub struct Artifact {
     pub hir: &'static [u8],
     /// The instances that the kernel declares, with their PTX.
     pub instances: &'static [Declared],
+}
+
+impl Artifact {
+    /// Decodes the kernel's HIR.
+    ///
+    /// # Errors
+    /// HIR of another format, or corrupt HIR.
+    pub fn program(&self) -> Result<Program, serial::Error> {
+        serial::program(self.hir)
+    }
 }
 
 /// A declared instance.

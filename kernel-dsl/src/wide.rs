@@ -19,7 +19,7 @@ const WIDEST: usize = 16;
 /// Panics if the language has no access to `n` elements.
 #[track_caller]
 pub(crate) fn at_once<T: DeviceCopy>(n: usize) -> usize {
-    assert!(matches!(n, 1 | 2 | 4 | 8 | 16), "an access takes 1, 2, 4, 8 or 16 elements at once, not {n}");
+    assert!(matches!(n, 1 | 2 | 4 | 8 | 16), "an access must have 1, 2, 4, 8 or 16 elements, not {n}");
     n.min(WIDEST / size_of::<T>())
 }
 

@@ -1,72 +1,79 @@
-//! The attribute macros of kernel-dsl: a shell over its compiler, in which all the work is done and tested
-//! (`kernel_dsl_compiler::expand`). Users have them from `kernel_dsl::prelude`.
+//! The attribute macros of kernel-dsl, a thin shell over `kernel_dsl_compiler::expand`, which does
+//! all the work and has the tests. `kernel_dsl::prelude` exports the macros.
 
 use kernel_dsl_compiler::{Build, expand};
 use proc_macro::TokenStream;
 
-/// Makes a kernel of a function: a type of its name, in which its PTX and its launch functions lie.
+/// Makes a kernel of a function: a type of the same name with its PTX and launch functions.
 ///
 /// ```text
-/// #[kernel(block = (T, T), grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)), instances(T = 16 | 32))]
+/// #[kernel(
+///     block = (T, T),
+///     grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)),
+///     instances(T = 16 | 32)
+/// )]
 /// #[requires(a.cols() == b.rows())]
 /// pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) { … }
 /// ```
 ///
-/// | clause | says |
+/// | clause | meaning |
 /// |---|---|
-/// | `block = …` | threads of a block: one expression or a tuple of up to three, over the generic constants. The last may be for the launch to decide: `32..=1024` or `(64..=1024).step_by(64)`, whose value is an argument of the launch, or an expression over the parameters that has a bound, `x.cols().clamp(32, 1024)`. A range from whole warps to whole warps is of whole warps |
-/// | `grid = …` | blocks of the grid: expressions over constants and parameters, and `block::threads()` |
-/// | `instances(A = 1 \| 2, T = f32; …)` | what stands for the generic parameters, to compile now: `\|` a product, `;` a list |
-/// | `derived(N = 16 / size_of::<T>())` | generic constants that follow from the others |
-/// | `min_blocks = …` | blocks that a multiprocessor should hold at once: an expression over the generic constants |
-/// | `max_registers = …` | registers a thread at most: `128`, or `if WIDE { 168 } else { 128 }` |
-/// | `contract` | a sum or difference of floats with a product written in it, `a * b + c` or `c -= a * b`, is one `mul_add` with one rounding: in the kernel itself, not in the device functions that it calls |
-/// | `tolerance(y(relative = 1e-6, absolute = 1e-7))` | how near a GPU's results must be to the interpreter's, for what the values of `fast::` functions reach |
-/// | `writes(y = all, z = once)` | that a launch writes each element of `y`, and each of `z` by one thread: the oracle holds it to that |
-/// | `target = sm_80` | what it is compiled for, of sm_61 (if nothing is said), sm_70, sm_75, sm_80, sm_86, sm_89 and sm_90; older devices cannot run it |
-/// | `crate = path` | where kernel-dsl is, if not at `::kernel_dsl` |
+/// | `block = …` | The threads of a block: one expression or a tuple of up to three, over the generic constants. The launch can choose the last extent: `32..=1024` or `(64..=1024).step_by(64)` adds an argument to the launch functions. An expression over the parameters needs an upper bound, `x.cols().clamp(32, 1024)`. A range between multiples of 32 contains only multiples of 32. |
+/// | `grid = …` | The blocks of the grid: expressions over constants and parameters, and `block::threads()`. |
+/// | `instances(A = 1 \| 2, T = f32; …)` | The instances to compile now: `\|` separates alternatives, `;` separates declarations. |
+/// | `derived(N = 16 / size_of::<T>())` | Generic constants that are computed from the others. |
+/// | `min_blocks = …` | The number of blocks that a multiprocessor should hold at once: an expression over the generic constants. |
+/// | `max_registers = …` | The largest number of registers of a thread: `128`, or `if WIDE { 168 } else { 128 }`. |
+/// | `contract` | Contracts a sum or difference of floats that contains a product, `a * b + c` or `c -= a * b`, to one `mul_add` with one rounding. Applies to the kernel, and not to the device functions that it calls. |
+/// | `tolerance(y(relative = 1e-6, absolute = 1e-7))` | The largest difference between a GPU's results and the interpreter's, for values that `fast::` functions reach. |
+/// | `writes(y = all, z = once)` | Declares that a launch writes each element of `y`, and each element of `z` by one thread. The oracle verifies this. |
+/// | `target = sm_80` | The target: sm_61 (the default), sm_70, sm_75, sm_80, sm_86, sm_89 or sm_90. Older devices cannot run the kernel. |
+/// | `crate = path` | The path of kernel-dsl, if not `::kernel_dsl`. |
 ///
-/// `#[requires(…)]` below it lists conditions over the parameters that a launch must meet.
+/// `#[requires(…)]` below the attribute lists conditions over the parameters that a launch must
+/// meet.
 ///
-/// `#[allow(global_race, reason = "…")]` before a statement of the body, or of a device function's, has the oracle not report
-/// there what it calls `global-race` (with `_` for `-`; `race` is all kinds of them), but list it with the reason. An `allow` that
-/// neither names a check nor gives a reason is rustc's.
+/// `#[allow(global_race, reason = "…")]` before a statement of a kernel or device function makes
+/// the oracle list a `global-race` of the statement with the reason, instead of reporting it.
+/// Check names use `_` for `-`; `race` includes all kinds of races. An `allow` that names no
+/// check and gives no reason belongs to rustc.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), item.into()).into()
 }
 
-/// Makes an item usable in kernels and in other device items, of this crate and of others. It stays an ordinary item of the
-/// host too.
+/// Makes an item usable in kernels and device items, of this crate and of others. The item stays
+/// an ordinary host item too.
 ///
-/// It goes on functions, constants, structs, enums without data, and on a `mod { … }` for traits and impls: all items of
-/// the module are the device's then. A macro of the same name is made beside each, which carries it to those that name
-/// it: `use` brings both.
+/// The attribute applies to functions, constants, structs, enums without data, and to a `mod { …
+/// }` with traits and impls, all of whose items become device items. Beside each item, the
+/// attribute defines a macro of the same name that carries the item to its users; a `use` imports
+/// both.
 ///
-/// | clause | says |
+/// | clause | meaning |
 /// |---|---|
-/// | `value` | of a function: make a type of its name, too, which implements `DeviceFn` |
-/// | `crate = path` | where kernel-dsl is, if not at `::kernel_dsl` |
+/// | `value` | On a function: also defines a type of its name, which implements `DeviceFn`. |
+/// | `crate = path` | The path of kernel-dsl, if not `::kernel_dsl`. |
 #[proc_macro_attribute]
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::device(attribute.into(), item.into()).into()
 }
 
-/// Lets values of a struct lie in shared memory and go from lane to lane: each field must be able to. An enum needs a
-/// variant.
+/// Allows values of a struct or enum in shared memory and in exchanges between lanes. Each field
+/// of a struct must be `DeviceCopy`; an enum needs a variant.
 #[proc_macro_derive(DeviceCopy)]
 pub fn device_copy(item: TokenStream) -> TokenStream {
     expand::device_copy(item.into()).into()
 }
 
-/// The end of a chain of device items; only expansions call it.
+/// Ends a chain of device items. Only expansions call this macro.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __link(tokens: TokenStream) -> TokenStream {
     expand::link(tokens.into()).into()
 }
 
-/// How these macros were compiled: the fields of `compiler::Build`.
+/// Returns the build settings of these macros: the fields of `compiler::Build`.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __build(_: TokenStream) -> TokenStream {

@@ -15,7 +15,7 @@ use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{analyses, ir};
+use kernel_dsl::compiler::{driver, ir};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -51,7 +51,7 @@ impl Cpu {
         let instance = program.instance();
         span!("run", instance = %instance.name(artifact.name));
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let lowered = analyses::lowered_monomorphic(program, artifact.target)
+            let lowered = driver::lowered_monomorphic(program, artifact.target)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;

@@ -11,7 +11,7 @@ use crate::stream::Queue;
 use crate::trace::{enabled, event};
 use crate::uninit::HOST;
 use crate::{Error, Result};
-use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::{Argument, Artifact, Launcher};
 use serde::Serialize;
@@ -276,8 +276,8 @@ impl Device {
         let key = (ptr::from_ref(artifact).addr(), instance);
         self.0.programs.get_or_make(key.clone(), || {
             let (_, instance) = &key;
-            let program = serial::program(artifact.hir)
-                .map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
+            let program =
+                artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
             monomorphic(&program, instance)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })
         })

@@ -5,7 +5,7 @@ use crate::{Device, Error, Result};
 use kernel_dsl::Call;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::launch::{MAX_THREADS, Refusal};
-use kernel_dsl::compiler::{Target, analyses};
+use kernel_dsl::compiler::{Target, driver};
 use serde::Serialize;
 
 /// The blocks of a launch of the unchecked PTX on one multiprocessor.
@@ -35,7 +35,7 @@ impl Device {
             let threads = approved.shape().block.iter().product();
             Ok(Some(match self.backend() {
                 Backend::Cpu(_) => {
-                    let lowered = analyses::lowered_monomorphic(program, kernel.target);
+                    let lowered = driver::lowered_monomorphic(program, kernel.target);
                     let instance = program.instance().name(kernel.name);
                     let lowered = lowered.map_err(|source| Error::Compile { instance: instance.clone(), source })?;
                     let own = lowered.shared_memory();

@@ -48,7 +48,7 @@ fn special_values_pass_too() {
 fn a_pass_that_changes_a_bit_is_found() {
     let prepared = prepared(Mistake::None, Mistake::Unfused);
     let failure = Checker::new(None).case(&prepared, &case(1000), saxpy).unwrap_err();
-    let Failure::Differ { left: Executor::Lowered, right: Executor::Optimised, mismatch } = &failure else {
+    let Failure::Differ { left: Executor::Lowered, right: Executor::Optimized, mismatch } = &failure else {
         panic!("{failure}")
     };
     // The first element for which one rounding and two differ.

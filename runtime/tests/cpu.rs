@@ -195,7 +195,7 @@ fn hir_that_cannot_be_read_is_an_error() {
 
 #[test]
 fn the_contract_is_that_of_the_compiler() {
-    let program = serial::program(artifact(1).hir).unwrap();
+    let program = artifact(1).program().unwrap();
     assert_eq!(
         launch::block(&hir::monomorphic(&program, &Instance::default()).unwrap()),
         Ok(kernel_dsl::compiler::ir::Block::fixed([32, 1, 1]))

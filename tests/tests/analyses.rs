@@ -2,7 +2,7 @@
 
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, Site, accesses};
 use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
-use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{Scalar, Target, lower, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel};
@@ -54,7 +54,7 @@ patterns! {
 }
 
 fn ir_of(artifact: &Artifact, instance: usize, target: Target) -> (passes::Optimized, Vec<Site>) {
-    let program = serial::program(artifact.hir).unwrap();
+    let program = artifact.program().unwrap();
     let instance = Instance(artifact.instances[instance].constants.to_vec());
     let lowered = lower::lower(&program, &instance, target).unwrap();
     let sites = accesses(&passes::with_places(lowered.clone()).unwrap());

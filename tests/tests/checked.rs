@@ -3,7 +3,7 @@
 
 mod wrong;
 
-use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::{Checked, checked};
 use kernel_dsl::compiler::{Target, ir, lower, passes};
@@ -73,7 +73,7 @@ fn seen_by_both(finding: &&Finding) -> bool {
 
 /// Holds the checked form against the oracle; gives what both say.
 fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Option<Finding> {
-    let program = serial::program(artifact.hir).unwrap();
+    let program = artifact.program().unwrap();
     let instance = Instance::default();
     let bare = lower::lower(&program, &instance, Target::SM_61).unwrap();
     let form: Checked = checked(&program, &instance, Target::SM_61).unwrap();
@@ -140,7 +140,7 @@ fn a_step_of_zero_begins_no_loop() {
 fn a_loop_ends_where_its_next_index_would_wrap() {
     let arguments = [Argument::Number(1 << 30), slice(32)];
     assert_eq!(agreed(wrong::ranges_to_the_end::ARTIFACT, 1, &arguments), None);
-    let program = serial::program(wrong::ranges_to_the_end::ARTIFACT.hir).unwrap();
+    let program = wrong::ranges_to_the_end::ARTIFACT.program().unwrap();
     let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
     let (own, _, left) = run(&form.kernel, 1, &arguments);
     // By itself: nothing is left for the interpreter to end.
@@ -151,7 +151,7 @@ fn a_loop_ends_where_its_next_index_would_wrap() {
 #[test]
 fn an_index_into_more_arrays_than_a_record_tells_of_is_checked() {
     assert_eq!(agreed(wrong::in_six_arrays::ARTIFACT, 1, &[Argument::Number(1), slice(32)]), None);
-    let program = serial::program(wrong::in_six_arrays::ARTIFACT.hir).unwrap();
+    let program = wrong::in_six_arrays::ARTIFACT.program().unwrap();
     let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
     let (own, record, _) = run(&form.kernel, 1, &[Argument::Number(2), slice(32)]);
     assert!(own.report.findings.is_empty(), "{}", own.report);

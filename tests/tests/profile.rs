@@ -8,8 +8,8 @@
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost};
-use kernel_dsl::compiler::hir::{Constant, Instance, serial};
-use kernel_dsl::compiler::{analyses, passes};
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::compiler::{driver, passes};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Artifact, GenericArgument};
 use kernels_rs::reduce::{ArgMax, Found};
@@ -174,8 +174,8 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
 
 /// Measures an instance, and compares.
 fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
-    let program = serial::program(artifact.hir).unwrap();
-    let lowered = analyses::lowered(&program, instance, artifact.target).unwrap();
+    let program = artifact.program().unwrap();
+    let lowered = driver::lowered(&program, instance, artifact.target).unwrap();
     let kernel = passes::with_places(lowered).unwrap();
     let mut measured: BTreeMap<_, Counts> = BTreeMap::new();
     let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();

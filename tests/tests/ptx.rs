@@ -1,6 +1,6 @@
 //! The PTX of the declared instances of kernels-rs, as their expansions hold it.
 
-use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::lower::checked::checked;
 use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, compile};
@@ -49,7 +49,7 @@ fn each_snapshot_has_its_instance() {
 #[test]
 fn the_stored_hir_gives_the_same_text() {
     for (kernel, declared) in declared() {
-        let program = serial::program(kernel.hir).unwrap_or_else(|e| panic!("{}: {e}", declared.name));
+        let program = kernel.program().unwrap_or_else(|e| panic!("{}: {e}", declared.name));
         let again = compile(&program, &Instance(declared.constants.to_vec()), Target::SM_61);
         assert_eq!(again.as_deref(), Ok(declared.ptx), "{}", declared.name);
     }
@@ -59,7 +59,7 @@ fn the_stored_hir_gives_the_same_text() {
 #[test]
 fn each_text_parses() {
     for (kernel, declared) in declared() {
-        let program = serial::program(kernel.hir).unwrap();
+        let program = kernel.program().unwrap();
         let form = checked(&program, &Instance(declared.constants.to_vec()), Target::SM_61).unwrap();
         for text in [declared.ptx, &form.ptx().unwrap()] {
             let module = parse(text).unwrap_or_else(|e| panic!("{}:\n{e}", declared.name));

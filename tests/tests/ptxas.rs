@@ -7,7 +7,7 @@
 //! It is no part of the project, so a machine without it sees the modules skipped, and how to have them assembled.
 //! Where `KERNELS_REQUIRE_PTXAS` is set, as in CI, that is a failure.
 
-use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::lower::checked::checked;
 use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::{Artifact, Declared};
@@ -101,7 +101,7 @@ fn assemble(ptxas: &Ptxas, module: &Module) -> Result<(), String> {
 /// A declared instance, which has this place among all, for each later target, and its checked form, as a launch on a GPU compiles
 /// it, for each.
 fn forms(artifact: &Artifact, declared: &Declared, turn: usize) -> Result<Vec<Module>, String> {
-    let program = serial::program(artifact.hir).map_err(|e| e.to_string())?;
+    let program = artifact.program().map_err(|e| e.to_string())?;
     let instance = Instance(declared.constants.to_vec());
     let (mut bare, mut forms) = (Vec::new(), Vec::new());
     for target in Target::ALL.into_iter().filter(|target| *target >= artifact.target) {

@@ -8,9 +8,9 @@
 use kernel_dsl::compiler::analyses::bounds::{Proof, Reach, Site};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind};
 use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
-use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Instance, monomorphic};
 use kernel_dsl::compiler::ir::Kernel;
-use kernel_dsl::compiler::{analyses, passes};
+use kernel_dsl::compiler::{driver, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel as _};
 use runtime::interpreter::profile::{self, Profile, Touched, Ways};
@@ -56,8 +56,8 @@ struct Proved {
 
 impl Proved {
     fn of(artifact: &'static Artifact, instance: &Instance) -> Proved {
-        let program = monomorphic(&serial::program(artifact.hir).unwrap(), instance).unwrap();
-        let lowered = analyses::lowered_monomorphic(&program, artifact.target).unwrap();
+        let program = monomorphic(&artifact.program().unwrap(), instance).unwrap();
+        let lowered = driver::lowered_monomorphic(&program, artifact.target).unwrap();
         let kernel = passes::with_places(lowered).unwrap();
         let reach = Reach::of(&program, &kernel);
         let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();

@@ -4,11 +4,11 @@
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::emit::{Lines, emit, emit_with, file_name};
-use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::passes::Optimized;
 use kernel_dsl::compiler::ptx::ast::{File, Item, Location, Module, Statement};
 use kernel_dsl::compiler::ptx::parse;
-use kernel_dsl::compiler::{Target, analyses, passes};
+use kernel_dsl::compiler::{Target, driver, passes};
 use kernels_rs::command::nvdisasm::Nvdisasm;
 use kernels_rs::command::ptxas::Ptxas;
 use kernels_rs::sass::{Class, Instruction, Listing};
@@ -31,8 +31,8 @@ fn kernels() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)
 }
 
 fn optimised(kernel: &Artifact, instance: &Instance, target: Target) -> Optimized {
-    let program = serial::program(kernel.hir).unwrap();
-    let lowered = analyses::lowered(&program, instance, target).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+    let program = kernel.program().unwrap();
+    let lowered = driver::lowered(&program, instance, target).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
     passes::optimize(lowered).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
 }
 

@@ -2,7 +2,7 @@
 //! value. Where threads do not have the same, an access out of bounds tells the oracle.
 
 use kernel_dsl::compiler::analyses::uniformity::{UniformScope, Uniformity, Verdict};
-use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{self, *};
 use kernel_dsl::compiler::{Scalar, Target, lower, passes};
 use kernel_dsl::prelude::*;
@@ -123,7 +123,7 @@ impl Doubter<'_> {
 }
 
 fn lowered(artifact: &Artifact, instance: &Instance) -> ir::Kernel {
-    let program = serial::program(artifact.hir).unwrap();
+    let program = artifact.program().unwrap();
     lower::lower(&program, instance, Target::SM_61).unwrap()
 }
 

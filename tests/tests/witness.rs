@@ -4,7 +4,7 @@
 //! The kernels are those of the compiler's own tests of lowering, one or a few constructs of the language each. rustc
 //! takes them here, and types them as we do: the macros ask it to.
 
-use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Instance, monomorphic};
 use kernel_dsl::compiler::launch;
 use kernel_dsl::prelude::{View, ViewMut};
 use kernel_dsl::{Artifact, host};
@@ -84,7 +84,7 @@ fn check(checker: &Checker, artifact: &'static Artifact, case: &Case, argument: 
 }
 
 fn block(artifact: &Artifact) -> [usize; 3] {
-    let program = serial::program(artifact.hir).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
+    let program = artifact.program().unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     let program = monomorphic(&program, &Instance::default()).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     let block = launch::block(&program).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     block.most().map(|n| n as usize)

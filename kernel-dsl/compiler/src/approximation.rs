@@ -1,15 +1,16 @@
-//! The hardware's approximations: what each promises, and what stands in for it where there is no hardware.
+//! The approximate instructions of the hardware: their error bounds, and a stand-in for executors
+//! without the hardware.
 //!
-//! The manual gives them bounds, not bits, and the bits differ from card to card. The interpreters of IR and of PTX and the
-//! prelude's own bodies all compute [`Approximation::stand_in`], so that they agree exactly; a GPU is near it, and how near
-//! its results must be is the kernel's to declare (`#[kernel(tolerance(…))]`). Nothing folds an approximation of a constant,
-//! for what a GPU gives for it is not known.
+//! The PTX manual states error bounds, and the bits differ between GPUs. Both interpreters and the
+//! bodies of the prelude compute [`Approximation::stand_in`], so that they agree exactly. A GPU's
+//! result is close to it; the kernel declares how close it must be (`#[kernel(tolerance(…))]`). No
+//! pass folds an approximation of a constant, because the GPU's result is unknown.
 
 use crate::ptx::{Modifier, Opcode};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 
-/// An instruction that promises a bound instead of bits; of `f32`.
+/// An approximate `f32` instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Approximation {
@@ -24,7 +25,7 @@ pub enum Approximation {
 }
 
 impl Approximation {
-    /// All of them.
+    /// All approximations.
     pub const ALL: [Approximation; 8] = [
         Approximation::Reciprocal,
         Approximation::SquareRoot,
@@ -36,7 +37,7 @@ impl Approximation {
         Approximation::Tangent,
     ];
 
-    /// The instruction.
+    /// Returns the opcode.
     pub const fn opcode(self) -> Opcode {
         match self {
             Approximation::Reciprocal => Opcode::Rcp,
@@ -50,12 +51,12 @@ impl Approximation {
         }
     }
 
-    /// The approximation that an instruction is, with `.approx`.
+    /// Returns the approximation that an opcode with `.approx` computes.
     pub fn of(opcode: Opcode) -> Option<Approximation> {
         Approximation::ALL.into_iter().find(|a| a.opcode() == opcode)
     }
 
-    /// Its modifiers as the compiler writes it.
+    /// Returns the modifiers that the compiler emits.
     pub fn modifiers(self) -> &'static [Modifier] {
         if self.flushes() {
             &[Modifier::Approx, Modifier::Ftz, Modifier::F32]
@@ -64,7 +65,7 @@ impl Approximation {
         }
     }
 
-    /// The first target that has it.
+    /// Returns the first target with this feature.
     pub const fn first_target(self) -> Target {
         match self {
             Approximation::Tangent => Target::SM_75,
@@ -72,7 +73,7 @@ impl Approximation {
         }
     }
 
-    /// How far a GPU's result may be from the true one, as the manual's section of the instruction says.
+    /// Returns the error bound, from the section of the PTX manual about the instruction.
     pub const fn bound(self) -> &'static str {
         match self {
             Approximation::Reciprocal => "1 ulp",
@@ -85,27 +86,29 @@ impl Approximation {
         }
     }
 
-    /// Whether subnormal operands and results are zeros of their sign, as the compiler writes it: with `.ftz` it is one
-    /// instruction of the machine, and some four without. `tanh` keeps them at no cost.
+    /// Returns whether the emitted form flushes subnormal operands and results to zero. With `.ftz`
+    /// the instruction is one machine instruction, and about four without. `tanh` keeps subnormals
+    /// at no cost.
     pub const fn flushes(self) -> bool {
         !matches!(self, Approximation::Tangent)
     }
 
-    /// What stands in for the instruction as the compiler writes it.
+    /// Computes the stand-in for the instruction as the compiler emits it.
     pub fn stand_in(self, x: f32) -> f32 {
         if self.flushes() { flush(self.nearest(flush(x))) } else { self.nearest(x) }
     }
 
-    /// The true value, rounded to `f32`: one of those that the manual allows. Any NaN is one.
+    /// Computes the exact result rounded to `f32`, which is within the bound of the manual. All
+    /// NaNs are equal.
     ///
-    /// Never inlined, so that no caller's constants are computed by anything but the host's own functions.
+    /// Never inlined, so that constants are computed by the host's functions too.
     #[inline(never)]
     pub fn nearest(self, x: f32) -> f32 {
         let y = self.exact(f64::from(x)) as f32;
         if y.is_nan() { f32::NAN } else { y }
     }
 
-    /// The true value, to an ulp or so of `f64`.
+    /// Computes the result to about one ulp of `f64`.
     #[inline(never)]
     pub fn exact(self, x: f64) -> f64 {
         match self {
@@ -121,7 +124,7 @@ impl Approximation {
     }
 }
 
-/// A zero of its sign for a subnormal number.
+/// Returns `x`, or a zero of the same sign if `x` is subnormal.
 fn flush(x: f32) -> f32 {
     if x.is_subnormal() { 0f32.copysign(x) } else { x }
 }

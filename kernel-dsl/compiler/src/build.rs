@@ -1,19 +1,19 @@
-//! How a copy of this compiler was compiled. A program has two: one in the macros, which ran when the program was built,
-//! and one of its own, which compiles further instances.
+//! How a copy of this compiler was compiled. A program has two copies: one in the macros, which ran
+//! when the program was built, and one in the program, which compiles further instances.
 
-/// What made a copy of the compiler.
+/// The build settings of a copy of the compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Build {
-    /// Cargo's `opt-level`: `0` is not optimised.
+    /// Cargo's `opt-level`: `0` is unoptimized.
     pub opt_level: &'static str,
     /// With `debug-assertions`, the IR is verified after every pass.
     pub debug_assertions: bool,
-    /// What `rustc --version` says; empty where it said nothing.
+    /// The output of `rustc --version`; empty if there was none.
     pub rustc: &'static str,
 }
 
 impl Build {
-    /// Of this copy.
+    /// The settings of this copy.
     pub const THIS: Build = Build {
         opt_level: env!("KERNEL_DSL_OPT_LEVEL"),
         debug_assertions: cfg!(debug_assertions),
@@ -21,5 +21,6 @@ impl Build {
     };
 }
 
-/// What this compiler is known by: its version and a hash of its own text. What two of the same make of the same is the same.
+/// The identity of this compiler: its version and a hash of its source. Compilers with equal
+/// fingerprints give equal results for equal input.
 pub const FINGERPRINT: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("KERNEL_DSL_SOURCE"));

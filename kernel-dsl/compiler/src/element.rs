@@ -1,11 +1,11 @@
-//! What a buffer holds, as the host says it.
+//! The element types of buffers, on the host.
 
 use crate::hir::{Size, Type, TypeId, layout::Layout};
 use crate::ir::Element;
 use crate::scalar::Scalar;
 use std::fmt;
 
-/// The type of a buffer's elements. It is the same as another by what it is made of, names included.
+/// The type of a buffer's elements. Types are equal if their structure and names are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ElementType {
     /// A number.
@@ -18,7 +18,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Size and alignment, those of `repr(C)`.
+    /// Returns size and alignment under `repr(C)`.
     pub const fn layout(&self) -> Layout {
         match self {
             ElementType::Scalar(s) => Layout { bytes: s.bytes(), align: s.bytes() },
@@ -42,13 +42,14 @@ impl ElementType {
         }
     }
 
-    /// Bytes of an element.
+    /// Returns the size of an element in bytes.
     pub const fn bytes(&self) -> u32 {
         self.layout().bytes
     }
 
-    /// What the address of a buffer of such elements is a multiple of on the device. Elements of several numbers move in
-    /// accesses as wide as their size allows, so it may be more than on the host.
+    /// Returns the alignment of a buffer on the device, in bytes. Elements of several numbers are
+    /// accessed with the widest accesses that their size allows, so the alignment may exceed that
+    /// of the host.
     pub const fn device_align(&self) -> u32 {
         match self {
             ElementType::Scalar(s) => s.bytes(),
@@ -56,7 +57,7 @@ impl ElementType {
         }
     }
 
-    /// The scalar, if it is one.
+    /// Returns the scalar, if it is one.
     pub const fn scalar(&self) -> Option<Scalar> {
         match self {
             ElementType::Scalar(s) => Some(*s),
@@ -64,7 +65,7 @@ impl ElementType {
         }
     }
 
-    /// The numbers that it is made of, each with its first byte, in order.
+    /// Returns the scalars of the type with their offsets in bytes, in order.
     pub fn numbers(&self) -> Vec<(u32, Scalar)> {
         let mut all = Vec::new();
         self.collect(0, &mut all);
@@ -88,7 +89,7 @@ impl ElementType {
         }
     }
 
-    /// Whether it is made as the type `id` of a monomorphic program.
+    /// Returns whether the type equals type `id` of a monomorphic program.
     pub fn is(&self, types: &[Type], id: TypeId) -> bool {
         match (self, &types[id.0 as usize]) {
             (ElementType::Scalar(a), Type::Scalar(b)) => a == b,

@@ -1,37 +1,37 @@
-//! A mistake found after the tokens are gone: in lowering, a pass, or emission.
+//! Errors found after the front end: in lowering, a pass, or emission.
 
 use crate::source::{Source, Span};
 use std::fmt;
 
-/// What is wrong with a kernel, where, and what to do about it.
+/// An error in a kernel: its message, place and help.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
-    /// What is wrong, in plain words.
+    /// The message.
     pub message: String,
-    /// What led to it, in order.
+    /// Notes on the cause, in order.
     pub notes: Vec<String>,
-    /// The way out, if there is one to name.
+    /// Advice, if there is any.
     pub help: Option<String>,
-    /// The function and the place in it; `None` where the whole kernel is meant.
+    /// The function and the place in it; `None` for the whole kernel.
     pub place: Option<(Source, Span)>,
 }
 
-/// All mistakes of a kernel that one stage found; never empty.
+/// All errors that one stage found in a kernel; never empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Errors(pub Vec<Error>);
 
 impl Error {
-    /// A mistake at a place.
+    /// Creates an error at a place.
     pub fn at(source: &Source, span: Span, message: impl Into<String>) -> Error {
         Error { message: message.into(), notes: Vec::new(), help: None, place: Some((source.clone(), span)) }
     }
 
-    /// A mistake of the whole kernel.
+    /// Creates an error of the whole kernel.
     pub fn whole(message: impl Into<String>) -> Error {
         Error { message: message.into(), notes: Vec::new(), help: None, place: None }
     }
 
-    /// All that is said of it but the place: the message, and below it the notes and the way out.
+    /// Returns the error without its place: the message, followed by the notes and the help.
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         for note in &self.notes {
@@ -43,7 +43,7 @@ impl Error {
         text
     }
 
-    /// The same with a way out.
+    /// Adds a help to the error.
     pub fn help(mut self, help: impl Into<String>) -> Error {
         self.help = Some(help.into());
         self

@@ -1,29 +1,34 @@
-//! Floats of 16 bits of any layout: a sign, an exponent of 2 to 10 bits with any bias, and a fraction.
+//! 16-bit floats of any format: a sign, an exponent of 2 to 10 bits with any bias, and a fraction.
 //!
-//! A code's exponent field 0 is zero and the subnormal numbers, as in IEEE 754. What the highest one is, and what becomes of
-//! what is too large, the [`Policy`] says. There is one NaN to write, the code 0x7FFF; zero has a sign.
+//! As in IEEE 754, exponent field 0 encodes zero and the subnormal numbers, and zero has a sign.
+//! The [`Policy`] defines the highest exponent field and the encoding of values that are too large.
+//! Encoding writes one NaN, the code 0x7FFF.
 //!
-//! Decoding gives the `f32` nearest to the value (the value itself, but for exponents of 9 and 10 bits and biases far from
-//! those of `f32`). These functions are what the host computes by; lowering writes the same out in integers and `f32`.
+//! Decoding gives the `f32` nearest to the value. The result is exact, except for exponents of 9
+//! and 10 bits and biases far from that of `f32`. The host uses these functions; lowering expresses
+//! the same computation in integer and `f32` operations.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The one NaN that encoding writes.
+/// The code of the NaN that encoding writes.
 pub const NAN: u16 = 0x7FFF;
 
-/// What the highest exponent is, and what becomes of what is too large.
+/// The meaning of the highest exponent field, and the encoding of values that are too large.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Policy {
-    /// As in IEEE 754: infinities and NaNs; what is too large is an infinity.
+    /// The rules of IEEE 754: the highest exponent encodes infinities and NaNs. Values that are too
+    /// large become an infinity.
     Ieee,
-    /// Numbers, but for the highest code, the NaN; what is too large, and an infinity, is a NaN.
+    /// The highest exponent encodes numbers, except for the highest code, which is NaN. Values that
+    /// are too large, and infinities, become NaN.
     Finite,
-    /// The same codes; what is too large, and an infinity, is the largest number of its sign.
+    /// The codes of `Finite`. Values that are too large, and infinities, saturate to the largest
+    /// number of the same sign.
     Saturating,
 }
 
-/// A layout.
+/// A format.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Format {
     exponent: u8,
@@ -32,7 +37,8 @@ pub struct Format {
 }
 
 impl Format {
-    /// The layout with that many bits of exponent, 2 to 10, and that bias; `None` beyond.
+    /// Returns the format with this number of exponent bits (2 to 10) and this bias; `None` if out
+    /// of range.
     pub const fn new(exponent: u32, bias: i32, policy: Policy) -> Option<Format> {
         if exponent < 2 || exponent > 10 || bias < i16::MIN as i32 || bias > i16::MAX as i32 {
             return None;
@@ -40,42 +46,43 @@ impl Format {
         Some(Format { exponent: exponent as u8, bias: bias as i16, policy })
     }
 
-    /// A number of its own among all layouts, from 1 on.
+    /// Returns a number, from 1, that identifies the format.
     pub const fn number(self) -> u32 {
         1 + (self.policy as u32 | (self.exponent as u32) << 2 | (self.bias as u16 as u32) << 6)
     }
 
-    /// Bits of the exponent.
+    /// Returns the number of exponent bits.
     pub const fn exponent(self) -> u32 {
         self.exponent as u32
     }
 
-    /// What an exponent's field is more than the exponent.
+    /// Returns the bias: the exponent field minus the exponent.
     pub const fn bias(self) -> i32 {
         self.bias as i32
     }
 
-    /// What the highest exponent is.
+    /// Returns the policy.
     pub const fn policy(self) -> Policy {
         self.policy
     }
 
-    /// Bits of the fraction.
+    /// Returns the number of fraction bits.
     pub const fn fraction(self) -> u32 {
         15 - self.exponent()
     }
 
-    /// Whether it is IEEE's binary16, which the hardware converts.
+    /// Returns whether the format is IEEE binary16, which the hardware converts.
     pub const fn is_binary16(self) -> bool {
         self.exponent == 5 && self.bias == 15 && matches!(self.policy, Policy::Ieee)
     }
 
-    /// The code of infinity, where there is one: that of the highest exponent.
+    /// Returns the code with the highest exponent field and fraction 0, which is infinity if the
+    /// format has one.
     pub const fn infinity(self) -> u16 {
         ((1 << self.exponent()) - 1) << self.fraction()
     }
 
-    /// The code of the largest number.
+    /// Returns the code of the largest number.
     pub const fn largest(self) -> u16 {
         match self.policy {
             Policy::Ieee => self.infinity() - 1,
@@ -83,7 +90,7 @@ impl Format {
         }
     }
 
-    /// The `f32` nearest to the value of a code.
+    /// Returns the `f32` nearest to the value of a code.
     pub const fn decode(self, code: u16) -> f32 {
         let magnitude = code & 0x7FFF;
         let size = match self.policy {
@@ -95,22 +102,22 @@ impl Format {
         if code & 0x8000 != 0 { -size } else { size }
     }
 
-    /// The value of a code without sign that is a number.
+    /// Returns the value of a code without sign that encodes a number.
     const fn size(self, magnitude: u16) -> f32 {
         let field = (magnitude >> self.fraction()) as i32;
         let fraction = (magnitude & ((1 << self.fraction()) - 1)) as u32;
         let (digits, field) = if field == 0 { (fraction, 1) } else { (fraction | 1 << self.fraction(), field) };
         let [low, high] = factors(field - self.bias() - self.fraction() as i32);
-        // The first product is exact, so that it is rounded once.
+        // The first product is exact, so that the result is rounded once.
         digits as f32 * low * high
     }
 
-    /// The code nearest to `x`, ties to even.
+    /// Returns the code nearest to `x`, ties to even.
     pub const fn encode(self, x: f32) -> u16 {
         self.code(x, false)
     }
 
-    /// The code of `x` with what does not fit cut off: towards zero, and never beyond the largest number.
+    /// Returns the code of `x` rounded towards zero, at most the largest number.
     pub const fn truncate(self, x: f32) -> u16 {
         self.code(x, true)
     }
@@ -125,7 +132,7 @@ impl Format {
             return sign;
         }
         let finite = x.is_finite();
-        // digits · 2^(exponent − 23), digits from 2²³ on.
+        // The value is digits · 2^(exponent − 23) with digits ≥ 2²³.
         let (digits, exponent) = match magnitude >> 23 {
             0 => (magnitude, -126),
             field => (magnitude & 0x7F_FFFF | 0x80_0000, field as i32 - 127),
@@ -154,8 +161,8 @@ impl Format {
     }
 }
 
-/// Two powers of two whose product is 2 to the `exponent`, or so far out that the product with up to 16 bits is 0 or infinite
-/// all the same.
+/// Returns two powers of two whose product is 2^`exponent`. For extreme exponents, only the product
+/// with up to 16 bits is correct, as 0 or infinity.
 pub(crate) const fn factors(exponent: i32) -> [f32; 2] {
     let exponent = if exponent < -240 {
         -240
@@ -168,7 +175,7 @@ pub(crate) const fn factors(exponent: i32) -> [f32; 2] {
     [power(low), power(exponent - low)]
 }
 
-/// 2 to the `exponent`, from −126 to 127.
+/// Returns 2^`exponent`, for −126 to 127.
 pub(crate) const fn power(exponent: i32) -> f32 {
     f32::from_bits(((exponent + 127) as u32) << 23)
 }

@@ -1,24 +1,24 @@
-//! The codes of floats of 16 bits: `f16` (IEEE binary16) and `bf16` (the upper half of an `f32`).
+//! The codes of 16-bit floats: `f16` (IEEE binary16) and `bf16` (the upper half of an `f32`).
 //!
-//! Decoding is exact. Encoding rounds to nearest even, keeps subnormals, and writes one NaN, [`NAN`], whatever the
-//! NaN: the code that the hardware's own conversions write. These functions are what the interpreter and the passes
-//! compute by; emission uses `cvt` for `f16`, and lowering writes out [`bf16_from_f32`] in integers, since sm_61 has no
-//! conversion of its own.
+//! Decoding is exact. Encoding rounds to nearest even, keeps subnormals, and writes every NaN as
+//! [`NAN`], like the conversions of the hardware. The interpreter and the passes use these
+//! functions. Emission uses `cvt` for `f16`; lowering expresses [`bf16_from_f32`] in integer
+//! operations, because sm_61 has no such conversion.
 
-/// The one NaN that encoding writes, in both formats.
+/// The code of the NaN that encoding writes, in both formats.
 pub const NAN: u16 = 0x7FFF;
 
 const SIGN: u32 = 0x8000_0000;
 const F32_INFINITY: u32 = 0x7F80_0000;
 
-/// The value of an `f16`'s code. A NaN stays one, made quiet.
+/// Returns the value of an `f16` code. A NaN becomes quiet.
 pub const fn f16_to_f32(code: u16) -> f32 {
     let sign = (code as u32) << 16 & SIGN;
     let magnitude = code as u32 & 0x7FFF;
     let bits = match magnitude {
         0x7C01.. => magnitude << 13 | F32_INFINITY | 0x0040_0000,
         0x7C00 => F32_INFINITY,
-        // The exponent's bias goes from 15 to 127.
+        // The bias of the exponent changes from 15 to 127.
         0x0400.. => (magnitude << 13) + (112 << 23),
         // A subnormal is a multiple of 2⁻²⁴.
         _ => (magnitude as f32 * f32::from_bits((127 - 24) << 23)).to_bits(),
@@ -26,7 +26,7 @@ pub const fn f16_to_f32(code: u16) -> f32 {
     f32::from_bits(sign | bits)
 }
 
-/// The code of the `f16` nearest to `x`.
+/// Returns the code of the `f16` nearest to `x`.
 pub const fn f16_from_f32(x: f32) -> u16 {
     if x.is_nan() {
         return NAN;
@@ -34,25 +34,26 @@ pub const fn f16_from_f32(x: f32) -> u16 {
     let sign = (x.to_bits() & SIGN) >> 16;
     let magnitude = x.to_bits() & !SIGN;
     let code = match magnitude {
-        // 2¹⁶ and more.
+        // 2¹⁶ or more.
         0x4780_0000.. => 0x7C00,
-        // From 2⁻¹⁴ on: 13 bits go. A carry out of the fraction is right in the exponent, up to infinity.
+        // At least 2⁻¹⁴: 13 bits are dropped. A carry out of the fraction correctly increments the
+        // exponent, up to infinity.
         0x3880_0000.. => {
             let rebased = magnitude - (112 << 23);
             (rebased + 0x0FFF + (rebased >> 13 & 1)) >> 13
         }
-        // Floats from ½ on are 2⁻²⁴ apart, so the sum is rounded to that.
+        // Floats from ½ are 2⁻²⁴ apart, so the sum is rounded to a multiple of that.
         _ => (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits(),
     };
     (sign | code) as u16
 }
 
-/// The value of a `bf16`'s code.
+/// Returns the value of a `bf16` code.
 pub const fn bf16_to_f32(code: u16) -> f32 {
     f32::from_bits((code as u32) << 16)
 }
 
-/// The code of the `bf16` nearest to `x`.
+/// Returns the code of the `bf16` nearest to `x`.
 pub const fn bf16_from_f32(x: f32) -> u16 {
     if x.is_nan() {
         return NAN;

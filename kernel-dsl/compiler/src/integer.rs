@@ -1,14 +1,15 @@
-//! What one instruction of the machine does with integers, beyond Rust's operators: on words of 32 bits, as plain functions.
+//! Integer instructions of the machine beyond Rust's operators, as plain functions.
 //!
-//! The prelude's bodies, constant folding and the oracle compute these; the interpreter of PTX has its own.
+//! The bodies of the prelude, constant folding and the oracle use these functions; the PTX
+//! interpreter has its own.
 
-/// Byte `k` of a word, sign-extended where the word is `signed`.
+/// Returns byte `k` of a word, sign-extended if `signed`.
 const fn byte(word: u32, k: u32, signed: bool) -> i32 {
     let byte = (word >> (8 * k)) as u8;
     if signed { byte as i8 as i32 } else { byte as i32 }
 }
 
-/// c + Σ aₖ·bₖ over the four bytes of two words; wraps.
+/// Computes c + Σ aₖ·bₖ over the four bytes of two words; wraps.
 pub const fn dot4([a, b]: [u32; 2], [a_signed, b_signed]: [bool; 2], c: u32) -> u32 {
     let (mut sum, mut k) = (c as i32, 0);
     while k < 4 {
@@ -18,7 +19,7 @@ pub const fn dot4([a, b]: [u32; 2], [a_signed, b_signed]: [bool; 2], c: u32) -> 
     sum as u32
 }
 
-/// c + a₀·bₖ + a₁·bₖ₊₁ for the halves of `a`, and two bytes of `b`: the low ones, or the high ones; wraps.
+/// Computes c + a₀·bₖ + a₁·bₖ₊₁ for the halves of `a` and the two low or high bytes of `b`; wraps.
 pub const fn dot2([a, b]: [u32; 2], [a_signed, b_signed]: [bool; 2], c: u32, high: bool) -> u32 {
     let first = if high { 2 } else { 0 };
     let (low, top) = if a_signed { (a as i16 as i32, a as i32 >> 16) } else { (a as u16 as i32, (a >> 16) as i32) };
@@ -26,7 +27,8 @@ pub const fn dot2([a, b]: [u32; 2], [a_signed, b_signed]: [bool; 2], c: u32, hig
     sum.wrapping_add(top.wrapping_mul(byte(b, first + 1, b_signed))) as u32
 }
 
-/// Four of the eight bytes of b:a, each by a nibble of `selector`; its highest bit asks for the byte's sign instead, eight times.
+/// Selects four of the eight bytes of b:a, each by a nibble of `selector`. The highest bit of a
+/// nibble replicates the sign of the byte instead.
 pub const fn permute(a: u32, b: u32, selector: u32) -> u32 {
     let (bytes, mut word, mut k) = ((b as u64) << 32 | a as u64, 0, 0);
     while k < 4 {
@@ -39,18 +41,18 @@ pub const fn permute(a: u32, b: u32, selector: u32) -> u32 {
     word
 }
 
-/// The upper word of high:low shifted left by `distance` mod 32.
+/// Returns the upper word of high:low shifted left by `distance` mod 32.
 pub const fn funnel_left(high: u32, low: u32, distance: u32) -> u32 {
     ((((high as u64) << 32 | low as u64) << (distance & 31)) >> 32) as u32
 }
 
-/// The lower word of high:low shifted right by `distance` mod 32.
+/// Returns the lower word of high:low shifted right by `distance` mod 32.
 pub const fn funnel_right(high: u32, low: u32, distance: u32) -> u32 {
     (((high as u64) << 32 | low as u64) >> (distance & 31)) as u32
 }
 
-/// `length` bits of a word of `width` bits from `position` on, zero-extended, or sign-extended from the highest of them that
-/// the word has. Both count modulo 256. Of no bits it is 0.
+/// Extracts `length` bits of a word of `width` bits, starting at `position`, zero- or
+/// sign-extended. `length` and `position` count modulo 256. Zero bits give 0.
 pub const fn extract(word: u64, width: u32, signed: bool, position: u32, length: u32) -> u64 {
     let (position, length) = (position & 0xFF, length & 0xFF);
     if length == 0 {
@@ -59,14 +61,14 @@ pub const fn extract(word: u64, width: u32, signed: bool, position: u32, length:
     let last = if position + length > width { width - 1 } else { position + length - 1 };
     let sign = signed && word >> last & 1 == 1;
     let field = if position < width { (word & mask(width)) >> position & mask(length) } else { 0 };
-    // Bits that the field has beyond the word's are its sign's too.
+    // Bits of the field beyond the word are copies of the sign.
     let there = width.saturating_sub(position);
     let kept = if there < length { there } else { length };
     (if sign { field | !mask(kept) } else { field }) & mask(width)
 }
 
-/// `into` with its `length` bits from `position` on replaced by the low bits of `bits`, as far as it has them. Both count modulo
-/// 256.
+/// Replaces `length` bits of `into`, starting at `position`, by the low bits of `bits`, as far as
+/// they are inside the word. `length` and `position` count modulo 256.
 pub const fn insert(bits: u64, into: u64, width: u32, position: u32, length: u32) -> u64 {
     let (position, length) = (position & 0xFF, length & 0xFF);
     if position >= width {
@@ -76,17 +78,17 @@ pub const fn insert(bits: u64, into: u64, width: u32, position: u32, length: u32
     (into & !place | bits << position & place) & mask(width)
 }
 
-/// The low 24 bits of a word, sign-extended where `signed`.
+/// Returns the low 24 bits of a word, sign-extended if `signed`.
 const fn low_24(word: u32, signed: bool) -> i64 {
     if signed { ((word << 8) as i32 >> 8) as i64 } else { (word & 0xFF_FFFF) as i64 }
 }
 
-/// The low word of the product of the low 24 bits of two words.
+/// Returns the low word of the product of the low 24 bits of two words.
 pub const fn multiply_24(a: u32, b: u32, signed: bool) -> u32 {
     (low_24(a, signed) * low_24(b, signed)) as u32
 }
 
-/// The upper half of the product of two integers of `width` bits, given in the low bits.
+/// Returns the upper half of the product of two integers of `width` bits, given in the low bits.
 pub const fn multiply_high(a: u64, b: u64, width: u32, signed: bool) -> u64 {
     if signed {
         let unused = 64 - width;
@@ -97,7 +99,7 @@ pub const fn multiply_high(a: u64, b: u64, width: u32, signed: bool) -> u64 {
     }
 }
 
-/// The low `n` bits.
+/// Returns a mask of the low `n` bits.
 const fn mask(n: u32) -> u64 {
     match n {
         0 => 0,
@@ -106,7 +108,7 @@ const fn mask(n: u32) -> u64 {
     }
 }
 
-/// Numbers of 8 or 16 bits as one word, the first lowest.
+/// Joins numbers of 8 or 16 bits to one word, the first in the lowest bits.
 pub const fn join(parts: &[u64], bits: u32) -> u64 {
     let (mut word, mut k) = (0, 0);
     while k < parts.len() {

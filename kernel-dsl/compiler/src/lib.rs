@@ -1,4 +1,4 @@
-//! The compiler of kernel-dsl, as ordinary library code that takes and returns values.
+//! The compiler of kernel-dsl, as ordinary library code.
 //!
 //! # The way of a kernel
 //!
@@ -7,22 +7,25 @@
 //! HIR × instance × target ─▶ lower ─▶ IR (─▶ analyses) ─▶ passes ─▶ IR ─▶ emit ─▶ PTX AST ─▶ text
 //! ```
 //!
-//! * [`syntax`] turns Rust tokens into a tree of the subset that a kernel may use, with the places of its tokens, and
-//!   refuses what lies outside, all of it at once.
-//! * [`check`] resolves names, infers types by unification, and checks mutability. It makes [`hir`].
-//! * [`hir`] is generic over the kernel's constants, closed over device functions, and serialised into the expansion.
-//! * [`lower`] makes one instance of it for one target: calls inlined, aggregates taken apart, shared memory laid
-//!   out. It makes [`ir`].
-//! * [`ir`] is typed and structured: loops and branches are nodes. The oracle in crate `runtime` runs it as lowered.
-//! * [`analyses`] look at IR as lowered, and refuse what is proven wrong with it.
-//! * [`passes`] rewrite IR, each in a file of its own, none changing a value.
-//! * [`emit`] turns optimised IR, and only that, into a PTX AST ([`ptx`]), whose instructions come from one table.
+//! * [`syntax`] turns Rust tokens into a tree of the supported subset, with token positions, and
+//!   rejects all other Rust at once. [`language`] lists the built-in names.
+//! * [`check`] resolves names, infers types by unification and checks mutability. It produces
+//!   [`hir`].
+//! * [`hir`] is generic, contains all device functions of a kernel, and is serialized into the
+//!   expansion.
+//! * [`lower`] produces [`ir`] for one instance and target: it inlines calls, splits aggregates and
+//!   lays out shared memory.
+//! * [`ir`] is typed and structured: loops and branches are nodes. The oracle in crate `runtime`
+//!   runs the lowered IR.
+//! * [`analyses`] reject lowered IR with a proven mistake, and estimate the cost of a kernel.
+//! * [`passes`] rewrite IR without changing any value; each pass has its own file.
+//! * [`emit`] turns optimized IR into a PTX AST ([`ptx`]), whose instructions come from one table.
 //! * [`analyses`] tell what a kernel will cost.
-//! * [`oracle`] is what the interpreter in crate `runtime` holds a kernel to, by name.
-//! * [`launch`] evaluates a kernel's launch shape and conditions on the host.
+//! * [`oracle`] defines the checks of the interpreter in crate `runtime`.
+//! * [`launch`] evaluates the launch shape and conditions of a kernel on the host.
 //!
-//! [`compile`] goes the way from HIR to text. [`lower::checked`] makes a kernel's other form, which checks its accesses on the
-//! device and reports what is wrong.
+//! [`driver`] connects the stages from HIR to text. [`lower::checked`] makes the checked form of a
+//! kernel, which checks its accesses on the device and reports violations.
 
 #![forbid(unsafe_code)]
 
@@ -31,11 +34,14 @@ pub mod check;
 #[cfg(feature = "frontend")]
 pub mod expand;
 #[cfg(feature = "frontend")]
+pub mod language;
+#[cfg(feature = "frontend")]
 pub mod syntax;
 
 pub mod analyses;
 pub mod approximation;
 pub mod build;
+pub mod driver;
 pub mod element;
 pub mod emit;
 pub mod error;
@@ -56,19 +62,8 @@ pub mod target;
 
 pub use approximation::Approximation;
 pub use build::{Build, FINGERPRINT};
+pub use driver::{Compilation, compile, compile_monomorphic};
 pub use element::ElementType;
 pub use error::{Error, Errors};
 pub use scalar::Scalar;
 pub use target::Target;
-
-/// One instance of `program` for `target`, all the way to the text of its PTX module.
-pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target) -> Result<String, Errors> {
-    compile_monomorphic(&hir::monomorphic(program, instance)?, target)
-}
-
-/// The same of a program that has been made for its instance.
-pub fn compile_monomorphic(program: &hir::Monomorphic, target: Target) -> Result<String, Errors> {
-    let kernel = analyses::lowered_monomorphic(program, target)?;
-    let optimised = passes::optimize(kernel)?;
-    Ok(emit::emit(&optimised)?.to_string())
-}

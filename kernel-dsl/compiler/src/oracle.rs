@@ -1,132 +1,149 @@
-//! What the oracle checks, by name, and what a kernel declares to it.
+//! The checks of the oracle, and the declarations of a kernel for them.
 //!
-//! A check is a definition of something a kernel must not do. The list is closed, each entry has one severity, and its
-//! documentation is the definition. A kernel names checks where it allows what they forbid ([`Allowance`]), and says how much
-//! of its outputs it writes ([`Output`]); the interpreter in crate `runtime` holds it to that.
+//! A check defines something that a kernel must not do. The list is closed; the documentation of
+//! each check is its definition. A kernel can allow a violation at a statement ([`Allowance`]), and
+//! declare how much of its outputs it writes ([`Output`]). The interpreter in crate `runtime`
+//! verifies both.
 
 use crate::source::Span;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that a kernel must not do.
+/// A check: a definition of something that a kernel must not do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
-    /// An index is not below its dimension's extent (for an access of n elements: the last index + n exceeds it), even
-    /// where the address stays inside the buffer; or an address is outside the buffer that it was computed from, even
-    /// where it is inside another one; or an index into a register array is not below its length.
+    /// An index is at least the extent of its dimension. For an access of n elements, the last
+    /// index + n exceeds the extent. The address may still be inside the buffer. Also: an address
+    /// outside the buffer that it was computed from, even if it is inside another buffer; and an
+    /// index into a register array that is at least its length.
     OutOfBounds,
-    /// An address is no multiple of the bytes of the whole access (16 for four `f32`), or of 16 if they are more.
+    /// An address is not a multiple of the size of the access (16 bytes for four `f32`), or of 16
+    /// bytes for a larger access.
     Misaligned,
-    /// A store to a buffer that the kernel has as `&[T]` or `View`.
+    /// A store to a buffer that the kernel takes as `&[T]` or `View`.
     ReadOnlyWrite,
-    /// A load from shared memory that no thread of the block has stored to since the block began.
+    /// A load from shared memory that no thread of the block has stored to since the block started.
     UninitialisedShared,
-    /// A copy ahead (`copy_async`, `cp_async`) has begun, and before the thread has waited for it, something else is stored to its
-    /// destination, or another copy begins there, though a barrier lies between; or the thread ends. (What is loaded from there is `uninitialised-shared`.) Of a
-    /// copy by `cp_async`, only those count at the end that bring something.
+    /// Before a thread waits for an asynchronous copy (`copy_async`, `cp_async`), another store or
+    /// copy writes its destination, even after a barrier, or the thread ends. A load from the
+    /// destination is `uninitialised-shared`. At the end of the thread, a `cp_async` that copies
+    /// nothing is not reported.
     UnfinishedCopy,
     /// A read of a variable or register array element that the thread has not written.
     UninitialisedLocal,
-    /// A load from, or an atomic operation on, an element of a buffer that held nothing when the launch began, and that no
-    /// thread has stored to since.
+    /// A load from, or an atomic operation on, an uninitialized buffer element: no host or thread
+    /// has stored to the element before.
     UninitialisedBuffer,
-    /// An element of an output that the kernel declares to write all of, `#[kernel(writes(y = all))]` or `once`, that no
-    /// thread has stored to, nor changed atomically, when the launch has ended.
+    /// An element of a completely written output, declared by `#[kernel(writes(y = all))]` or
+    /// `once`, that no thread has written, also not atomically, at the end of the launch.
     UnwrittenOutput,
-    /// Two threads store to one element of an output that the kernel declares to write once, `#[kernel(writes(y = once))]`,
-    /// and something orders them, or they are lanes of one instruction that store the same. (Where nothing orders them it is
-    /// a race.)
+    /// Two threads store to one element of an output declared by `#[kernel(writes(y = once))]`, in
+    /// order, or as lanes of one instruction with equal values. Unordered stores are a race.
     WrittenTwice,
-    /// Two warps of a block access one element of shared memory, at least one of them to store or in an atomic operation
-    /// and not both in such, with no `block::sync()` between, nor fences and atomic operations that order them.
+    /// Two warps of a block access one element of shared memory without a happens-before order: no
+    /// `block::sync()` is between the accesses, and no fences and atomic operations order them. At
+    /// least one access is a store or an atomic operation, and not both are atomic.
     SharedRace,
-    /// Two lanes of one warp access one element of shared memory or of a buffer in different instructions, at least one of
-    /// them to store or in an atomic operation and not both in such, with no `warp::sync()` or `block::sync()` between.
-    /// Before sm_70 lanes run in lockstep, and the program's order is theirs: there it is a warning. From sm_70 on
-    /// nothing orders them, shuffles and votes neither: an error.
+    /// Two lanes of a warp access one element of shared memory or of a buffer in different
+    /// instructions, without `warp::sync()` or `block::sync()` between. At least one access is a
+    /// store or an atomic operation, and not both are atomic. Before sm_70 lanes run in lockstep,
+    /// which orders the accesses: a warning. Since sm_70 nothing orders them, also not shuffles and
+    /// votes: an error.
     WarpRace,
-    /// Two threads access one element of a buffer, at least one of them to store or in an atomic operation and not both
-    /// in such, and nothing orders them: they are of
-    /// different blocks, or of different warps of one block with no `block::sync()` between, and no fences and atomic
-    /// operations (`kernel_dsl::fence`) hand one side's past to the other. But for the latter, independent of the
-    /// order in which the interpreter runs blocks.
+    /// Two threads access one element of a buffer without a happens-before order. They are in
+    /// different blocks, or in different warps of one block without `block::sync()` between, and no
+    /// fences and atomic operations (`kernel_dsl::fence`) order them. At least one access is a
+    /// store or an atomic operation, and not both are atomic. Except for fences, the result does
+    /// not depend on the order in which the interpreter runs blocks.
     GlobalRace,
-    /// Two lanes of a warp store different values to one element in one instruction; which value stays is not
-    /// specified.
+    /// Two lanes of a warp store different values to one element in one instruction; the resulting
+    /// value is unspecified.
     StoreConflict,
-    /// Several lanes of a warp store the same value to one element in one instruction: what stays is that value, and one lane would do.
-    /// Only where the launch asks for notes.
+    /// Several lanes of a warp store the same value to one element in one instruction; a store by
+    /// one lane would suffice. Reported only if notes are enabled.
     EqualStores,
-    /// `block::sync()` is reached by some lanes of a warp while others, not ended, are elsewhere; or the warps of a
-    /// block wait at different `block::sync()`s; or a warp has ended without reaching the one that others wait at.
+    /// Some lanes of a warp reach `block::sync()` while other running lanes are elsewhere; or the
+    /// warps of a block wait at different `block::sync()`s; or a warp ends without reaching the one
+    /// that others wait at.
     DivergentBarrier,
-    /// A warp operation (`sync`, shuffle, vote) is reached by some lanes of a warp while others, not ended, are
-    /// elsewhere; or one that needs all 32 lanes (`match_any`; a reduction that is one instruction) by fewer.
+    /// Some lanes of a warp reach a warp operation (`sync`, shuffle, vote) while other running
+    /// lanes are elsewhere; or fewer than 32 lanes reach an operation that needs all lanes
+    /// (`match_any`, or a reduction that is one instruction).
     DivergentWarp,
     /// A shuffle reads from a lane that has ended, is elsewhere, or is beyond the end of the block.
     ShuffleInactive,
-    /// The selector of an XOR shuffle is not below the width of its segment.
+    /// The selector of an XOR shuffle is at least the width of its segment.
     ShuffleSelector,
-    /// What a shuffle gives that reads from a lane that takes no part, or a vote, match or reduction that lanes of the warp miss, is
-    /// undefined, and so is what is computed from it, wherever that is kept meanwhile. It is stored to a buffer, goes into an atomic
-    /// operation, is part of an address, or decides where a thread goes.
+    /// An undefined value is stored to a buffer, used in an atomic operation or an address, or
+    /// decides a branch. The result of a shuffle from a lane that does not participate is
+    /// undefined. So is the result of a vote, match or reduction without all lanes, and every value
+    /// computed from an undefined value.
     UndefinedValue,
-    /// +, − or × on `usize` (32 bits on the device) overflows, in the kernel's text, in moving a view, or in stepping
-    /// a loop. The optimiser assumes that this does not happen.
+    /// +, − or × on `usize` (32 bits on the device) overflows, in the kernel's code, in moving a
+    /// view, or in stepping a loop. The passes assume that this does not happen.
     UsizeOverflow,
-    /// +, − or × on a fixed-width integer overflows, or `MIN` is negated: a panic in Rust's debug builds. Where it is
-    /// meant, `wrapping_add` and its kin say so.
+    /// +, − or × on a fixed-width integer overflows, or `MIN` is negated: a panic in Rust's debug
+    /// builds. Use `wrapping_add` and similar methods for intended wrapping.
     IntegerOverflow,
-    /// An integer is divided by zero; the value is not specified.
+    /// An integer is divided by zero; the value is unspecified.
     DivisionByZero,
-    /// `MIN / −1` or `MIN % −1`; the value is not specified.
+    /// `MIN / −1` or `MIN % −1`; the value is unspecified.
     DivisionOverflow,
-    /// `<<` or `>>` by the width of the type or more: a panic in Rust's debug builds; otherwise, as here, the distance counts modulo the
-    /// width (of a distance of 64 bits, its lower 32). Where it is meant, `wrapping_shl` and `wrapping_shr` say so.
+    /// `<<` or `>>` by at least the width of the type: a panic in Rust's debug builds. Otherwise,
+    /// as here, the amount is taken modulo the width (of a 64-bit amount, the lower 32 bits). Use
+    /// `wrapping_shl` and `wrapping_shr` if that is intended.
     ShiftOverflow,
-    /// A `for` loop's step is zero or less.
+    /// The step of a `for` loop is not positive.
     LoopStep,
-    /// A NaN is stored to a buffer, and an operation of the kernel made it from operands that were none: `0.0 / 0.0`,
-    /// `∞ − ∞`, the root of a negative number. One that was loaded, or written down, is no finding.
+    /// A NaN is stored to a buffer, and an operation of the kernel produced it from operands that
+    /// are not NaN: `0.0 / 0.0`, `∞ − ∞`, the root of a negative number. Loaded and literal NaNs
+    /// are not reported.
     NanProduced,
-    /// An infinity is stored to a buffer, and an operation of the kernel made it from finite operands: a sum or product
-    /// beyond the range of its type, a division by zero. One that was loaded, or written down, is no finding.
+    /// An infinity is stored to a buffer, and an operation of the kernel produced it from finite
+    /// operands: a sum or product beyond the range of its type, or a division by zero. Loaded and
+    /// literal infinities are not reported.
     InfinityProduced,
-    /// An infinity (or, of a layout without infinities, a NaN) is stored to a buffer, and a conversion to a narrower float
-    /// made it from a finite number beyond the range of that.
+    /// An infinity is stored to a buffer, and a conversion to a narrower float produced it from a
+    /// finite number out of range. In a format without infinities, the same applies to a NaN.
     ConversionOverflow,
-    /// `as` gives an integer that does not hold its operand: a narrower one that loses bits, with whichever sign they are read; or
-    /// what a NaN, or a float beyond the integer's range, is taken for: 0, or the nearest there is. Only where the launch asks for notes.
+    /// `as` converts to an integer that cannot represent its operand: a narrower integer loses
+    /// bits, or a NaN or an out-of-range float becomes 0 or the nearest integer. Reported only if
+    /// notes are enabled.
     LossyCast,
-    /// A sum or difference of `f32`s, `f16`s or `f64`s loses its leading digits, and what comes of it is stored to a buffer: that is
-    /// further from what the same operations give in `f64` (of `f64`s, in twice their digits) than the launch asks to be told of,
-    /// `Options::cancellation`, and the relative error has grown eightfold or more in the one operation. What is loaded, converted from
-    /// integers, or given by `math::` and `fast::` counts as exact; so do `bf16` and floats of one's own layout.
-    /// Only where the launch asks for it: it runs once more for that.
+    /// A sum or difference of `f32`, `f16` or `f64` loses its leading digits, and a result is
+    /// stored to a buffer. The result differs from the same computation in `f64` (for `f64`, with
+    /// twice the digits) by more than `Options::cancellation`. The relative error grew by a factor
+    /// of at least 8 in this operation. Loaded values, converted integers, results of `math::` and
+    /// `fast::`, `bf16` and `Float16` count as exact. Reported only if enabled, which takes a
+    /// second run.
     Cancellation,
-    /// Inline PTX reads what the machine gives and not the launch: a clock, a multiprocessor's number, which lanes are active.
+    /// Inline PTX reads a value that depends on the machine: a clock, the number of a
+    /// multiprocessor, or the active lanes.
     MachineDependent,
-    /// A loop that cannot end: a turn of it, or of several, leaves all variables and all memory as they were, and nobody is left
-    /// that could change what it reads. The block's other warps have ended, wait at a barrier, or turn in such circles themselves; blocks
-    /// that have not begun need not run before this one ends. Lanes of the warp that have left the loop wait, before sm_70, for the others
-    /// where they meet again; from sm_70 on they go on by themselves, to where all lanes must come.
+    /// A loop that cannot end: one or several iterations leave all variables and all memory
+    /// unchanged, and no other thread can change what the loop reads. The other warps of the block
+    /// have ended, wait at a barrier, or are in such loops themselves. Blocks that have not started
+    /// need not run before this block ends. Before sm_70, lanes that have left the loop wait for
+    /// the others at the point of reconvergence; since sm_70 they continue to the next operation
+    /// that needs all lanes.
     Livelock,
-    /// The launch has run as many warp instructions as `Options::fuel` allows: perhaps an endless loop, each of whose turns
-    /// changes something.
+    /// The launch has executed as many warp instructions as `Options::fuel` allows: perhaps an
+    /// endless loop whose iterations change something.
     FuelExhausted,
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// The kernel's results are what it says; it does more than it needs to, or its author may not have meant it.
+    /// The results are defined; the kernel does more than necessary, or something that may be
+    /// unintended.
     Note,
-    /// The kernel's results are what it says, but it is likely not what its author meant.
+    /// The results are defined, but are probably unintended.
     Warning,
-    /// The kernel's results are not defined.
+    /// The results are undefined.
     Error,
 }
 
@@ -168,10 +185,11 @@ impl Check {
         Check::FuelExhausted,
     ];
 
-    /// Those that tell of the origin of a NaN or an infinity: where one is stored, they take a second run.
+    /// The checks that report the origin of a NaN or infinity. They take a second run if one is
+    /// stored.
     pub const ORIGINS: [Check; 3] = [Check::NanProduced, Check::InfinityProduced, Check::ConversionOverflow];
 
-    /// The name in reports and options.
+    /// Returns the name in reports and options.
     pub const fn name(self) -> &'static str {
         match self {
             Check::OutOfBounds => "out-of-bounds",
@@ -210,7 +228,7 @@ impl Check {
         }
     }
 
-    /// How bad it is on `target`.
+    /// Returns the severity on `target`.
     pub fn severity(self, target: Target) -> Severity {
         match self {
             Check::EqualStores | Check::LossyCast => Severity::Note,
@@ -222,12 +240,12 @@ impl Check {
         }
     }
 
-    /// Whether it ends a launch that would not end: such a check is never left out, for what it ends has not passed.
+    /// Returns whether the check ends a launch that would not end. Such a check cannot be disabled.
     pub const fn ends_launch(self) -> bool {
         matches!(self, Check::Livelock | Check::FuelExhausted)
     }
 
-    /// The check of that name, or those of the group that `#[allow(…)]` calls so.
+    /// Parses a check name or a group name.
     pub fn named(name: &str) -> Result<Vec<Check>, UnknownCheck> {
         match GROUPS.iter().find(|(group, _)| *group == name) {
             Some((_, checks)) => Ok(checks.to_vec()),
@@ -235,76 +253,84 @@ impl Check {
         }
     }
 
-    /// What to do about it, in a line; `None` where that depends on the kernel alone.
+    /// Returns one line of advice; `None` if the advice depends on the kernel.
     pub const fn help(self) -> Option<&'static str> {
         Some(match self {
-            Check::OutOfBounds => "guard the access by `if index < length`, or use a masked load or store",
-            Check::Misaligned => "declare the alignment with `requires(x.aligned(n))`, or load single elements",
+            Check::OutOfBounds => "guard the access with `if index < length`, or use a masked load or store",
+            Check::Misaligned => "declare the alignment with `#[requires(x.aligned(n))]`, or access single elements",
             Check::ReadOnlyWrite => "take the argument as `&mut [T]` or `ViewMut`",
-            Check::UninitialisedShared => "store to the element, and `block::sync()`, before loading it",
+            Check::UninitialisedShared => "store to the element and call `block::sync()` before loading it",
             Check::UnfinishedCopy => {
-                "wait for the copy on every path, `token.wait()` or `pipeline::wait`, before the array is used for another, and before the end"
+                "wait for the copy on every path, with `token.wait()` or `pipeline::wait`, before the array is reused and before the kernel ends"
             }
-            Check::UninitialisedLocal => "give the variable a value on every path that leads here",
-            Check::UninitialisedBuffer => "store to the element before loading it, or let the host fill the buffer",
-            Check::UnwrittenOutput => "let the grid cover the output, and each thread write its part on every path",
-            Check::WrittenTwice => "let one thread own each element, or declare `writes(… = all)` if that is meant",
-            Check::SharedRace => "put a `block::sync()` between the two accesses",
+            Check::UninitialisedLocal => "assign the variable on every path that leads here",
+            Check::UninitialisedBuffer => {
+                "store to the element before loading it, or initialize the buffer on the host"
+            }
+            Check::UnwrittenOutput => {
+                "make the grid cover the output, and let each thread write its elements on every path"
+            }
+            Check::WrittenTwice => {
+                "let one thread write each element, or declare `writes(… = all)` if rewriting is intended"
+            }
+            Check::SharedRace => "add `block::sync()` between the two accesses",
             Check::WarpRace => {
-                "put a `warp::sync()` between the two accesses: from sm_70 on lanes of a warp do not run in lockstep"
+                "add `warp::sync()` between the two accesses: since sm_70 the lanes of a warp do not run in lockstep"
             }
-            Check::GlobalRace => "let one thread own each element, or split the work into two launches",
-            Check::StoreConflict => "let one lane store, or give each lane an element of its own",
-            Check::EqualStores => "let one lane store: `if warp::lane() == 0`",
-            Check::DivergentBarrier => "move the `block::sync()` to where all threads of the block pass",
-            Check::DivergentWarp => "move the operation to where all lanes of the warp pass",
-            Check::ShuffleInactive => "let all 32 lanes pass the shuffle, and choose afterwards what to use",
-            Check::ShuffleSelector => "choose a selector below the width of the segment",
+            Check::GlobalRace => "let one thread access each element, or split the work into two launches",
+            Check::StoreConflict => "let one lane store, or give each lane its own element",
+            Check::EqualStores => "let only one lane store: `if warp::lane() == 0`",
+            Check::DivergentBarrier => "move `block::sync()` to a place that all threads of the block reach",
+            Check::DivergentWarp => "move the operation to a place that all lanes of the warp reach",
+            Check::ShuffleInactive => "let all 32 lanes execute the shuffle, and select the results afterwards",
+            Check::ShuffleSelector => "use a selector smaller than the segment width",
             Check::UndefinedValue => {
-                "let all lanes take part, or choose by a condition of the lane's own what is used of it"
+                "let all lanes participate, or use the result only in lanes that read from a participating lane"
             }
-            Check::UsizeOverflow => "`usize` is 32 bits on the device; compute in `u64`, or use `wrapping_*` if meant",
-            Check::IntegerOverflow => "use `wrapping_add`, `wrapping_sub` or `wrapping_mul` where wrapping is meant",
-            Check::DivisionByZero => "guard the division by `if divisor != 0`",
-            Check::NanProduced => "guard the operation against operands for which it has no value",
-            Check::InfinityProduced => "scale the operands, or accumulate in a wider type; guard a division by zero",
+            Check::UsizeOverflow => {
+                "`usize` has 32 bits on the device; compute in `u64`, or use `wrapping_*` if wrapping is intended"
+            }
+            Check::IntegerOverflow => "use `wrapping_add`, `wrapping_sub` or `wrapping_mul` if wrapping is intended",
+            Check::DivisionByZero => "guard the division with `if divisor != 0`",
+            Check::NanProduced => "guard the operation against operands for which it is undefined",
+            Check::InfinityProduced => "scale the operands, accumulate in a wider type, or guard a division by zero",
             Check::ConversionOverflow => {
                 "scale or clamp the value to the range of the narrower type before converting it"
             }
-            Check::LossyCast => "clamp the value to the range of the type, or mask it where its lower bits are meant",
+            Check::LossyCast => "clamp the value to the range of the type, or mask it if only the low bits are wanted",
             Check::Cancellation => "subtract before squaring or summing, or compute this part in `f64`",
-            Check::MachineDependent => "let nothing that is compared depend on it",
+            Check::MachineDependent => "do not let a compared result depend on this value",
             Check::ShiftOverflow => {
-                "guard the distance, or use `wrapping_shl` or `wrapping_shr` where modulo the width is meant"
+                "guard the shift amount, or use `wrapping_shl` or `wrapping_shr`, which shift modulo the width"
             }
             Check::Livelock => {
-                "let a thread wait only for what is done before it waits, or by warps of its block that do not wait for it"
+                "let a thread wait only for work that finishes first, or for warps of its block that do not wait for it"
             }
             Check::FuelExhausted => {
-                "see whether the loop ends; raise `Options::fuel`, `--fuel` of a command, if it does"
+                "check that the loop ends; if it does, raise `Options::fuel` (`--fuel` on the command line)"
             }
             Check::DivisionOverflow | Check::LoopStep => return None,
         })
     }
 }
 
-/// The checks that `#[allow(…)]` calls by one name.
+/// The groups of checks that `#[allow(…)]` accepts as one name.
 pub const GROUPS: [(&str, &[Check]); 1] =
     [("race", &[Check::SharedRace, Check::WarpRace, Check::GlobalRace, Check::StoreConflict])];
 
-/// What a statement allows: `#[allow(global_race, reason = "…")]`.
+/// An allowed violation at a statement: `#[allow(global_race, reason = "…")]`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Allowance {
-    /// The statement, in its function.
+    /// The statement.
     pub span: Span,
-    /// What it may do.
+    /// The allowed checks.
     pub checks: Vec<Check>,
-    /// Why it may.
+    /// The reason.
     pub reason: String,
 }
 
 impl Allowance {
-    /// Whether it is for what stands at `span`, of the same function.
+    /// Returns whether the statement contains `span` of the same function.
     pub fn covers(&self, span: Span) -> bool {
         (self.span.line, self.span.column) <= (span.line, span.column)
             && (span.end_line, span.end_column) <= (self.span.end_line, self.span.end_column)
@@ -321,7 +347,7 @@ pub enum Coverage {
 }
 
 impl Coverage {
-    /// The word in the clause.
+    /// Returns the keyword of the clause.
     pub const fn name(self) -> &'static str {
         match self {
             Coverage::All => "all",
@@ -330,45 +356,45 @@ impl Coverage {
     }
 }
 
-/// What a kernel declares of an argument that it writes.
+/// The declaration of how much of an argument a kernel writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Output {
     /// The parameter in HIR; in IR, the argument.
     pub index: u32,
-    /// How much of it.
+    /// How much of the argument the kernel writes.
     pub coverage: Coverage,
 }
 
-/// What an instance of a kernel declares to the oracle.
+/// The declarations of an instance for the oracle.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Declared {
-    /// Arguments that it writes.
+    /// The arguments with a declared coverage.
     pub outputs: Vec<Output>,
-    /// What statements may do, each with the index of its function among the kernel's sources.
+    /// The allowances, each with the index of its function in the kernel's sources.
     pub allowances: Vec<(u32, Allowance)>,
 }
 
-/// Some checks.
+/// A set of checks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CheckSet(u64);
 
 impl CheckSet {
-    /// Whether it is among them.
+    /// Returns whether the set contains a check.
     pub fn contains(self, check: Check) -> bool {
         self.0 >> check as u32 & 1 == 1
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Those, and the others.
+    /// Returns the union of both sets.
     pub fn and(self, others: CheckSet) -> CheckSet {
         CheckSet(self.0 | others.0)
     }
 
-    /// All but those.
+    /// Returns the set without the checks of the other set.
     pub fn complement(self) -> CheckSet {
         Check::ALL.into_iter().filter(|check| !self.contains(*check)).collect()
     }
@@ -380,7 +406,7 @@ impl FromIterator<Check> for CheckSet {
     }
 }
 
-/// A name that no check has.
+/// Error returned when a string names no check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownCheck(String);
 
@@ -394,7 +420,7 @@ impl std::str::FromStr for Check {
 
 impl fmt::Display for UnknownCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no check `{}`; there are", self.0)?;
+        write!(f, "unknown check `{}`; the checks are", self.0)?;
         Check::ALL.iter().enumerate().try_for_each(|(i, c)| write!(f, "{} {c}", if i > 0 { "," } else { "" }))
     }
 }

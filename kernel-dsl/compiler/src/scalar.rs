@@ -1,4 +1,4 @@
-//! The scalar types of the language: what a register, a buffer element or a kernel argument is made of.
+//! The scalar types of registers, buffer elements and kernel arguments.
 
 use crate::float16::Format;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,8 @@ use std::fmt;
 
 /// A scalar type, named as in Rust.
 ///
-/// `Usize` is 32 bits wide on the device. It is kept apart from `U32` because its overflow is an error of the kernel,
-/// which the oracle reports and the optimiser may assume absent, while `u32` wraps.
+/// `Usize` has 32 bits on the device. It differs from `U32` because overflow of `usize` is an
+/// error, which the oracle reports and passes may assume absent, while `u32` wraps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Scalar {
@@ -23,14 +23,14 @@ pub enum Scalar {
     Usize,
     F16,
     Bf16,
-    /// A float of 16 bits of a layout of its own.
+    /// A 16-bit float of another format.
     Custom(Format),
     F32,
     F64,
 }
 
 impl Scalar {
-    /// Every scalar type but the floats of a layout of their own.
+    /// Every scalar type except `Custom` floats.
     pub const ALL: [Scalar; 14] = [
         Scalar::Bool,
         Scalar::I8,
@@ -48,7 +48,7 @@ impl Scalar {
         Scalar::F64,
     ];
 
-    /// The name in Rust source, without generic arguments.
+    /// Returns the name in Rust source, without generic arguments.
     pub const fn name(self) -> &'static str {
         match self {
             Scalar::Bool => "bool",
@@ -69,12 +69,12 @@ impl Scalar {
         }
     }
 
-    /// The scalar that Rust source calls `name`.
+    /// Returns the scalar with the Rust name `name`.
     pub fn from_name(name: &str) -> Option<Scalar> {
         Scalar::ALL.into_iter().find(|s| s.name() == name)
     }
 
-    /// Bits of the value on the device; a `bool` counts one.
+    /// Returns the number of bits on the device; 1 for a `bool`.
     pub const fn bits(self) -> u32 {
         match self {
             Scalar::Bool => 1,
@@ -85,7 +85,7 @@ impl Scalar {
         }
     }
 
-    /// Bytes of an element in memory; a `bool` takes one.
+    /// Returns the size in memory in bytes; 1 for a `bool`.
     pub const fn bytes(self) -> u32 {
         match self {
             Scalar::Bool => 1,
@@ -93,27 +93,28 @@ impl Scalar {
         }
     }
 
-    /// A mask of the bits that a value of this type has.
+    /// Returns a mask of the bits of a value of this type.
     pub const fn mask(self) -> u64 {
         u64::MAX >> (64 - self.bits())
     }
 
-    /// An integer, `usize` among them.
+    /// Returns whether the type is an integer, including `usize`.
     pub const fn is_integer(self) -> bool {
         !matches!(self, Scalar::Bool) && !self.is_float() && !self.is_half()
     }
 
-    /// A signed integer.
+    /// Returns whether the type is a signed integer.
     pub const fn is_signed(self) -> bool {
         matches!(self, Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64)
     }
 
-    /// `f32` or `f64`: a float that arithmetic is done in.
+    /// Returns whether the type is `f32` or `f64`, in which arithmetic is done.
     pub const fn is_float(self) -> bool {
         matches!(self, Scalar::F32 | Scalar::F64)
     }
 
-    /// `f16`, `bf16` or `Float16<…>`: a float of 16 bits, whose arithmetic is done in `f32`.
+    /// Returns whether the type is `f16`, `bf16` or `Float16<…>`, whose arithmetic is done in
+    /// `f32`.
     pub const fn is_half(self) -> bool {
         matches!(self, Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_))
     }

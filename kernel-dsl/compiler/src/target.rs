@@ -1,16 +1,17 @@
-//! The architectures that PTX is made for.
+//! The target architectures.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A PTX target by its compute capability: `Target::SM_61` is `sm_61`. There are those in [`Target::ALL`] and no others.
+/// A PTX target by its compute capability: `Target::SM_61` is `sm_61`. [`Target::ALL`] lists all
+/// targets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct Target(u16);
 
 impl Target {
-    /// Pascal: GTX 10xx, Tesla P4 and P40. The target that this project exists for.
+    /// Pascal: GTX 10xx, Tesla P4 and P40. The main target of this project.
     pub const SM_61: Target = Target(61);
     /// Volta: V100.
     pub const SM_70: Target = Target(70);
@@ -25,16 +26,17 @@ impl Target {
     /// Hopper: H100, H200.
     pub const SM_90: Target = Target(90);
 
-    /// The targets that the compiler knows, oldest first.
+    /// All supported targets, oldest first.
     pub const ALL: [Target; 7] =
         [Target::SM_61, Target::SM_70, Target::SM_75, Target::SM_80, Target::SM_86, Target::SM_89, Target::SM_90];
 
-    /// The target of compute capability `major`.`minor` written as two digits, such as 61.
+    /// Returns the target with compute capability `major`.`minor`, given as a two-digit number such
+    /// as 61.
     pub fn new(sm: u16) -> Option<Target> {
         Target::ALL.into_iter().find(|t| t.0 == sm)
     }
 
-    /// The number in the name: 61 for `sm_61`.
+    /// Returns the number in the name: 61 for `sm_61`.
     pub const fn sm(self) -> u16 {
         self.0
     }
@@ -46,13 +48,13 @@ impl fmt::Display for Target {
     }
 }
 
-/// What is asked for is no target that the compiler knows.
+/// Error returned when a string names no supported target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownTarget(String);
 
 impl fmt::Display for UnknownTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a target; there are {}", self.0, Target::ALL.map(|t| t.to_string()).join(", "))
+        write!(f, "unknown target `{}`; the targets are {}", self.0, Target::ALL.map(|t| t.to_string()).join(", "))
     }
 }
 
@@ -61,7 +63,7 @@ impl std::error::Error for UnknownTarget {}
 impl FromStr for Target {
     type Err = UnknownTarget;
 
-    /// Reads a target as it prints: `sm_61`.
+    /// Parses a target, such as `sm_61`.
     fn from_str(name: &str) -> Result<Target, UnknownTarget> {
         let known = Target::ALL.into_iter().find(|t| t.to_string() == name);
         known.ok_or_else(|| UnknownTarget(name.to_string()))
@@ -93,7 +95,7 @@ mod tests {
         }
         assert!(Target::ALL.is_sorted());
         let error = "sm_35".parse::<Target>().unwrap_err().to_string();
-        assert_eq!(error, "`sm_35` is not a target; there are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90");
+        assert_eq!(error, "unknown target `sm_35`; the targets are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90");
     }
 
     #[test]

@@ -183,9 +183,9 @@ fn targets() {
     assert_eq!(
         told,
         [
-            "`bmsk.clamp.b32 {d}, 3, 4` needs sm_70; the kernel is for sm_61",
-            "`cvt.rn.bf16.f32 {h}, 0f3F800000` needs sm_80; the kernel is for sm_61",
-            "`cvt.rn.bf16.f32 {h}, 0f3F800000` needs sm_80; the kernel is for sm_75",
+            "`bmsk.clamp.b32 {d}, 3, 4` requires sm_70; the kernel is compiled for sm_61",
+            "`cvt.rn.bf16.f32 {h}, 0f3F800000` requires sm_80; the kernel is compiled for sm_61",
+            "`cvt.rn.bf16.f32 {h}, 0f3F800000` requires sm_80; the kernel is compiled for sm_75",
         ]
     );
     source.check(Some(Target::SM_80)).unwrap();

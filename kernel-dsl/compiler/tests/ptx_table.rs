@@ -7,7 +7,7 @@ mod ptx_support;
 mod sample;
 
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ptx::form::{Row, Slot};
+use kernel_dsl_compiler::ptx::form::{FormSlot, Row};
 use kernel_dsl_compiler::ptx::table::ROWS;
 use kernel_dsl_compiler::ptx::{
     Address, Builder, Guard, Instruction, Modifier, Opcode, Operand, SpecialRegister, Type, Version,
@@ -15,7 +15,7 @@ use kernel_dsl_compiler::ptx::{
 use sample::{Instead, Sample};
 
 /// Every choice of modifiers that the slots allow.
-fn choices(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {
+fn choices(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
     slots.iter().fold(vec![vec![]], |all, slot| {
         let here: Vec<Option<Modifier>> =
             slot.alternatives.iter().map(Some).chain(slot.optional.then_some(None)).collect();
@@ -24,7 +24,7 @@ fn choices(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {
 }
 
 /// A choice for each slot, then the same with each slot changed by itself.
-fn one_by_one(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {
+fn one_by_one(slots: &[FormSlot]) -> Vec<Vec<Option<Modifier>>> {
     let first: Vec<_> = slots.iter().map(|s| s.alternatives.iter().next()).collect();
     let mut all = vec![first.clone()];
     for (i, slot) in slots.iter().enumerate() {
@@ -296,46 +296,61 @@ fn forms_that_look_legal() {
     let three = |ty: Type| move |s: &mut Sample| (0..3).map(|_| register(s, ty)).collect::<Vec<_>>();
     let two = |ty: Type| move |s: &mut Sample| (0..2).map(|_| register(s, ty)).collect::<Vec<_>>();
     trap(Opcode::Shl, &[U32], three(Type::U32), "shl.type d, a, b:u32; .type = {.b16, .b32, .b64}");
-    trap(Opcode::And, &[U32], three(Type::U32), "is not PTX");
-    trap(Opcode::Min, &[B32], three(Type::B32), "is not PTX");
-    trap(Opcode::Mul, &[U32], three(Type::U32), "is not PTX");
-    trap(Opcode::Shl, &[B64], three(Type::B64), "operand 3 is");
+    trap(Opcode::And, &[U32], three(Type::U32), "is not a valid form");
+    trap(Opcode::Min, &[B32], three(Type::B32), "is not a valid form");
+    trap(Opcode::Mul, &[U32], three(Type::U32), "is not a valid form");
+    trap(Opcode::Shl, &[B64], three(Type::B64), "operand 3 must be");
     trap(Opcode::Fma, &[F32], |s| (0..4).map(|_| register(s, Type::F32)).collect(), "fma.rnd{.ftz}{.sat}.f32");
-    trap(Opcode::Div, &[F32], three(Type::F32), "is not PTX");
-    trap(Opcode::Sqrt, &[F32], two(Type::F32), "is not PTX");
-    trap(Opcode::Ex2, &[F32], two(Type::F32), "is not PTX");
-    trap(Opcode::Max, &[F16], three(Type::F16), "needs sm_80; the kernel is for sm_61");
-    trap(Opcode::Max, &[PropagateNan, F32], three(Type::F32), "needs sm_80");
-    trap(Opcode::Ex2, &[Approx, F16], two(Type::F16), "needs sm_75");
-    trap(Opcode::Redux, &[Sync, Add, U32], three(Type::U32), "needs sm_80");
-    trap(Opcode::Nanosleep, &[U32], |s| vec![register(s, Type::U32)], "needs sm_70");
-    trap(Opcode::Cp, &[Async, WaitAll], |_| vec![], "needs sm_80");
+    trap(Opcode::Div, &[F32], three(Type::F32), "is not a valid form");
+    trap(Opcode::Sqrt, &[F32], two(Type::F32), "is not a valid form");
+    trap(Opcode::Ex2, &[F32], two(Type::F32), "is not a valid form");
+    trap(Opcode::Max, &[F16], three(Type::F16), "requires sm_80; the kernel is compiled for sm_61");
+    trap(Opcode::Max, &[PropagateNan, F32], three(Type::F32), "requires sm_80");
+    trap(Opcode::Ex2, &[Approx, F16], two(Type::F16), "requires sm_75");
+    trap(Opcode::Redux, &[Sync, Add, U32], three(Type::U32), "requires sm_80");
+    trap(Opcode::Nanosleep, &[U32], |s| vec![register(s, Type::U32)], "requires sm_70");
+    trap(Opcode::Cp, &[Async, WaitAll], |_| vec![], "requires sm_80");
     for how in [Lo, Ls] {
         trap(
             Opcode::Setp,
             &[how, S32],
             |s| [Type::Pred, Type::S32, Type::S32].map(|t| register(s, t)).into(),
-            "not PTX",
+            "is not a valid form",
         );
     }
-    trap(Opcode::Setp, &[Lt, B32], |s| [Type::Pred, Type::B32, Type::B32].map(|t| register(s, t)).into(), "not PTX");
-    trap(Opcode::Mov, &[F32], |s| vec![register(s, Type::F32), Operand::Integer(0x3f80_0000)], "operand 2 is");
-    trap(Opcode::Cvt, &[S32, F32], |s| [Type::S32, Type::F32].map(|t| register(s, t)).into(), "not PTX");
-    trap(Opcode::Cvt, &[F32, S32], |s| [Type::F32, Type::S32].map(|t| register(s, t)).into(), "not PTX");
-    trap(Opcode::Cvt, &[F16, F32], |s| [Type::F16, Type::F32].map(|t| register(s, t)).into(), "not PTX");
-    trap(Opcode::Cvt, &[Rn, F32, F16], |s| [Type::F32, Type::F16].map(|t| register(s, t)).into(), "not PTX");
-    trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(16)], "operand 1 is");
-    trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(0), Operand::Integer(33)], "operand 2 is");
-    trap(Opcode::Add, &[Rn, F32], |s| [Type::F32, Type::U32, Type::F32].map(|t| register(s, t)).into(), "operand 2 is");
+    trap(
+        Opcode::Setp,
+        &[Lt, B32],
+        |s| [Type::Pred, Type::B32, Type::B32].map(|t| register(s, t)).into(),
+        "is not a valid form",
+    );
+    trap(Opcode::Mov, &[F32], |s| vec![register(s, Type::F32), Operand::Integer(0x3f80_0000)], "operand 2 must be");
+    trap(Opcode::Cvt, &[S32, F32], |s| [Type::S32, Type::F32].map(|t| register(s, t)).into(), "is not a valid form");
+    trap(Opcode::Cvt, &[F32, S32], |s| [Type::F32, Type::S32].map(|t| register(s, t)).into(), "is not a valid form");
+    trap(Opcode::Cvt, &[F16, F32], |s| [Type::F16, Type::F32].map(|t| register(s, t)).into(), "is not a valid form");
+    trap(
+        Opcode::Cvt,
+        &[Rn, F32, F16],
+        |s| [Type::F32, Type::F16].map(|t| register(s, t)).into(),
+        "is not a valid form",
+    );
+    trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(16)], "operand 1 must be");
+    trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(0), Operand::Integer(33)], "operand 2 must be");
+    trap(
+        Opcode::Add,
+        &[Rn, F32],
+        |s| [Type::F32, Type::U32, Type::F32].map(|t| register(s, t)).into(),
+        "operand 2 must be",
+    );
     let address = |s: &mut Sample| {
         let base = kernel_dsl_compiler::ptx::Base::Register(s.builder.register(Type::U64));
         Operand::Address(Address { base, offset: 0 })
     };
-    trap(Opcode::Ld, &[Global, F16], |s| vec![register(s, Type::F16), address(s)], "is not PTX");
+    trap(Opcode::Ld, &[Global, F16], |s| vec![register(s, Type::F16), address(s)], "is not a valid form");
     let atom = |ty: Type| move |s: &mut Sample| vec![register(s, ty), address(s), register(s, ty)];
-    trap(Opcode::Atom, &[Global, Add, S64], atom(Type::S64), "is not PTX");
-    trap(Opcode::Atom, &[Global, Max, F32], atom(Type::F32), "is not PTX");
-    trap(Opcode::Ld, &[Relaxed, Gpu, Global, U32], |s| vec![register(s, Type::U32), address(s)], "needs sm_70");
+    trap(Opcode::Atom, &[Global, Add, S64], atom(Type::S64), "is not a valid form");
+    trap(Opcode::Atom, &[Global, Max, F32], atom(Type::F32), "is not a valid form");
+    trap(Opcode::Ld, &[Relaxed, Gpu, Global, U32], |s| vec![register(s, Type::U32), address(s)], "requires sm_70");
 }
 
 #[test]
@@ -345,15 +360,15 @@ fn guards_are_predicates() {
     let guard = Some(Guard { register, negated: true });
     let ret = Instruction { guard, opcode: Opcode::Ret, modifiers: Default::default(), operands: Default::default() };
     let illegal = sample.builder.instruction(ret).unwrap_err();
-    assert_eq!(illegal.to_string(), "`@!%r0 ret` is guarded by what is not a predicate");
+    assert_eq!(illegal.to_string(), "`@!%r0 ret` has a guard that is not a predicate");
 }
 
 #[test]
 fn names_and_labels_are_checked() {
     let mut builder = Builder::new(Target::SM_61, "k").unwrap();
-    assert!(builder.parameter("größe", Type::U32).unwrap_err().to_string().contains("cannot be a name in PTX"));
+    assert!(builder.parameter("größe", Type::U32).unwrap_err().to_string().contains("is not a valid PTX identifier"));
     builder.parameter("n", Type::U32).unwrap();
-    assert!(builder.parameter("n", Type::U32).unwrap_err().to_string().contains("two things are called `n`"));
+    assert!(builder.parameter("n", Type::U32).unwrap_err().to_string().contains("the name `n` is defined twice"));
     let nowhere = builder.label("$nowhere");
     let bra = Instruction {
         guard: None,
@@ -362,7 +377,7 @@ fn names_and_labels_are_checked() {
         operands: [Operand::Label(nowhere)].into_iter().collect(),
     };
     builder.instruction(bra).unwrap();
-    assert!(builder.finish().unwrap_err().to_string().contains("`$nowhere`, which is nowhere"));
+    assert!(builder.finish().unwrap_err().to_string().contains("the target `$nowhere` of a branch is not defined"));
 }
 
 /// Special registers are there from the target and version on that they name.

@@ -16,7 +16,7 @@ use crate::host::context::context;
 /// # }
 /// ```
 pub fn group<const W: usize>() -> Group<W> {
-    const { assert!(is_width(W), "a group has 2, 4, 8, 16 or 32 lanes of a warp") }
+    const { assert!(is_width(W), "a group must have 2, 4, 8, 16 or 32 lanes") }
     Group(())
 }
 

@@ -108,7 +108,7 @@ pub(super) fn declared(artifact: &Artifact) -> Vec<Instance> {
 
 /// The kernel's HIR.
 pub(super) fn program(artifact: &Artifact) -> Result<Program, Error> {
-    serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name, source })
+    artifact.program().map_err(|source| Error::Hir { kernel: artifact.name, source })
 }
 
 /// Path and constants: `matmul::<16, true>` is `matmul` with 16 and true.

@@ -9,7 +9,7 @@ use super::{Error, Outcome, json};
 use crate::sass::{self, Class, Line};
 use clap::Args;
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::analyses::approximate::{Approximations, Decision};
+use kernel_dsl::compiler::analyses::approximate::Decision;
 use kernel_dsl::compiler::analyses::bounds::{self, Proof, Reach};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost, Site};
 use kernel_dsl::compiler::analyses::mix;
@@ -18,7 +18,7 @@ use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
 use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::{Instance, monomorphic};
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location, Role};
-use kernel_dsl::compiler::{Errors, Target, analyses, emit, passes};
+use kernel_dsl::compiler::{Compilation, Errors, Target, emit, passes};
 use runtime::interpreter::profile::{self, Accessed, Counts, Profile, Touched, Ways};
 use runtime::testing::Profiler;
 use serde::Serialize;
@@ -310,12 +310,12 @@ impl Told {
         let name = instance.name(artifact.name);
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
         let program = monomorphic(&name::program(artifact)?, instance).map_err(failed)?;
-        let lowered = analyses::lowered_monomorphic(&program, target).map_err(failed)?;
-        let approximations = Approximations::of(&lowered);
-        let decisions = approximations.decisions.iter().map(|decision| Doubt::new(&lowered, *decision)).collect();
-        let optimised = passes::optimize(lowered.clone()).map_err(failed)?;
-        let module = emit::emit_with(&optimised, emit::Lines::Kept).map_err(failed)?;
-        let with_places = passes::with_places(lowered).map_err(failed)?;
+        let compilation = Compilation::new(&program, target).map_err(failed)?;
+        let (lowered, approximations) = (compilation.lowered(), compilation.approximations());
+        let decisions = approximations.decisions.iter().map(|decision| Doubt::new(lowered, *decision)).collect();
+        let optimised = compilation.optimized().map_err(failed)?;
+        let module = compilation.module(emit::Lines::Kept).map_err(failed)?;
+        let with_places = passes::with_places(lowered.clone()).map_err(failed)?;
         let sites = memory::accesses(&with_places);
         let reach = Reach::of(&program, &with_places);
         let branches = uniformity::branches(&with_places);
@@ -337,7 +337,7 @@ impl Told {
             Shares { block, percent: occupancy.percent(), occupancy }
         };
         let by_block: Vec<_> = optimised.block.samples().into_iter().rev().map(shares).collect();
-        let mut lints = slow::lints(&optimised, &sites);
+        let mut lints = slow::lints(optimised, &sites);
         if let Some(MachineCode { resources: r, .. }) = &machine_code
             && r.spill_loads + r.spill_stores > 0
         {
@@ -351,7 +351,7 @@ impl Told {
             threads,
             blocks: optimised.block.to_string(),
             shared_bytes,
-            shared: arrays(&optimised),
+            shared: arrays(optimised),
             machine_code,
             occupancy: shares(optimised.block.most()),
             by_block,
@@ -361,7 +361,7 @@ impl Told {
             reach,
             branches,
             lines: Vec::new(),
-            lints: merged(lints.into_iter().map(|lint| Slowness::new(&optimised, lint))),
+            lints: merged(lints.into_iter().map(|lint| Slowness::new(optimised, lint))),
             decisions,
         })
     }

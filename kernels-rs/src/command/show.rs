@@ -8,7 +8,7 @@ use super::{Error, Outcome};
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Function, Instance};
-use kernel_dsl::compiler::{Errors, Target, analyses, compile, emit, lower, passes};
+use kernel_dsl::compiler::{Errors, Target, compile, driver, emit, lower, passes};
 use std::io::Write;
 
 /// Shows an instance: its PTX, its intermediate representation, its machine code, or its Rust
@@ -98,7 +98,7 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
     let tools =
         Tools::find(target).ok_or_else(|| Error::NoTools { missing: format!("a ptxas that knows {target}") })?;
     let failed = failed(artifact, instance, target);
-    let lowered = analyses::lowered(&name::program(artifact)?, instance, target).map_err(&failed)?;
+    let lowered = driver::lowered(&name::program(artifact)?, instance, target).map_err(&failed)?;
     let optimised = passes::optimize(lowered).map_err(&failed)?;
     let ptx = emit::emit_with(&optimised, emit::Lines::Kept).map_err(&failed)?.to_string();
     let name = instance.name(artifact.name);

@@ -16,7 +16,7 @@ use crate::store::Store;
 use crate::trace::span;
 use crate::{Error, Result};
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::analyses;
+use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::lower::checked::Checked;
@@ -379,7 +379,7 @@ impl Cuda {
             Variant::Checked => {
                 let checked = self.checked.get_or_make(key, || {
                     span!("compile", instance = %name);
-                    let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
+                    let form = Checked::of(driver::lowered_monomorphic(program, artifact.target).map_err(failed)?);
                     let make = || form.ptx().map_err(failed);
                     let store = self.store();
                     let ptx = match &store {

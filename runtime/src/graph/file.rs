@@ -27,7 +27,7 @@ use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::serial::checksum;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{ElementType, Scalar, analyses};
+use kernel_dsl::compiler::{ElementType, Scalar, driver};
 use kernel_dsl::launcher::Shape;
 use kernel_dsl::{Artifact, kernels};
 use serde::{Deserialize, Serialize};
@@ -94,7 +94,7 @@ fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form
     match form {
         Variant::Unchecked => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
         Variant::Checked => {
-            let lowered = analyses::lowered_monomorphic(&program, kernel.target).map_err(failed)?;
+            let lowered = driver::lowered_monomorphic(&program, kernel.target).map_err(failed)?;
             Checked::of(lowered).ptx().map_err(failed)
         }
     }

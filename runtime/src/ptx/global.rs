@@ -1,7 +1,7 @@
 //! Variables of a module in global and constant memory: what they hold when a launch begins.
 
 use super::memory::function_address;
-use kernel_dsl::compiler::ptx::{Initialiser, Space, Symbol, Variable};
+use kernel_dsl::compiler::ptx::{Initializer, Space, Symbol, Variable};
 
 /// A variable, with its contents.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ impl Global {
             bytes: vec![0; size],
             links: Vec::new(),
         };
-        if let Some(initialiser) = &variable.initialiser {
+        if let Some(initializer) = &variable.initializer {
             let element = (variable.ty.bits() / 8) as usize;
             // The bytes of an element in each dimension, outermost first.
             let mut strides = vec![element];
@@ -53,33 +53,33 @@ impl Global {
                 let n = dimension.unwrap_or(1) as usize;
                 strides.insert(0, strides[0] * n);
             }
-            global.put(initialiser, 0, &strides, element)?;
+            global.put(initializer, 0, &strides, element)?;
         }
         Ok(global)
     }
 
-    fn put(&mut self, initialiser: &Initialiser, at: usize, strides: &[usize], element: usize) -> Result<(), String> {
-        let bits = match initialiser {
-            Initialiser::List(list) => {
+    fn put(&mut self, initializer: &Initializer, at: usize, strides: &[usize], element: usize) -> Result<(), String> {
+        let bits = match initializer {
+            Initializer::List(list) => {
                 let stride = strides.first().copied().unwrap_or(element);
                 for (i, one) in list.iter().enumerate() {
                     self.put(one, at + i * stride, strides.get(1..).unwrap_or_default(), element)?;
                 }
                 return Ok(());
             }
-            Initialiser::Address { symbol, offset, byte, .. } => {
+            Initializer::Address { symbol, offset, byte, .. } => {
                 let bytes = if byte.is_some() { 1 } else { element };
                 self.links.push(Link { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
                 return Ok(());
             }
             // What a texture is, its launch says.
-            Initialiser::Properties(_) => return Ok(()),
-            Initialiser::Integer(n) => *n as u64,
-            Initialiser::Bits(n) => *n,
-            Initialiser::F32(n) if element == 8 => f64::from(f32::from_bits(*n)).to_bits(),
-            Initialiser::F32(n) => u64::from(*n),
-            Initialiser::F64(n) if element == 4 => u64::from((f64::from_bits(*n) as f32).to_bits()),
-            Initialiser::F64(n) => *n,
+            Initializer::Properties(_) => return Ok(()),
+            Initializer::Integer(n) => *n as u64,
+            Initializer::Bits(n) => *n,
+            Initializer::F32(n) if element == 8 => f64::from(f32::from_bits(*n)).to_bits(),
+            Initializer::F32(n) => u64::from(*n),
+            Initializer::F64(n) if element == 4 => u64::from((f64::from_bits(*n) as f32).to_bits()),
+            Initializer::F64(n) => *n,
         };
         match self.bytes.get_mut(at..at + element) {
             Some(to) => to.copy_from_slice(&bits.to_le_bytes()[..element]),

@@ -17,9 +17,9 @@ use crate::interpreter::{self, Check, Checks, Report, Schedule, Severity, Verdic
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
-use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, analyses, emit, ir, passes};
+use kernel_dsl::compiler::{Compilation, Target, emit, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
@@ -198,7 +198,7 @@ impl Checker {
         let gpu = self.gpu().into_iter().map(|device| device.to_string());
         let gpu = gpu.flat_map(|device| [Executor::Cuda(device.clone()), Executor::CudaChecked(device)]);
         let ptx = prepared.ptx.iter().map(|_| Executor::Ptx);
-        [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
+        [Executor::Lowered, Executor::Optimized, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
     }
 
     /// Runs one case on all executors; the first thing that goes wrong. Where the kernel leaves the size of its blocks to the
@@ -307,8 +307,8 @@ impl Checker {
         // The fuel is the oracle's: how many instructions others take is their own matter.
         let in_order = interpreter::Options { schedule: Schedule::InOrder, fuel: 1 << 32, ..again };
         let optimised = interpret(&|a| prepared.optimised.run_by(a, in_order.clone()).map(drop))
-            .map_err(stopped(Executor::Optimised))?;
-        prepared.same(&lowered, &optimised, Executor::Optimised)?;
+            .map_err(stopped(Executor::Optimized))?;
+        prepared.same(&lowered, &optimised, Executor::Optimized)?;
         let (executable, form) = &prepared.checked;
         let checked = interpret(&|a| executable.run_checked(a, form, in_order.clone()));
         let checked = checked.map_err(stopped(Executor::Checked))?;
@@ -381,7 +381,7 @@ pub struct Prepared {
 }
 
 pub(super) fn program(artifact: &'static Artifact) -> Result<Program> {
-    serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
+    artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
 }
 
 /// What arguments that a kernel writes should hold, from its inputs.
@@ -463,10 +463,10 @@ impl Prepared {
     pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
-        let lowered = analyses::lowered_monomorphic(&program, target).map_err(compile)?;
-        let optimised = passes::optimize(lowered.clone()).map_err(compile)?;
+        let compilation = Compilation::new(&program, target).map_err(compile)?;
         let text = cuda::ptx(artifact, target, &program, &instance.name(artifact.name))?;
-        Prepared::new(artifact, program, &lowered, &optimised)?.with_ptx(&text)
+        let optimised = compilation.optimized().map_err(compile)?;
+        Prepared::new(artifact, program.clone(), compilation.lowered(), optimised)?.with_ptx(&text)
     }
 
     /// The same, whose PTX is this text; a GPU, if there is one, goes on with its own.
@@ -526,11 +526,10 @@ impl Prepared {
     }
 
     fn lines(&self) -> Lines {
-        let lowered = analyses::lowered_monomorphic(&self.program, self.artifact.target);
-        let text = |kernel: &passes::Optimized, lines| emit::emit_with(kernel, lines).map(|module| module.to_string());
-        let texts = lowered
-            .and_then(passes::optimize)
-            .and_then(|kernel| Ok((text(&kernel, emit::Lines::Kept)?, text(&kernel, emit::Lines::Left)?)));
+        let texts = Compilation::new(&self.program, self.artifact.target).and_then(|compilation| {
+            let text = |lines| compilation.module(lines).map(|module| module.to_string());
+            Ok((text(emit::Lines::Kept)?, text(emit::Lines::Left)?))
+        });
         texts.map(|(located, plain)| Lines::of(&located, &plain)).unwrap_or_default()
     }
 

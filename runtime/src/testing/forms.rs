@@ -3,7 +3,7 @@
 use super::Case;
 use super::signature::Signature;
 use crate::{Device, Error, Result, Stream};
-use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Instance, monomorphic};
 use kernel_dsl::{Artifact, Call, Declared};
 use std::time::{Duration, Instant};
 
@@ -85,8 +85,7 @@ fn with(
     act: impl for<'a> FnOnce(&Stream, &'a dyn Fn() -> Call<'a>) -> Result<()>,
 ) -> Result<()> {
     let instance = Instance(declared.constants.to_vec());
-    let program =
-        serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
+    let program = artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
     let program = monomorphic(&program, &instance)
         .map_err(|source| Error::Compile { instance: declared.name.to_string(), source })?;
     let signature = Signature::of(&program);

@@ -13,7 +13,7 @@ pub enum Executor {
     /// The interpreter, on IR as lowered, with every check.
     Lowered,
     /// The interpreter, on IR after all passes.
-    Optimised,
+    Optimized,
     /// The interpreter, on the checked form after all passes.
     Checked,
     /// The PTX interpreter, on the PTX, with every check, whichever side of a branch goes first.
@@ -279,7 +279,7 @@ impl fmt::Display for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Executor::Lowered => f.write_str("the interpreter on IR as lowered"),
-            Executor::Optimised => f.write_str("the interpreter on IR after passes"),
+            Executor::Optimized => f.write_str("the interpreter on IR after passes"),
             Executor::Checked => f.write_str("the interpreter on the checked form"),
             Executor::Ptx => f.write_str("the PTX interpreter"),
             Executor::Cuda(device) => f.write_str(device),

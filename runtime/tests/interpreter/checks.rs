@@ -524,7 +524,7 @@ fn a_check_is_left_out_by_its_name() {
     let first = run_with(&kernel, [1, 1, 1], vec![], Options { limit: 1, ..Options::default() });
     assert_eq!((first.report.findings.len(), first.report.truncated), (1, true));
     let unknown = "races".parse::<Check>().unwrap_err().to_string();
-    assert!(unknown.starts_with("there is no check `races`; there are out-of-bounds, misaligned"), "{unknown}");
+    assert!(unknown.starts_with("unknown check `races`; the checks are out-of-bounds, misaligned"), "{unknown}");
 }
 
 /// `a op b` of constants of type `ty`.

@@ -26,7 +26,7 @@ error[out-of-bounds]: index 30 is out of bounds of `x`, which has 30 elements
    |            ^^^^ thread [30, 0, 0] of block [0, 0, 0] (warp 0, lane 30)
    |
    = note: this happened 2 times here
-   = help: guard the access by `if index < length`, or use a masked load or store"
+   = help: guard the access with `if index < length`, or use a masked load or store"
     );
 }
 
@@ -59,7 +59,7 @@ error[shared-race]: a race: this loads element 31 of `s`, another thread stores 
    |
    = note: the other stored 0, this loads 0
    = note: this happened 32 times here
-   = help: put a `block::sync()` between the two accesses"
+   = help: add `block::sync()` between the two accesses"
     );
 }
 
@@ -85,7 +85,7 @@ error[division-by-zero]: division by zero: `3 / 0` in `u32`
 41 |     3 / n
    |     ^^^^^ thread [0, 0, 0] of block [0, 0, 0] (warp 0, lane 0)
    |
-   = help: guard the division by `if divisor != 0`
+   = help: guard the division with `if divisor != 0`
 note: inlined into `kernel` here
   --> zoo/src/lib.rs:11:13
    |

@@ -3,7 +3,7 @@
 use super::kit::decode;
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{Block, Kernel, Op, Region, Values};
-use kernel_dsl::compiler::ptx::form::{Kind, Limit, OperandForm, OperandType, Presence, Row, Selection};
+use kernel_dsl::compiler::ptx::form::{Limit, OperandForm, OperandKind, OperandType, Presence, Row, Selection};
 use kernel_dsl::compiler::ptx::inline::{self, Inline, Source};
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
@@ -51,9 +51,9 @@ fn operand(form: &OperandForm, choice: &[Option<Modifier>], n: usize) -> Option<
     let space = choice.iter().flatten().find_map(|m| m.space());
     let shape = choice.iter().flatten().find_map(|m| m.shape());
     let vector = match form.kind {
-        Kind::Vector(n) => Some(usize::from(n)),
-        Kind::Vectorised => choice.iter().flatten().find_map(|m| m.vector()),
-        Kind::Axes => Some(shape?.axes),
+        OperandKind::Vector(n) => Some(usize::from(n)),
+        OperandKind::Vectorized => choice.iter().flatten().find_map(|m| m.vector()),
+        OperandKind::Axes => Some(shape?.axes),
         _ => None,
     };
     if let Some(parts) = vector {
@@ -61,28 +61,30 @@ fn operand(form: &OperandForm, choice: &[Option<Modifier>], n: usize) -> Option<
         return Some(format!("{{{}}}", parts.join(", ")));
     }
     Some(match form.kind {
-        Kind::Value | Kind::Vectorised if form.limit == Limit::Event => "7".to_string(),
-        Kind::Value | Kind::Vectorised if form.selection == Selection::OnePart => format!("{}.h1", register(ty?, n)),
-        Kind::Value | Kind::Vectorised => register(ty?, n),
-        Kind::Constant if form.limit == Limit::Event => "7".to_string(),
-        Kind::Constant => "16".to_string(),
-        Kind::Address if space.is_some_and(|s| s.spelling() == "param") => "[parameter]".to_string(),
-        Kind::Address => "[%d5]".to_string(),
-        Kind::Symbol => format!("in_{}", space.map_or("shared", |s| s.spelling())),
-        Kind::Special if ty?.bits() == 64 => "%clock64".to_string(),
-        Kind::Special => "%tid.x".to_string(),
-        Kind::Label => "$end".to_string(),
-        Kind::BranchTargets => "$list".to_string(),
-        Kind::Object(object) => format!("[{}]", object_of(object)),
-        Kind::OwnSampler => "[a_texture]".to_string(),
-        Kind::Texel(object) => {
+        OperandKind::Value | OperandKind::Vectorized if form.limit == Limit::Event => "7".to_string(),
+        OperandKind::Value | OperandKind::Vectorized if form.selection == Selection::OnePart => {
+            format!("{}.h1", register(ty?, n))
+        }
+        OperandKind::Value | OperandKind::Vectorized => register(ty?, n),
+        OperandKind::Constant if form.limit == Limit::Event => "7".to_string(),
+        OperandKind::Constant => "16".to_string(),
+        OperandKind::Address if space.is_some_and(|s| s.spelling() == "param") => "[parameter]".to_string(),
+        OperandKind::Address => "[%d5]".to_string(),
+        OperandKind::Symbol => format!("in_{}", space.map_or("shared", |s| s.spelling())),
+        OperandKind::Special if ty?.bits() == 64 => "%clock64".to_string(),
+        OperandKind::Special => "%tid.x".to_string(),
+        OperandKind::Label => "$end".to_string(),
+        OperandKind::BranchTargets => "$list".to_string(),
+        OperandKind::Object(object) => format!("[{}]", object_of(object)),
+        OperandKind::OwnSampler => "[a_texture]".to_string(),
+        OperandKind::Texel(object) => {
             let shape = shape?;
             let first = shape.indexed.then_some(Type::U32);
             let rest = std::iter::repeat_n(ty?, shape.coordinates - usize::from(shape.indexed));
             let coordinates: Vec<_> = first.into_iter().chain(rest).enumerate().map(|(i, t)| register(t, i)).collect();
             format!("[{}, {{{}}}]", object_of(object), coordinates.join(", "))
         }
-        Kind::Vector(_) | Kind::Axes | Kind::Callee => return None,
+        OperandKind::Vector(_) | OperandKind::Axes | OperandKind::Callee => return None,
     })
 }
 

@@ -13,9 +13,9 @@
 mod opencl;
 
 use kernel_dsl::Kernel;
-use kernel_dsl::compiler::hir::{Constant, Instance, serial};
+use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::compiler::ptx::parse;
-use kernel_dsl::compiler::{Target, analyses};
+use kernel_dsl::compiler::{Target, driver};
 use kernels_rs::gemm::matmul;
 use runtime::interpreter::{self, Binding, Bytes};
 use runtime::ptx;
@@ -72,8 +72,8 @@ fn fastest<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<Duration, E> {
 /// Under the oracle.
 fn oracle(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> {
     let instance = Instance(vec![Constant::Usize(TILE)]);
-    let program = serial::program(matmul::<16>::ARTIFACT.hir)?;
-    let lowered = analyses::lowered(&program, &instance, Target::SM_61).map_err(|e| e.to_string())?;
+    let program = matmul::<16>::ARTIFACT.program()?;
+    let lowered = driver::lowered(&program, &instance, Target::SM_61).map_err(|e| e.to_string())?;
     let program = interpreter::Program::decode(&lowered)?;
     for checks in [interpreter::Checks::Values, interpreter::Checks::Accesses, interpreter::Checks::All] {
         for threads in [None, NonZeroUsize::new(1)] {

@@ -9,7 +9,7 @@ use kernel_dsl_compiler::check::{self, Callee};
 use kernel_dsl_compiler::hir::{ExprKind, Library, Program};
 use kernel_dsl_compiler::lower::checked::Checked;
 use kernel_dsl_compiler::passes::{self, Optimized};
-use kernel_dsl_compiler::{analyses, emit, ir, syntax};
+use kernel_dsl_compiler::{driver, emit, ir, syntax};
 use std::collections::BTreeMap;
 use support::{Crate, Function};
 
@@ -111,7 +111,7 @@ impl Frontend {
             Some(ExprKind::Literal(n)) => *n as u32,
             other => return Err(refused("the launch")(format!("the grid is no number: {other:?}"))),
         };
-        let lowered = analyses::lowered(&program, &instance, target).map_err(|e| refused("lowering")(e.to_string()))?;
+        let lowered = driver::lowered(&program, &instance, target).map_err(|e| refused("lowering")(e.to_string()))?;
         let optimise =
             |kernel: &ir::Kernel| passes::optimize(kernel.clone()).map_err(|e| refused("the passes")(e.to_string()));
         let emitted = |kernel: &Optimized| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));

@@ -238,7 +238,7 @@ pub const FORMS: &[Form] = &[
         "{ let p = if $0 { Some($1) } else { None }; p.map_or($2, |q| q ^ 3) }",
     ),
     form(
-        "a labelled block",
+        "a labeled block",
         ALL,
         &[B, T, B, T, T],
         T,

@@ -21,7 +21,7 @@ pub enum Executor {
     /// The same, blocks and warps in another order.
     Reordered,
     /// The interpreter, after all passes.
-    Optimised,
+    Optimized,
     /// The interpreter, the checked form after all passes.
     Checked,
     /// The PTX interpreter on the text.
@@ -41,7 +41,7 @@ impl fmt::Display for Executor {
         f.write_str(match self {
             Executor::Lowered => "the interpreter as lowered",
             Executor::Reordered => "the interpreter as lowered, in another order",
-            Executor::Optimised => "the interpreter after all passes",
+            Executor::Optimized => "the interpreter after all passes",
             Executor::Checked => "the interpreter, the checked form",
             Executor::Ptx => "the PTX interpreter",
             Executor::PtxReordered => "the PTX interpreter, the other side first",
@@ -164,8 +164,8 @@ fn attempt(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> 
     let after = |executor, kernel: &ir::Kernel| {
         interpreter::Program::decode_optimised(kernel).map_err(|e| Failure::NotTaken(executor, e.to_string()))
     };
-    let optimised = after(Executor::Optimised, &compiled.optimised)?;
-    same(Executor::Optimised, run(Executor::Optimised, &optimised, Schedule::InOrder)?)?;
+    let optimised = after(Executor::Optimized, &compiled.optimised)?;
+    same(Executor::Optimized, run(Executor::Optimized, &optimised, Schedule::InOrder)?)?;
     let checked = after(Executor::Checked, &compiled.checked)?;
     let schedule = Schedule::InOrder;
     same(Executor::Checked, interpret(Executor::Checked, &checked, &compiled, &arguments, schedule, true)?)?;

@@ -1,11 +1,11 @@
-//! That the fuzzer finds mistakes: each of these is made in the emitted PTX of every kernel, as a wrong compiler or a wrong table of
+//! That the fuzzer finds diagnostics: each of these is made in the emitted PTX of every kernel, as a wrong compiler or a wrong table of
 //! instructions would make it, and is found within so many kernels.
 
 use fuzz::compile::Frontend;
 use fuzz::generate;
 use fuzz::run;
 
-/// A mistake: what is written, what is written instead, and kernels within which it is found.
+/// A diagnostic: what is written, what is written instead, and kernels within which it is found.
 struct Planted {
     text: &'static str,
     instead: &'static str,
@@ -53,7 +53,7 @@ const ALL: &[Planted] = &[
 fn each_planted_mistake_is_found() {
     let frontend = Frontend::default();
     // The rare ones take many kernels: too many for what is not optimised.
-    let tried = |mistake: &&Planted| !cfg!(debug_assertions) || mistake.within <= 80;
+    let tried = |diagnostic: &&Planted| !cfg!(debug_assertions) || diagnostic.within <= 80;
     let mut open: Vec<&Planted> = ALL.iter().filter(tried).collect();
     let mut missed = Vec::new();
     for seed in 1.. {
@@ -62,15 +62,15 @@ fn each_planted_mistake_is_found() {
         }
         let text = generate::kernel(seed).to_string();
         let good = run::test(&frontend, &text, seed).unwrap_or_else(|failure| panic!("{seed}: {failure}\n{text}"));
-        open.retain(|mistake| {
-            let ptx = good.compiled.ptx.replace(mistake.text, mistake.instead);
+        open.retain(|diagnostic| {
+            let ptx = good.compiled.ptx.replace(diagnostic.text, diagnostic.instead);
             let found = ptx != good.compiled.ptx && run::agrees(&good, &ptx).is_err();
             if found {
-                println!("{} for {}: found in kernel {seed}", mistake.instead, mistake.text);
-            } else if seed >= mistake.within {
-                missed.push(format!("{} for {}, within {}", mistake.instead, mistake.text, mistake.within));
+                println!("{} for {}: found in kernel {seed}", diagnostic.instead, diagnostic.text);
+            } else if seed >= diagnostic.within {
+                missed.push(format!("{} for {}, within {}", diagnostic.instead, diagnostic.text, diagnostic.within));
             }
-            !found && seed < mistake.within
+            !found && seed < diagnostic.within
         });
     }
     assert!(missed.is_empty(), "not found:\n{}", missed.join("\n"));

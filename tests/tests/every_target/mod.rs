@@ -1,7 +1,7 @@
 //! A kernel's PTX through ptxas, for each target that it has.
 
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{Target, compile};
 use kernels_rs::command::ptxas::Ptxas;
 
@@ -12,7 +12,7 @@ pub fn assemble(artifact: &Artifact) {
         eprintln!("no ptxas for sm_61: `tests/get-ptxas` fetches one");
         return;
     };
-    let program = serial::program(artifact.hir).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
+    let program = artifact.program().unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     for declared in artifact.instances {
         for target in Target::ALL.into_iter().filter(|t| *t >= artifact.target && ptxas.takes(*t)) {
             let ptx = match target == artifact.target {

@@ -244,9 +244,9 @@ fn used_again(x: &[f32], y: &mut [f32]) {
 }
 
 fn decisions<K: Kernel>() -> Vec<(&'static str, u32)> {
-    use kernel_dsl::compiler::analyses::{approximate::Approximations, lowered};
-    let program = kernel_dsl::compiler::hir::serial::program(K::ARTIFACT.hir).unwrap();
-    let kernel = lowered(&program, &Instance(K::CONSTANTS.to_vec()), K::ARTIFACT.target).unwrap();
+    use kernel_dsl::compiler::{analyses::approximate::Approximations, driver};
+    let program = K::ARTIFACT.program().unwrap();
+    let kernel = driver::lowered(&program, &Instance(K::CONSTANTS.to_vec()), K::ARTIFACT.target).unwrap();
     let found = Approximations::of(&kernel);
     let line = |d: &kernel_dsl::compiler::analyses::approximate::Decision| {
         u32::from(kernel.locations[d.location.0 as usize].span.line)
@@ -271,12 +271,12 @@ fn what_is_exact_beside_it_decides_unsaid() {
 /// Weights of attention are approximations, and the largest logit, which decides whether there is any, is none.
 #[test]
 fn attention_decides_nothing_by_approximations() {
-    use kernel_dsl::compiler::analyses::{approximate::Approximations, lowered};
+    use kernel_dsl::compiler::{analyses::approximate::Approximations, driver};
     let all = kernel_dsl::kernels();
     let artifact = all.iter().find(|k| k.name == "flash_attention").expect("it is linked");
-    let program = kernel_dsl::compiler::hir::serial::program(artifact.hir).unwrap();
+    let program = artifact.program().unwrap();
     for instance in artifact.instances {
-        let kernel = lowered(&program, &Instance(instance.constants.to_vec()), artifact.target).unwrap();
+        let kernel = driver::lowered(&program, &Instance(instance.constants.to_vec()), artifact.target).unwrap();
         let found = Approximations::of(&kernel);
         assert!(!found.reached.is_empty());
         assert_eq!(found.decisions, []);

@@ -3,8 +3,8 @@
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::Kernel;
-use kernel_dsl::compiler::hir::{Instance, serial};
-use kernel_dsl::compiler::{Target, analyses, compile, lower};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::compiler::{Target, compile, driver, lower};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
 use runtime::{Device, Error};
@@ -395,7 +395,7 @@ pub fn moved(x: &[u32], out: &mut [u32]) {
 #[test]
 fn passes_treat_a_block_as_what_it_is() {
     insta::assert_snapshot!(moved::PTX);
-    let program = serial::program(moved::ARTIFACT.hir).unwrap();
+    let program = moved::ARTIFACT.program().unwrap();
     let kernel = lower::lower(&program, &Instance::default(), Target::SM_61).unwrap();
     let ir = kernel.to_string();
     for line in [
@@ -405,7 +405,7 @@ fn passes_treat_a_block_as_what_it_is() {
     ] {
         assert!(ir.contains(line), "no `{line}` in:\n{ir}");
     }
-    analyses::lowered(&program, &Instance::default(), Target::SM_61).unwrap();
+    driver::lowered(&program, &Instance::default(), Target::SM_61).unwrap();
 }
 
 #[kernel(block = 32, grid = 1)]
@@ -472,7 +472,7 @@ fn the_oracle_tells_of_what_the_machine_gives() {
 #[test]
 fn a_target_has_its_instructions() {
     assert!(!later::PTX.contains("nanosleep"));
-    let program = serial::program(later::ARTIFACT.hir).unwrap();
+    let program = later::ARTIFACT.program().unwrap();
     let volta = compile(&program, &Instance::default(), Target::SM_70).unwrap();
     assert!(
         volta.contains(".version 7.6") && volta.contains("nanosleep.u32") && volta.contains("bmsk.wrap.b32"),

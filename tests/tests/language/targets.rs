@@ -1,7 +1,7 @@
 //! What differs by target, and fences.
 
 use super::support::{agree, assemble, checker};
-use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{Target, compile, lower};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel, host};
@@ -190,7 +190,7 @@ fn a_branch_on_the_target_takes_the_way_that_it_has() {
 
 #[test]
 fn the_branch_that_is_not_taken_leaves_nothing() {
-    let program = serial::program(peers::ARTIFACT.hir).unwrap();
+    let program = peers::ARTIFACT.program().unwrap();
     for target in Target::ALL {
         let ptx = compile(&program, &Instance::default(), target).unwrap();
         let later = target >= Target::SM_70;
@@ -201,10 +201,10 @@ fn the_branch_that_is_not_taken_leaves_nothing() {
 
 #[test]
 fn what_the_target_lacks_names_the_first_that_has_it() {
-    let program = serial::program(matched::ARTIFACT.hir).unwrap();
+    let program = matched::ARTIFACT.program().unwrap();
     assert!(matched::PTX.contains(".version 6.0\n.target sm_70\n"));
     let errors = lower::lower(&program, &Instance::default(), Target::SM_61).unwrap_err().to_string();
-    assert!(errors.contains("`warp::match_any` needs sm_70, and this is compiled for sm_61"), "{errors}");
+    assert!(errors.contains("`warp::match_any` requires sm_70; the kernel is compiled for sm_61"), "{errors}");
 }
 
 fn reductions_case() -> (Case, Vec<Expected>) {
@@ -311,7 +311,7 @@ fn half_a_fence_is_a_race() {
 
 #[test]
 fn fences_are_what_the_target_has() {
-    let program = serial::program(order::ARTIFACT.hir).unwrap();
+    let program = order::ARTIFACT.program().unwrap();
     for target in Target::ALL {
         let ptx = compile(&program, &Instance::default(), target).unwrap();
         let expected = match target.sm() {

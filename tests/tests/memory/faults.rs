@@ -1,7 +1,7 @@
 //! What is wrong with a kernel, told with its line.
 
 use kernel_dsl::Kernel;
-use kernel_dsl::compiler::hir::{Constant, Instance, serial};
+use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::prelude::*;
 use runtime::Device;
@@ -55,14 +55,14 @@ fn shaped<const N: usize, const P: usize>(y: &mut [f32]) {
 #[test]
 fn accesses_that_cannot_be_are_refused() {
     let refused = |n, pitch| {
-        let program = serial::program(shaped::<4, 36>::ARTIFACT.hir).unwrap();
+        let program = shaped::<4, 36>::ARTIFACT.program().unwrap();
         let instance = Instance(vec![Constant::Usize(n), Constant::Usize(pitch)]);
         compile(&program, &instance, Target::SM_61).map(drop).map_err(|e| e.to_string())
     };
     assert_eq!(refused(4, 36), Ok(()));
     assert_eq!(refused(2, 34), Ok(()));
     let odd = refused(3, 36).unwrap_err();
-    assert!(odd.contains("an access takes 1, 2, 4, 8 or 16 elements at once, not 3"), "{odd}");
+    assert!(odd.contains("an access must have 1, 2, 4, 8 or 16 elements, not 3"), "{odd}");
     let pitch = refused(8, 33).unwrap_err();
     assert!(pitch.contains("the rows of `tile` start 33 elements apart, so 4 elements at once cannot"), "{pitch}");
 }

@@ -5,7 +5,7 @@ use super::ahead::{sums_of, tiles_of};
 use super::values::{check, wide};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::compiler::{Target, compile, hir::serial};
+use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::host;
 use kernel_dsl::prelude::*;
 use runtime::Device;
@@ -314,7 +314,7 @@ pub fn too_early(x: View<f32, 1>, mut y: ViewMut<f32, 1>) {
 
 #[test]
 fn a_read_before_the_wait_is_told() {
-    let program = serial::program(too_early::ARTIFACT.hir).unwrap();
+    let program = too_early::ARTIFACT.program().unwrap();
     for target in [Target::SM_61, Target::SM_80] {
         let prepared =
             runtime::testing::Prepared::compile_for(too_early::ARTIFACT, &Instance::default(), target).unwrap();

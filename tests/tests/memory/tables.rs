@@ -5,8 +5,8 @@ use super::every_target;
 use super::values::{check, wide};
 use kernel_dsl::compiler::analyses::memory::accesses;
 use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
-use kernel_dsl::compiler::hir::{Instance, serial};
-use kernel_dsl::compiler::{Target, analyses, passes};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::compiler::{Target, driver, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel, host};
 use runtime::Device;
@@ -283,8 +283,8 @@ fn placement() {
 #[test]
 fn turns_are_told() {
     let turns = |artifact: &Artifact| -> Vec<u32> {
-        let program = serial::program(artifact.hir).unwrap();
-        let lowered = analyses::lowered(&program, &Instance(Vec::new()), Target::SM_61).unwrap();
+        let program = artifact.program().unwrap();
+        let lowered = driver::lowered(&program, &Instance(Vec::new()), Target::SM_61).unwrap();
         let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
         let lints = lints(&passes::optimize(lowered).unwrap(), &sites);
         let turns = |lint: &Lint| match lint.slow {

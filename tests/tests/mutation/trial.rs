@@ -3,8 +3,8 @@
 use super::mutate::{Mutation, location, mutant};
 use super::proof::{Proof, Prover};
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic, serial};
-use kernel_dsl::compiler::{analyses, ir};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
+use kernel_dsl::compiler::{driver, ir};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
 use std::cmp::Ordering;
@@ -94,9 +94,9 @@ pub struct Bench {
 
 /// An instance, and what it is lowered to.
 pub fn lowered(artifact: &Artifact, instance: &Instance) -> (Monomorphic, ir::Kernel) {
-    let program = serial::program(artifact.hir).expect("the kernel's own HIR");
+    let program = artifact.program().expect("the kernel's own HIR");
     let program = monomorphic(&program, instance).expect("a declared instance");
-    let kernel = analyses::lowered_monomorphic(&program, artifact.target).expect("a declared instance");
+    let kernel = driver::lowered_monomorphic(&program, artifact.target).expect("a declared instance");
     (program, kernel)
 }
 

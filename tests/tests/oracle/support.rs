@@ -1,9 +1,8 @@
 //! Runs a kernel under the oracle.
 
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::analyses;
+use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::compiler::hir::serial;
 use kernel_dsl::compiler::ir;
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Report};
 
@@ -27,8 +26,8 @@ impl Memory {
 
 /// A kernel without generic parameters, as lowered.
 pub fn lowered(artifact: &Artifact) -> ir::Kernel {
-    let program = serial::program(artifact.hir).unwrap();
-    analyses::lowered(&program, &Instance::default(), artifact.target).unwrap()
+    let program = artifact.program().unwrap();
+    driver::lowered(&program, &Instance::default(), artifact.target).unwrap()
 }
 
 /// Runs a kernel of `(x: &[f32], y: &mut [f32])` on 64 elements each.

@@ -33,8 +33,8 @@ use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
 use kernel_dsl::compiler::analyses::bounds::{Reach, Site};
 use kernel_dsl::compiler::analyses::memory::accesses;
 use kernel_dsl::compiler::analyses::slow::{Lint, lints};
-use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic, serial};
-use kernel_dsl::compiler::{analyses, ir, passes};
+use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic};
+use kernel_dsl::compiler::{driver, ir, passes};
 use runtime::interpreter::{Check, Finding, Options, Report, Schedule};
 use runtime::ptx;
 use runtime::testing::{Case, Input, Oracle, Prepared};
@@ -166,9 +166,9 @@ struct Specimen {
 impl Bug {
     fn specimen(&self, mended: bool) -> Specimen {
         let instance = Instance(vec![Constant::Bool(mended)]);
-        let program = serial::program(self.artifact.hir).expect("the kernel's own HIR");
+        let program = self.artifact.program().expect("the kernel's own HIR");
         let program = monomorphic(&program, &instance).expect("a declared instance");
-        let lowered = analyses::lowered_monomorphic(&program, self.artifact.target).expect("a declared instance");
+        let lowered = driver::lowered_monomorphic(&program, self.artifact.target).expect("a declared instance");
         let prepared = Prepared::compile(self.artifact, &instance).expect("a declared instance");
         let slow = matches!(self.class, Class::Slow(_));
         Specimen { prepared, lowered, case: Case::new(self.artifact.name, (self.inputs)()), slow }
@@ -333,7 +333,7 @@ fn no_proof_is_of_what_goes_out_of_bounds() {
         if beyond.is_empty() || report.findings.iter().any(|finding| finding.check == Check::UsizeOverflow) {
             continue;
         }
-        let program = serial::program(bug.artifact.hir).expect("the kernel's own HIR");
+        let program = bug.artifact.program().expect("the kernel's own HIR");
         let program = monomorphic(&program, &Instance(vec![Constant::Bool(false)])).expect("a declared instance");
         let kernel = passes::with_places(specimen.lowered.clone()).expect("lowered IR is valid");
         let sites = Reach::of(&program, &kernel).sites;

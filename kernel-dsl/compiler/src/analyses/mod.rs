@@ -33,7 +33,8 @@
 //!
 //! An analysis rejects a kernel only for a proven mistake. Where the outcome depends on memory, or
 //! on arithmetic that is not tracked, the kernel compiles, and the oracle checks each run.
-//! [`lowered`] lowers a kernel and runs the analyses that can reject it.
+//! [`accept`] runs the analyses that can reject a kernel; [`driver`](crate::driver) calls it after
+//! lowering.
 //! [`lower`](crate::lower::lower) alone rejects none of these mistakes: tests of the oracle use it
 //! to run a wrong kernel.
 
@@ -50,23 +51,7 @@ pub mod slow;
 pub mod uniformity;
 
 use crate::error::Errors;
-use crate::hir::{Instance, Monomorphic, Program, monomorphic};
 use crate::ir::Kernel;
-use crate::lower::lower_monomorphic;
-use crate::target::Target;
-
-/// Lowers the instance of `program` for `target` and runs the analyses that can reject it.
-pub fn lowered(program: &Program, instance: &Instance, target: Target) -> Result<Kernel, Errors> {
-    lowered_monomorphic(&monomorphic(program, instance)?, target)
-}
-
-/// Lowers a monomorphic program for `target` and runs the analyses that can reject it.
-pub fn lowered_monomorphic(program: &Monomorphic, target: Target) -> Result<Kernel, Errors> {
-    let kernel = lower_monomorphic(program, target)?;
-    accept(&kernel)?;
-    Ok(kernel)
-}
-
 /// Rejects a kernel as lowered in which an analysis proves a mistake.
 pub fn accept(kernel: &Kernel) -> Result<(), Errors> {
     let mut errors = limits::exceeded(kernel);

@@ -2,16 +2,15 @@
 
 use super::{
     Checker,
-    types::{Id, Kind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, Intrinsic};
-use crate::syntax::{self, Mark, Path};
+use crate::language::ARRAY_METHODS;
+use crate::syntax::{self, Path, SpanPair};
 use proc_macro2::Ident;
 
 /// The methods of arrays.
-pub(super) const METHODS: &[&str] = &["len", "map"];
-
 impl Checker<'_> {
     pub(super) fn array_method(
         &mut self,
@@ -19,7 +18,7 @@ impl Checker<'_> {
         [element, size]: [Id; 2],
         name: &Ident,
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         match name.to_string().as_str() {
             "len" if self.count("len", 0, arguments.len(), mark) => {
@@ -36,39 +35,43 @@ impl Checker<'_> {
                     self.expr(e, None);
                 });
                 let array = self.named(Id(receiver.ty.0));
-                let message = format!("`{array}` has no method `{name}` in a kernel: there are {}", METHODS.join(", "));
-                self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
+                let message = format!(
+                    "`{array}` has no method `{name}` in a kernel; its methods are {}",
+                    ARRAY_METHODS.join(", ")
+                );
+                self.report(SpanPair { first: name.span(), last: name.span(), ..mark }, message);
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
         }
     }
 
-    /// `std::array::from_fn(|i| …)`
+    /// Checks `std::array::from_fn(|i| …)`
     pub(super) fn array_from(
         &mut self,
         path: &Path,
         arguments: &[syntax::Expr],
         expected: Option<Id>,
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         if !self.count("from_fn", 1, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [_, size, ..] => self.size(size),
-            _ => self.table.add(Ty::Unknown(Kind::Size)),
+            _ => self.table.add(Ty::Unknown(UnknownKind::Size)),
         };
         let usize = self.table.scalar(Scalar::Usize);
         let (f, array) = self.filled(usize, size, &arguments[0], mark);
-        // Its length may be known by the context alone.
+        // The length may be known only from the context.
         if let Some(Ty::Array(_, wanted)) = expected.map(|id| self.table.get(id).clone()) {
             self.table.unify(size, wanted);
         }
         (intrinsic(Intrinsic::ArrayFrom, vec![f]), array)
     }
 
-    /// The function that makes each element of an array of a `from`, and the array's type.
-    fn filled(&mut self, from: Id, size: Id, f: &syntax::Expr, mark: Mark) -> (Expr, Id) {
+    /// Checks the function that makes each element from a `from`. Returns the function and the type
+    /// of the array.
+    fn filled(&mut self, from: Id, size: Id, f: &syntax::Expr, mark: SpanPair) -> (Expr, Id) {
         let returns = self.table.unknown();
         let function = self.table.add(Ty::Function { parameters: vec![from], returns });
         let f = self.wanted(f, function);

@@ -1,15 +1,15 @@
-//! Calls: of the prelude, of methods, of device functions.
+//! Calls of functions of the prelude, methods and device functions.
 
 use super::nominal::ids;
-use super::prelude::{self, On, Part};
 use super::{
     Called, Checker,
-    types::{Id, Kind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
-use crate::syntax::{self, Argument, Mark, Path};
+use crate::language::{self, Receiver, SignatureType};
+use crate::syntax::{self, Argument, Path, SpanPair};
 use proc_macro2::Ident;
 use quote::quote;
 
@@ -19,19 +19,19 @@ impl Checker<'_> {
         path: &Path,
         arguments: &[syntax::Expr],
         expected: Option<Id>,
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         if let Some(variable) = path.single().and_then(|name| self.variable(name)) {
             return self.value_call(variable, path, arguments, mark);
         }
-        if path.segments.last().is_some_and(|s| s.name == "Some") && prelude::owns(path) {
+        if path.segments.last().is_some_and(|s| s.name == "Some") && path.is_builtin() {
             return self.some(arguments, expected, mark);
         }
         let name = path.name();
-        if prelude::is_size_of(path) {
+        if language::is_size_of(&path.name()) {
             return self.size_of(path, mark);
         }
-        if !prelude::owns(path) {
+        if !path.is_builtin() {
             if let Some(called) = self.item_call(path, arguments, mark) {
                 return called;
             }
@@ -43,10 +43,10 @@ impl Checker<'_> {
             }
             return self.device_call(path, arguments, mark);
         }
-        if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
+        if let Some(function) = language::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
-        if let Some(what) = prelude::dot(&name) {
+        if let Some(what) = language::dot_product(&name) {
             return self.dot(what, path, arguments, expected, mark);
         }
         if name == "int::word" {
@@ -58,7 +58,7 @@ impl Checker<'_> {
         if name == "pipeline::wait" {
             return self.pipeline_wait(path, arguments, mark);
         }
-        if prelude::is_from_fn(path) {
+        if language::is_from_fn(&path.name()) {
             return self.array_from(path, arguments, expected, mark);
         }
         let first = &path.segments[0];
@@ -66,11 +66,11 @@ impl Checker<'_> {
         if first.name == "Shared" {
             return self.shared(path, arguments, expected, mark);
         }
-        if let Some(format) = prelude::float16(first) {
+        if let Some(format) = first.float16() {
             return match format {
                 Ok(format) => self.scalar_call(Scalar::Custom(format), &last.name, arguments, mark),
                 Err(why) => {
-                    self.mistake(path.mark, why);
+                    self.report(path.mark, why);
                     (ExprKind::Tuple(Vec::new()), self.wrong())
                 }
             };
@@ -79,36 +79,36 @@ impl Checker<'_> {
             return self.scalar_call(scalar, &last.name, arguments, mark);
         }
         let message = match name.as_str() {
-            "unroll" | "rolled" => format!("`{name}` stands around the range of a `for`: `for i in {name}(0..n)`"),
+            "unroll" | "rolled" => format!("`{name}` can only wrap the range of a `for`: `for i in {name}(0..n)`"),
             "block::share" | "grid::stride" | "block::stride" => {
-                format!("`{name}` is what a `for` runs over: `for i in {name}(…)`")
+                format!("`{name}` can only be the iterator of a `for`: `for i in {name}(…)`")
             }
             "unroll_by" => {
-                "`unroll_by` stands around the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string()
+                "`unroll_by` can only wrap the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string()
             }
-            _ => format!("the language has no function `{name}`"),
+            _ => format!("there is no function `{name}` in kernels"),
         };
-        self.mistake(path.mark, message);
+        self.report(path.mark, message);
         (ExprKind::Tuple(Vec::new()), self.wrong())
     }
 
     fn prelude_call(
         &mut self,
-        function: &prelude::Function,
+        function: &language::Function,
         path: &Path,
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let same = self.table.unknown();
-        let uses_same = function.parameters.contains(&Part::Same);
-        let combines = function.parameters.contains(&Part::Combine);
+        let uses_same = function.parameters.contains(&SignatureType::This);
+        let combines = function.parameters.contains(&SignatureType::CombineFn);
         match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [] => {}
             [Argument::Type(ty), closure @ ..] if uses_same && closure.len() == usize::from(combines) => {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
             }
-            _ => self.mistake(path.mark, format!("`{}` takes no such generic arguments", function.path)),
+            _ => self.report(path.mark, format!("`{}` does not take these generic arguments", function.path)),
         }
         self.confirm(path, function.path, uses_same.then_some(same).as_slice(), combines);
         if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
@@ -135,8 +135,9 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the types and
-    /// numbers `arguments`, and a closure of two values of the first where it `combines` them.
+    /// Notes for rustc to confirm that a path names the function `canonical` of the prelude. The
+    /// generic arguments are `arguments` and, if the function `combines` values, the type of a
+    /// closure.
     pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[Id], combines: bool) {
         let written = path.segments.iter().map(|s| s.name.clone());
         let canonical = canonical.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
@@ -144,9 +145,9 @@ impl Checker<'_> {
         self.called.push(Called { written, canonical, arguments: arguments.to_vec(), combines });
     }
 
-    pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
+    pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: SpanPair) -> bool {
         if wanted != given {
-            self.mistake(
+            self.report(
                 mark,
                 format!("`{name}` takes {wanted} argument{}, {given} given", if wanted == 1 { "" } else { "s" }),
             );
@@ -154,46 +155,49 @@ impl Checker<'_> {
         wanted == given
     }
 
-    /// A part of a signature. `same` is the receiver's type, `element` that of its elements, or `same` again.
-    pub(super) fn part(&mut self, part: Part, same: Id, element: Id) -> Id {
+    /// Returns the type of a part of a signature. `same` is the receiver's type, `element` the type
+    /// of its elements, or `same` if it has none.
+    pub(super) fn part(&mut self, part: SignatureType, same: Id, element: Id) -> Id {
         let scalar = self.table.as_scalar(element);
         match part {
-            Part::Unit => self.table.add(Ty::Unit),
-            Part::Bool => self.table.scalar(Scalar::Bool),
-            Part::U32 => self.table.scalar(Scalar::U32),
-            Part::Usize => self.table.scalar(Scalar::Usize),
-            Part::F32 => self.table.scalar(Scalar::F32),
-            Part::Same => same,
-            Part::Bits => self.table.scalar(match scalar.map(Scalar::bits) {
+            SignatureType::Unit => self.table.add(Ty::Unit),
+            SignatureType::Bool => self.table.scalar(Scalar::Bool),
+            SignatureType::U32 => self.table.scalar(Scalar::U32),
+            SignatureType::Usize => self.table.scalar(Scalar::Usize),
+            SignatureType::F32 => self.table.scalar(Scalar::F32),
+            SignatureType::This => same,
+            SignatureType::UnsignedBits => self.table.scalar(match scalar.map(Scalar::bits) {
                 Some(64) => Scalar::U64,
                 Some(16) => Scalar::U16,
                 _ => Scalar::U32,
             }),
-            Part::Element => element,
-            Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
-            Part::MaybeSame => self.table.add(Ty::Option(same)),
-            Part::Overflowing => {
+            SignatureType::Element => element,
+            SignatureType::CombineFn => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
+            SignatureType::OptionThis => self.table.add(Ty::Option(same)),
+            SignatureType::ThisAndOverflow => {
                 let over = self.table.scalar(Scalar::Bool);
                 self.table.add(Ty::Tuple(vec![same, over]))
             }
-            Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
-            Part::Pending => self.table.add(Ty::Pending),
-            Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
-            Part::Unsigned => match scalar {
+            SignatureType::PairOfThis => self.table.add(Ty::Tuple(vec![same; 2])),
+            SignatureType::Pending => self.table.add(Ty::Pending),
+            SignatureType::Indices | SignatureType::ElementArray => {
+                unreachable!("the method check handles these parts, where rank and length are known")
+            }
+            SignatureType::Unsigned => match scalar {
                 Some(Scalar::I8) => self.table.scalar(Scalar::U8),
                 Some(Scalar::I16) => self.table.scalar(Scalar::U16),
                 Some(Scalar::I32) => self.table.scalar(Scalar::U32),
                 Some(Scalar::I64) => self.table.scalar(Scalar::U64),
                 _ => same,
             },
-            Part::Inner => match self.table.get(same).clone() {
+            SignatureType::InnerView => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable, strided } => {
                     self.table.add(Ty::View { element, rank: rank - 1, mutable, strided })
                 }
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
                 _ => self.wrong(),
             },
-            Part::Found => {
+            SignatureType::OptionElement => {
                 let found = match *self.table.get(same) {
                     Ty::Slice { element, .. } => self.table.add(Ty::Reference { to: element, mutable: false }),
                     Ty::View { element, .. } | Ty::Shared { element, .. } => element,
@@ -201,13 +205,13 @@ impl Checker<'_> {
                 };
                 self.table.add(Ty::Option(found))
             }
-            Part::Strided => match self.table.get(same).clone() {
+            SignatureType::Strided => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable, .. } => {
                     self.table.add(Ty::View { element, rank, mutable, strided: true })
                 }
                 _ => self.wrong(),
             },
-            Part::View => match self.table.get(same).clone() {
+            SignatureType::View => match self.table.get(same).clone() {
                 Ty::Shared { element, rank } => {
                     self.table.add(Ty::View { element, rank, mutable: false, strided: false })
                 }
@@ -222,7 +226,7 @@ impl Checker<'_> {
         name: &Ident,
         generics: &[Argument],
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let receiver = self.expr(receiver, None);
         let receiver = self.dereferenced(receiver);
@@ -231,7 +235,7 @@ impl Checker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
-        // A trait's, where the type has none of its own.
+        // A method of a trait, if the type has no such method itself.
         if matches!(known, Ty::Array(..))
             && name != "len"
             && name != "map"
@@ -253,15 +257,15 @@ impl Checker<'_> {
         {
             return called;
         }
-        let fits = |on: On| match &known {
+        let fits = |on: Receiver| match &known {
             Ty::Scalar(s) => on.scalar(*s),
-            Ty::Pending => on == On::Pending,
+            Ty::Pending => on == Receiver::Pending,
             Ty::Slice { mutable, .. } => on.slice(*mutable),
             Ty::View { rank, mutable, strided, .. } => on.view(*rank, *mutable, *strided),
             Ty::Shared { rank, .. } => on.shared(*rank),
             _ => false,
         };
-        let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
+        let Some(method) = language::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
             if !matches!(known, Ty::Unknown(_) | Ty::Wrong)
                 && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
             {
@@ -272,14 +276,14 @@ impl Checker<'_> {
             });
             if !matches!(known, Ty::Wrong) {
                 let message = match known {
-                    Ty::Unknown(Kind::Integer | Kind::Float) => {
+                    Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) => {
                         format!(
-                            "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
+                            "the type of this number is not known yet: add a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
                     }
                     _ => {
                         let inexact = match known {
-                            Ty::Scalar(s) => prelude::inexact(s, &name.to_string()),
+                            Ty::Scalar(s) => language::inexact(s, &name.to_string()),
                             _ => None,
                         };
                         inexact.unwrap_or_else(|| {
@@ -288,15 +292,19 @@ impl Checker<'_> {
                         })
                     }
                 };
-                self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
+                self.report(SpanPair { first: name.span(), last: name.span(), ..mark }, message);
             }
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let elements = match generics {
-            [] => self.table.add(Ty::Unknown(Kind::Size)),
-            [n] if method.returns == Part::Elements || method.parameters.contains(&Part::Elements) => self.size(n),
+            [] => self.table.add(Ty::Unknown(UnknownKind::Size)),
+            [n] if method.returns == SignatureType::ElementArray
+                || method.parameters.contains(&SignatureType::ElementArray) =>
+            {
+                self.size(n)
+            }
             _ => {
-                self.mistake(mark, format!("`{name}` takes no generic arguments"));
+                self.report(mark, format!("`{name}` takes no generic arguments"));
                 self.wrong()
             }
         };
@@ -314,11 +322,11 @@ impl Checker<'_> {
             let element = self.named(element);
             let message = match operation {
                 ir::Atomic::Add | ir::Atomic::Exchange => {
-                    format!("`{name}` works on integers and floats of 32 and 64 bits, not on `{element}`")
+                    format!("`{name}` supports integers and floats of 32 and 64 bits, not `{element}`")
                 }
-                _ => format!("`{name}` works on integers of 32 and 64 bits, not on `{element}`"),
+                _ => format!("`{name}` supports integers of 32 and 64 bits, not `{element}`"),
             };
-            self.mistake(mark, message);
+            self.report(mark, message);
         }
         let array = |checker: &mut Self| checker.table.add(Ty::Array(element, elements));
         let rank = match known {
@@ -328,15 +336,15 @@ impl Checker<'_> {
         let mut all = vec![receiver];
         for (part, e) in method.parameters.iter().zip(arguments) {
             let argument = match part {
-                Part::Indices => self.indices(e, rank),
-                Part::Elements => {
+                SignatureType::Indices => self.indices(e, rank),
+                SignatureType::ElementArray => {
                     let wanted = array(self);
                     self.wanted(e, wanted)
                 }
-                Part::View => {
-                    let view = self.part(Part::View, ty, element);
+                SignatureType::View => {
+                    let view = self.part(SignatureType::View, ty, element);
                     let given = self.expr(e, None);
-                    // Any view can be read.
+                    // Every view is readable.
                     let readable = match self.table.get(Id(given.ty.0)).clone() {
                         Ty::View { element, rank, .. } => {
                             self.table.add(Ty::View { element, rank, mutable: false, strided: false })
@@ -354,19 +362,27 @@ impl Checker<'_> {
             all.push(argument);
         }
         let returns = match method.returns {
-            Part::Elements => array(self),
+            SignatureType::ElementArray => array(self),
             part => self.part(part, ty, element),
         };
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
     }
 
-    /// `f32::from_bits(b)`, or a method by its path: `f32::max(a, b)`.
-    fn scalar_call(&mut self, scalar: Scalar, name: &Ident, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+    /// Checks `f32::from_bits(b)`, or a method called by its path, `f32::max(a, b)`.
+    fn scalar_call(
+        &mut self,
+        scalar: Scalar,
+        name: &Ident,
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> (ExprKind, Id) {
         let ty = self.table.scalar(scalar);
         let made = match name.to_string().as_str() {
-            "from_bits" if scalar.is_float() || scalar.is_half() => Some((Intrinsic::Bitcast, Part::Bits)),
-            "from_f32" if scalar.is_half() || scalar.is_float() => Some((Intrinsic::Convert, Part::F32)),
-            "truncate" if matches!(scalar, Scalar::Custom(_)) => Some((Intrinsic::Truncate, Part::F32)),
+            "from_bits" if scalar.is_float() || scalar.is_half() => {
+                Some((Intrinsic::Bitcast, SignatureType::UnsignedBits))
+            }
+            "from_f32" if scalar.is_half() || scalar.is_float() => Some((Intrinsic::Convert, SignatureType::F32)),
+            "truncate" if matches!(scalar, Scalar::Custom(_)) => Some((Intrinsic::Truncate, SignatureType::F32)),
             "default" => {
                 self.count("default", 0, arguments.len(), mark);
                 return (self.literal(super::Literal::Integer(0, mark)), ty);
@@ -381,10 +397,10 @@ impl Checker<'_> {
             let arguments = vec![self.wanted(&arguments[0], from)];
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
-        let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
-            let inexact = prelude::inexact(scalar, &name.to_string());
-            self.mistake(
-                Mark { first: name.span(), last: name.span(), ..mark },
+        let Some(method) = language::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
+            let inexact = language::inexact(scalar, &name.to_string());
+            self.report(
+                SpanPair { first: name.span(), last: name.span(), ..mark },
                 inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),
             );
             return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -392,7 +408,7 @@ impl Checker<'_> {
         if !self.count(method.name, method.parameters.len() + 1, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
-        let parts = std::iter::once(&Part::Same).chain(method.parameters);
+        let parts = std::iter::once(&SignatureType::This).chain(method.parameters);
         let arguments = parts
             .zip(arguments)
             .map(|(part, e)| {
@@ -404,13 +420,13 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments }, returns)
     }
 
-    /// `Shared::<f32, 2>::padded([rows, columns])`
-    fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+    /// Checks a call of a device function.
+    fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
         let Some(Root::Function(id)) = self.environment.find(&path.written()) else {
             arguments.iter().for_each(|e| {
                 self.expr(e, None);
             });
-            self.mistake(path.mark, format!("`{}` is not a device function: mark it `#[device]`", path.name()));
+            self.report(path.mark, format!("`{}` is not a device function: mark it `#[device]`", path.name()));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let environment = self.environment;
@@ -432,11 +448,11 @@ impl Checker<'_> {
         (ExprKind::Call { function: id, generics, arguments }, returns)
     }
 
-    /// What stands for the generic constants of `callee`, as written or to be inferred.
+    /// Returns the generic arguments of a call of `callee`, as written or to be inferred.
     pub(super) fn generic_arguments(&mut self, path: &Path, callee: &hir::Function) -> Vec<Id> {
         let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
         if !given.is_empty() && given.len() != callee.generics.len() {
-            self.mistake(
+            self.report(
                 path.mark,
                 format!(
                     "`{}` takes {} generic argument{}, {} given",
@@ -450,7 +466,7 @@ impl Checker<'_> {
         self.arguments(&callee.generics, &given)
     }
 
-    /// The type `ty` of a table with `generics` for its generic parameters.
+    /// Returns the type `ty` of a table with `generics` as generic arguments.
     pub(super) fn instantiate(&mut self, types: &[hir::Type], ty: TypeId, generics: &[Id]) -> Id {
         let size = |checker: &mut Self, size: hir::Size| match size {
             hir::Size::Known(_) => checker.table.add(Ty::Size(size)),
@@ -502,17 +518,17 @@ impl Checker<'_> {
     }
 }
 
-/// What to write instead of a method that Rust has and a kernel has not.
+/// Returns the advice for a method that Rust has and kernels do not.
 fn instead_of(receiver: &Ty, method: &str) -> &'static str {
     match (receiver, method) {
         (Ty::Scalar(_), _) if method.starts_with("checked_") || method.starts_with("overflowing_") => {
-            ": compare before, or take the method that is called `wrapping_…`"
+            ": check the operands first, or use the method named `wrapping_…`"
         }
-        (Ty::Scalar(_), _) => ": those there are stand in `kernel_dsl::methods`",
+        (Ty::Scalar(_), _) => ": see `kernel_dsl::methods` for the supported methods",
         (Ty::Slice { .. }, "iter" | "iter_mut" | "into_iter" | "chunks" | "windows") => {
-            ": write `for i in 0..x.len()`, and index it"
+            ": write `for i in 0..x.len()` and index the slice"
         }
-        (Ty::Slice { .. }, _) => ": its elements are read and written by index",
+        (Ty::Slice { .. }, _) => ": read and write its elements by index",
         _ => "",
     }
 }

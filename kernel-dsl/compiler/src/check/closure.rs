@@ -1,25 +1,26 @@
-//! Closures, and functions where closures fit.
+//! Closures, and functions passed as closures.
 //!
-//! Neither is a value on the device: each is a name for code that is inlined where it is called. So its type says which it is,
-//! as in Rust, and whatever would have to choose one at run time is refused.
+//! A closure is not a value on the device: its code is inlined at each call. As in Rust, the type
+//! of a closure identifies the closure. Code that would choose a closure at run time is rejected.
 
 use super::nominal::ids;
 use super::{
-    Checker, prelude,
+    Checker,
     types::{Id, Ty},
 };
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, LocalId, Pattern, Root, TypeId};
-use crate::syntax::{self, Mark, Path};
+use crate::language;
+use crate::syntax::{self, Path, SpanPair};
 use proc_macro2::Ident;
 
 impl Checker<'_> {
-    /// The variable in scope under that name.
+    /// Returns the variable in scope with this name.
     pub(super) fn variable(&self, name: &Ident) -> Option<LocalId> {
         self.scope.iter().rev().find(|(n, _)| name == n).map(|(_, id)| *id)
     }
 
-    /// `|a, b: f32| body`; `expected` is what it is passed for.
+    /// Checks `|a, b: f32| body`; `expected` is the type of the parameter that it is passed to.
     pub(super) fn closure(
         &mut self,
         parameters: &[syntax::ClosureParameter],
@@ -48,7 +49,7 @@ impl Checker<'_> {
             Some(ty) => self.ty(ty),
             None => self.table.unknown(),
         };
-        // `return` leaves the closure, and `break` does not get out of it.
+        // `return` leaves the closure, and `break` cannot leave it.
         let (outer, loops) = (std::mem::replace(&mut self.returns, returns), std::mem::take(&mut self.loops));
         let body = self.wanted(body, returns);
         (self.returns, self.loops) = (outer, loops);
@@ -58,7 +59,7 @@ impl Checker<'_> {
         (ExprKind::Closure { parameters: patterns, body: Box::new(body) }, ty)
     }
 
-    /// A device function by its path, as a value.
+    /// Checks the path of a device function used as a value.
     pub(super) fn function_value(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
         let Root::Function(function) = self.environment.find(&path.written())? else { return None };
         let environment = self.environment;
@@ -68,11 +69,12 @@ impl Checker<'_> {
         Some((ExprKind::Function { function, generics }, ty))
     }
 
-    /// A method of numbers by its path, as a value: `f32::max`. It is the closure that calls it.
+    /// Checks the path of a method of numbers used as a value, `f32::max`: the closure that calls
+    /// the method.
     pub(super) fn number_function(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
         let [ty, name] = path.segments.as_slice() else { return None };
         let scalar = Scalar::from_name(&ty.name.to_string())?;
-        let method = prelude::METHODS.iter().find(|m| name.name == m.name && m.on.scalar(scalar))?;
+        let method = language::METHODS.iter().find(|m| name.name == m.name && m.on.scalar(scalar))?;
         let same = self.table.scalar(scalar);
         let mut parameters = vec![same];
         parameters.extend(method.parameters.iter().map(|p| self.part(*p, same, same)));
@@ -87,13 +89,13 @@ impl Checker<'_> {
         Some((ExprKind::Closure { parameters, body: Box::new(body) }, ty))
     }
 
-    /// `f(arguments)` of a variable `f`.
+    /// Checks `f(arguments)` for a variable `f`.
     pub(super) fn value_call(
         &mut self,
         variable: LocalId,
         path: &Path,
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let ty = self.locals[variable.0 as usize].ty;
         let (parameters, returns) = match self.table.get(ty).clone() {
@@ -104,7 +106,7 @@ impl Checker<'_> {
                 });
                 if known != Ty::Wrong {
                     let (name, ty) = (path.name(), self.named(ty));
-                    self.mistake(path.mark, format!("`{name}` is a `{ty}` here, which cannot be called"));
+                    self.report(path.mark, format!("cannot call `{name}`: it is a `{ty}`"));
                 }
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
             }
@@ -117,17 +119,18 @@ impl Checker<'_> {
         (ExprKind::CallValue { callee, arguments }, returns)
     }
 
-    /// Says so if a value of type `ty` is or holds a closure, which `holder` cannot keep.
-    pub(super) fn no_closure(&mut self, ty: Id, holder: &str, mark: Mark) {
+    /// Reports an error if a value of type `ty` is or contains a closure, which `holder` cannot
+    /// hold.
+    pub(super) fn no_closure(&mut self, ty: Id, holder: &str, mark: SpanPair) {
         if self.is_closure(ty) {
-            self.mistake(
+            self.report(
                 mark,
-                format!("{holder} cannot hold a closure or function: on the device it is no value, but code that is inlined where it is called by name"),
+                format!("{holder} cannot hold a closure or function: a closure is not a value on the device, its code is inlined at each call"),
             );
         }
     }
 
-    /// Whether they are two closures or functions of the program that could be called alike.
+    /// Returns whether `a` and `b` are closures or functions with the same number of parameters.
     pub(super) fn callable_alike(&self, a: Id, b: Id) -> bool {
         let count = |id| match self.table.get(id) {
             Ty::Closure { parameters, .. } => Some(parameters.len()),

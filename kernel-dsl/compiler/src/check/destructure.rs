@@ -1,15 +1,15 @@
-//! Assignments that take their value apart, as Rust defines them: a `let` of new names, and then assignments from these, from
-//! left to right.
+//! Destructuring assignments, as Rust defines them: a `let` of new names, followed by assignments
+//! from these names, from left to right.
 
 use super::{
     Checker,
     types::{Id, Ty},
 };
 use crate::hir::{self, Block, Expr, ExprKind, Pattern, Statement, TypeId};
-use crate::syntax::{self, Assignee, Mark};
+use crate::syntax::{self, Assignee, SpanPair};
 
 impl Checker<'_> {
-    pub(super) fn destructure(&mut self, into: &Assignee, value: &syntax::Expr, mark: Mark) -> (ExprKind, Id) {
+    pub(super) fn destructure(&mut self, into: &Assignee, value: &syntax::Expr, mark: SpanPair) -> (ExprKind, Id) {
         let unit = self.table.add(Ty::Unit);
         let value = self.expr(value, None);
         let mut assignments = Vec::new();
@@ -19,8 +19,9 @@ impl Checker<'_> {
         (ExprKind::Block(Block { statements, value: None }), unit)
     }
 
-    /// A pattern that gives names to the parts of a value of type `ty`, and the assignments from them.
-    fn assignee(&mut self, into: &Assignee, ty: Id, mark: Mark, assignments: &mut Vec<Expr>) -> Pattern {
+    /// Returns a pattern that names the parts of a value of type `ty`, and adds the assignments
+    /// from these names.
+    fn assignee(&mut self, into: &Assignee, ty: Id, mark: SpanPair, assignments: &mut Vec<Expr>) -> Pattern {
         match into {
             Assignee::Ignore | Assignee::Rest(_) => Pattern::Ignore,
             Assignee::Place(place) => {
@@ -48,14 +49,14 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of each part of a tuple that is taken apart, in the order of `parts`; where one of them is `..`, its place and how
-    /// many parts it stands for.
+    /// Returns the type of each part of a destructured tuple, in the order of `parts`; for a `..`,
+    /// also its position and the number of parts that it skips.
     pub(super) fn tuple_parts<P>(
         &mut self,
         ty: Id,
         parts: &[P],
         is_rest: impl Fn(&P) -> bool,
-        at: Mark,
+        at: SpanPair,
     ) -> (Vec<Id>, Option<(usize, usize)>) {
         let Some(rest) = self.rest(parts, &is_rest, at) else {
             let types: Vec<_> = parts.iter().map(|_| self.table.unknown()).collect();
@@ -71,7 +72,7 @@ impl Checker<'_> {
             Ty::Tuple(all) if all.len() >= named => {
                 let skipped = all.len() - named;
                 let mut types: Vec<_> = all[..rest].to_vec();
-                // What `..` itself would have: it binds nothing.
+                // A placeholder for `..`, which binds nothing.
                 types.push(self.table.unknown());
                 types.extend(&all[rest + skipped..]);
                 (types, Some((rest, skipped)))
@@ -79,7 +80,12 @@ impl Checker<'_> {
             known => {
                 if known != Ty::Wrong {
                     let name = self.named(ty);
-                    self.mistake(at, format!("`..` stands for the parts of a tuple that are not named, and `{name}` does not have that many parts, or is not known to be a tuple yet"));
+                    self.report(
+                        at,
+                        format!(
+                            "`..` does not match here: `{name}` has too few elements, or is not yet known to be a tuple"
+                        ),
+                    );
                 }
                 let wrong = self.wrong();
                 (vec![wrong; parts.len()], None)
@@ -87,13 +93,13 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of the elements of an array that is taken apart; and `..` as in [`Checker::tuple_parts`].
+    /// Returns the element type of a destructured array, and `..` as in [`Checker::tuple_parts`].
     pub(super) fn array_parts<P>(
         &mut self,
         ty: Id,
         parts: &[P],
         is_rest: impl Fn(&P) -> bool,
-        at: Mark,
+        at: SpanPair,
     ) -> (Id, Option<(usize, usize)>) {
         let element = self.table.unknown();
         let Some(rest) = self.rest(parts, &is_rest, at) else {
@@ -102,19 +108,19 @@ impl Checker<'_> {
             self.coerce(ty, array, at);
             return (element, None);
         };
-        let size = self.table.add(Ty::Unknown(super::types::Kind::Size));
+        let size = self.table.add(Ty::Unknown(super::types::UnknownKind::Size));
         let array = self.table.add(Ty::Array(element, size));
         self.coerce(ty, array, at);
         let named = parts.len() - 1;
         match *self.table.get(size) {
             Ty::Size(hir::Size::Known(n)) if n as usize >= named => (element, Some((rest, n as usize - named))),
-            // What is left out at the end need not be counted.
+            // Elements skipped at the end need not be counted.
             _ if rest == named => (element, Some((rest, 0))),
             _ => {
                 if self.table.get(ty) != &Ty::Wrong {
-                    self.mistake(
+                    self.report(
                         at,
-                        "how many elements `..` stands for must be known here: name all of them, or index the array",
+                        "the length of this array is not known here, so `..` cannot be matched: name all elements, or index the array",
                     );
                 }
                 (element, None)
@@ -122,16 +128,17 @@ impl Checker<'_> {
         }
     }
 
-    fn rest<P>(&mut self, parts: &[P], is_rest: &impl Fn(&P) -> bool, at: Mark) -> Option<usize> {
+    fn rest<P>(&mut self, parts: &[P], is_rest: &impl Fn(&P) -> bool, at: SpanPair) -> Option<usize> {
         let first = parts.iter().position(is_rest)?;
         if parts[first + 1..].iter().any(is_rest) {
-            self.mistake(at, "`..` stands in a pattern once");
+            self.report(at, "`..` can appear only once in a pattern");
         }
         Some(first)
     }
 }
 
-/// The patterns of all parts, with as many that bind nothing as `..` stands for.
+/// Returns the patterns of all parts, with a pattern that binds nothing for each part that `..`
+/// skips.
 pub(super) fn with_rest(mut parts: Vec<Pattern>, rest: Option<(usize, usize)>) -> Vec<Pattern> {
     if let Some((at, count)) = rest {
         parts.splice(at..=at, std::iter::repeat_n(Pattern::Ignore, count));

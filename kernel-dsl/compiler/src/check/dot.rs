@@ -1,30 +1,31 @@
-//! `dp4a`, `dp2a` and `int::word`, whose signedness comes from the operands, words or arrays of small integers; and what `int::` takes.
+//! `dp4a`, `dp2a` and `int::word`, whose signedness follows from the operands; and the operand
+//! types of `int::` functions.
 
 use super::{
     Checker,
-    types::{Id, Kind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{ExprKind, Intrinsic, Size};
 use crate::ir::Bits;
-use crate::syntax::{self, Mark, Path};
+use crate::syntax::{self, Path, SpanPair};
 
 impl Checker<'_> {
-    /// `dp4a(a, b, c)` and its kin; the path is the language's.
+    /// Checks `dp4a(a, b, c)` and the other dot products.
     pub(super) fn dot(
         &mut self,
         what: Bits,
         path: &Path,
         arguments: &[syntax::Expr],
         expected: Option<Id>,
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let name = path.name();
         let wrong = |checker: &mut Self| (ExprKind::Tuple(Vec::new()), checker.wrong());
         if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
-            self.mistake(
+            self.report(
                 path.mark,
-                format!("`{name}` takes no generic arguments in a kernel: the operands say what they are"),
+                format!("`{name}` takes no generic arguments in a kernel: they follow from the operands"),
             );
         }
         if !self.count(&name, 3, arguments.len(), mark) {
@@ -40,10 +41,10 @@ impl Checker<'_> {
                 None => {
                     let (given, [of_signed, of_unsigned]) = (self.named(Id(operand.ty.0)), packed.0);
                     let n = packed.1;
-                    self.mistake(
+                    self.report(
                         e.mark,
                         format!(
-                            "`{name}` takes `[{of_signed}; {n}]`, `[{of_unsigned}; {n}]`, or such {n} in an `i32` or `u32` here, not `{given}`"
+                            "`{name}` takes `[{of_signed}; {n}]` or `[{of_unsigned}; {n}]`, or the {n} elements packed in an `i32` or `u32`; found `{given}`"
                         ),
                     );
                     return wrong(self);
@@ -59,11 +60,11 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: Intrinsic::Bits(what), arguments: vec![a, b, c] }, sum)
     }
 
-    /// `int::word(bytes)`; the path is the language's.
-    pub(super) fn word(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+    /// Checks `int::word(bytes)`.
+    pub(super) fn word(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
         if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
-            let why = "`int::word` takes no generic arguments in a kernel: the operand says what it is";
-            self.mistake(path.mark, why.to_string());
+            let why = "`int::word` takes no generic arguments in a kernel: they follow from the operand";
+            self.report(path.mark, why.to_string());
         }
         if !self.count("int::word", 1, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -73,7 +74,7 @@ impl Checker<'_> {
         let Some(signed) = self.packed(of, BYTES) else {
             if !matches!(self.table.get(of), Ty::Wrong) {
                 let given = self.named(of);
-                self.mistake(arguments[0].mark, format!("`int::word` takes `[i8; 4]` or `[u8; 4]`, not `{given}`"));
+                self.report(arguments[0].mark, format!("`int::word` takes `[i8; 4]` or `[u8; 4]`, found `{given}`"));
             }
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
@@ -82,27 +83,28 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: Intrinsic::Bits(Bits::Join), arguments: vec![bytes] }, word)
     }
 
-    /// Says so if an instruction of `int::` does not take integers of type `ty`.
-    pub(super) fn instruction(&mut self, what: Bits, name: &str, ty: Id, mark: Mark) {
+    /// Reports an error if a function of `int::` does not support integers of type `ty`.
+    pub(super) fn instruction(&mut self, what: Bits, name: &str, ty: Id, mark: SpanPair) {
         let fits = match self.table.get(ty) {
-            Ty::Scalar(Scalar::I32 | Scalar::U32) | Ty::Unknown(Kind::Integer) | Ty::Wrong => true,
+            Ty::Scalar(Scalar::I32 | Scalar::U32) | Ty::Unknown(UnknownKind::Integer) | Ty::Wrong => true,
             Ty::Scalar(Scalar::I64 | Scalar::U64) => what != Bits::Multiply24,
             _ => false,
         };
         if !fits {
             let widths = if what == Bits::Multiply24 { "32" } else { "32 and 64" };
             let given = self.named(ty);
-            self.mistake(mark, format!("`{name}` works on integers of {widths} bits, not on `{given}`"));
+            self.report(mark, format!("`{name}` supports integers of {widths} bits, not `{given}`"));
         }
     }
 
-    /// Whether the numbers in an operand are signed; `None` where it is none.
+    /// Returns whether the packed numbers of an operand are signed; `None` if the type cannot be an
+    /// operand.
     fn packed(&mut self, ty: Id, ([signed, unsigned], n): Packed) -> Option<bool> {
         match self.table.get(ty).clone() {
             Ty::Scalar(Scalar::I32) => Some(true),
             Ty::Scalar(Scalar::U32) => Some(false),
             Ty::Array(element, size) => {
-                if *self.table.get(size) == Ty::Unknown(Kind::Size) {
+                if *self.table.get(size) == Ty::Unknown(UnknownKind::Size) {
                     let known = self.table.add(Ty::Size(Size::Known(n)));
                     self.table.unify(size, known);
                 }
@@ -115,7 +117,7 @@ impl Checker<'_> {
     }
 }
 
-/// The types of small numbers, signed and unsigned, and how many of them a word has.
+/// The signed and unsigned type of packed numbers, and their count in a word.
 type Packed = ([Scalar; 2], u32);
 
 const BYTES: Packed = ([Scalar::I8, Scalar::U8], 4);

@@ -1,4 +1,5 @@
-//! What names lead to: the device items that were handed over, each once, and those of the module being checked.
+//! The items that names resolve to: the device items that the chain passed, each once, and the
+//! items of the module being checked.
 
 use super::Callee;
 use crate::hir::{
@@ -8,25 +9,25 @@ use crate::ir;
 use crate::syntax;
 use std::collections::HashMap;
 
-/// Constants named by one another at most: those in a circle have no end.
+/// The largest depth of constants that refer to one another, which ends a cycle.
 const CONSTANTS: u32 = 64;
 
 /// The items that a body can reach.
 #[derive(Default)]
 pub(super) struct Environment {
-    /// The functions; a body under way has its place among them already.
+    /// The functions; a body that is being checked already has its index.
     pub functions: Vec<hir::Function>,
     pub items: Items,
-    /// Paths as written and what they name.
+    /// Paths as written, with the items that they name.
     names: HashMap<String, Root>,
-    /// Functions that stand for constants.
+    /// Functions that represent constants.
     constants: Vec<FunctionId>,
     /// Values of constants whose bodies are not checked yet.
     numbers: Vec<(FunctionId, u32)>,
 }
 
 impl Environment {
-    /// With `reserved` in front, for a function whose number must be the first.
+    /// Creates the environment. `reserved` is a function whose index must be 0.
     pub(super) fn new(reserved: Option<hir::Function>, callees: &[Callee]) -> Environment {
         let mut environment = Environment { functions: reserved.into_iter().collect(), ..Environment::default() };
         for callee in callees {
@@ -45,12 +46,12 @@ impl Environment {
         self.names.insert(name, root);
     }
 
-    /// Says that a constant whose body is still to be checked is `n`.
+    /// Notes the value `n` of a constant whose body is still to be checked.
     pub(super) fn is_number(&mut self, id: FunctionId, n: u32) {
         self.numbers.push((id, n));
     }
 
-    /// What `path` names.
+    /// Returns the item that `path` names.
     pub(super) fn find(&self, path: &str) -> Option<Root> {
         self.names.get(path).copied()
     }
@@ -67,13 +68,13 @@ impl Environment {
         self.items.a_trait(id)
     }
 
-    /// Whether one of the bounds says that a type implements `wanted`.
+    /// Returns whether one of the bounds implies that a type implements `wanted`.
     pub(super) fn implies(&self, bounds: &[Bound], wanted: Builtin) -> bool {
         let built_upon = self.traits(bounds).into_iter().flat_map(|id| &self.a_trait(id).bounds);
         bounds.iter().chain(built_upon).any(|bound| matches!(bound, Bound::Builtin(b) if b.implies(wanted)))
     }
 
-    /// The device traits among bounds, with those that they build upon.
+    /// Returns the device traits among bounds, with their supertraits.
     pub(super) fn traits(&self, bounds: &[Bound]) -> Vec<TraitId> {
         let named = |bounds: &[Bound]| -> Vec<TraitId> {
             let one = |bound: &Bound| match bound {
@@ -82,7 +83,7 @@ impl Environment {
             };
             bounds.iter().filter_map(one).collect()
         };
-        // rustc refuses traits that build upon one another in a circle; here they come once.
+        // rustc rejects cyclic supertraits; here each trait is listed once.
         let (mut all, mut next) = (named(bounds), 0);
         while let Some(id) = all.get(next).copied() {
             for more in named(&self.a_trait(id).bounds) {
@@ -95,7 +96,7 @@ impl Environment {
         all
     }
 
-    /// The inherent function or constant of a name, for a type that `fits` tells from an impl's.
+    /// Returns the inherent function or constant with this name in an impl that satisfies `fits`.
     pub(super) fn inherent(
         &self,
         name: &str,
@@ -110,7 +111,7 @@ impl Environment {
 }
 
 impl Environment {
-    /// Whether a function stands for a constant.
+    /// Returns whether a function represents a constant.
     pub(super) fn is_constant(&self, id: FunctionId) -> bool {
         let constant = |a: &Associated| matches!(a, Associated::Constant(c) if *c == id);
         let of_trait = |k: &TraitItemKind| matches!(k, TraitItemKind::Constant { function, .. } if *function == id);
@@ -119,7 +120,7 @@ impl Environment {
             || self.items.traits.iter().any(|t| t.items.iter().any(|i| of_trait(&i.kind)))
     }
 
-    /// The value of a device constant, if it is a number or made of such.
+    /// Returns the value of a device constant, if it is computed from numbers.
     pub(super) fn number(&self, id: FunctionId) -> Option<u32> {
         self.number_within(id, CONSTANTS)
     }
@@ -141,7 +142,7 @@ impl Environment {
     }
 }
 
-/// The value of a constant expression over numbers.
+/// Returns the value of a constant expression over numbers.
 pub(super) fn number(e: &syntax::Expr, named: &dyn Fn(&syntax::Path) -> Option<u32>) -> Option<u32> {
     match &e.kind {
         syntax::ExprKind::Integer(n, _) => u32::try_from(*n).ok(),

@@ -1,24 +1,25 @@
 //! Expressions.
 
 use super::{
-    Checker, Literal, Operands, prelude,
-    types::{Id, Kind, Ty},
+    Checker, Literal, Operands,
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir;
+use crate::language;
 use crate::ptx::inline;
-use crate::syntax::{self, Mark, Unary};
+use crate::syntax::{self, SpanPair, Unary};
 
 impl Checker<'_> {
-    /// An expression that must have type `wanted`.
+    /// Checks an expression that must have type `wanted`.
     pub(super) fn wanted(&mut self, e: &syntax::Expr, wanted: Id) -> Expr {
         let expr = self.expr(e, Some(wanted));
         self.coerce(Id(expr.ty.0), wanted, e.mark);
         expr
     }
 
-    /// An expression; `expected` is what its context would like, as a hint.
+    /// Checks an expression; `expected` is the type that the context expects, as a hint.
     pub(super) fn expr(&mut self, e: &syntax::Expr, expected: Option<Id>) -> Expr {
         self.masks &= matches!(e.kind, syntax::ExprKind::Cast(..));
         let (kind, ty) = self.kind(e, expected);
@@ -31,14 +32,14 @@ impl Checker<'_> {
             E::Integer(n, suffix) => {
                 let ty = match suffix {
                     Some(s) => self.table.scalar(*s),
-                    None => self.table.add(Ty::Unknown(Kind::Integer)),
+                    None => self.table.add(Ty::Unknown(UnknownKind::Integer)),
                 };
                 (self.literal(Literal::Integer(*n, e.mark)), ty)
             }
             E::Float(x, suffix) => {
                 let ty = match suffix {
                     Some(s) => self.table.scalar(*s),
-                    None => self.table.add(Ty::Unknown(Kind::Float)),
+                    None => self.table.add(Ty::Unknown(UnknownKind::Float)),
                 };
                 (self.literal(Literal::Float(*x)), ty)
             }
@@ -93,7 +94,7 @@ impl Checker<'_> {
                 (ExprKind::Reference(Box::new(inner)), ty)
             }
             E::Range(..) => {
-                self.mistake(e.mark, "a range stands in a `for`, and nowhere else in a kernel");
+                self.report(e.mark, "in a kernel, a range can appear only in a `for`");
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
             E::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_deref(), expected),
@@ -103,7 +104,7 @@ impl Checker<'_> {
                 let (block, ty) = self.block(b, expected);
                 (ExprKind::Block(block), ty)
             }
-            E::Labelled { label, body } => self.labelled(label, body, expected),
+            E::Labeled { label, body } => self.labeled(label, body, expected),
             E::Loop { label, body } => self.endless(label, body),
             E::While { label, condition, body } => self.while_loop(label, condition, body),
             E::For { label, pattern, iterator, body } => self.for_loop(label, pattern, iterator, body),
@@ -125,7 +126,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Operands have the types that they are declared with.
+    /// Checks `ptx!`: the values must have the declared types of the operands.
     fn inline(&mut self, source: &inline::Source, values: &[syntax::Expr]) -> (ExprKind, Id) {
         let inputs = source.inputs().zip(values);
         let arguments = inputs
@@ -167,7 +168,7 @@ impl Checker<'_> {
             if let Some(value) = self.item_value(path) {
                 return value;
             }
-            self.mistake(path.mark, format!("there is no variable or generic constant `{name}` here"));
+            self.report(path.mark, format!("no variable or generic constant `{name}` in scope"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let name = path.name();
@@ -187,7 +188,7 @@ impl Checker<'_> {
         if let Some(function) = self.number_function(path) {
             return function;
         }
-        if let Some((ty, bits)) = prelude::constant(&name) {
+        if let Some((ty, bits)) = language::constant(&name) {
             let kind = match ty {
                 Scalar::F32 => {
                     let single = f32::from_bits(bits as u32);
@@ -204,20 +205,20 @@ impl Checker<'_> {
         let message = match name.as_str() {
             "usize::MAX" | "usize::MIN" | "usize::BITS" => {
                 format!(
-                    "`{name}` differs between host and device, where `usize` has 32 bits: write `u32::{}`",
+                    "`{name}` differs between host and device: `usize` has 32 bits on the device. Write `u32::{}`",
                     &name[7..]
                 )
             }
-            _ if prelude::owns(path) && self.is_function(path) => {
-                format!("`{name}` does not stand for a closure in a kernel: write one that calls it, `|x| …`")
+            _ if path.is_builtin() && self.is_function(path) => {
+                format!("`{name}` cannot be passed as a closure: write a closure that calls it, `|x| …`")
             }
-            _ => format!("`{name}` is not a constant that a kernel can use"),
+            _ => format!("`{name}` is not a constant that kernels support"),
         };
-        self.mistake(path.mark, message);
+        self.report(path.mark, message);
         (ExprKind::Tuple(Vec::new()), self.wrong())
     }
 
-    /// A device function, constant or unit struct by its path.
+    /// Checks the path of a device function, constant or unit struct.
     fn item_value(&mut self, path: &syntax::Path) -> Option<(ExprKind, Id)> {
         if let Some(hir::Root::Constant(function)) = self.environment.find(&path.written()) {
             let environment = self.environment;
@@ -228,14 +229,20 @@ impl Checker<'_> {
         self.function_value(path).or_else(|| self.unit_struct(path))
     }
 
-    /// Whether a path that the language owns is a function's, and not a constant's that it does not have.
+    /// Returns whether a built-in path is a function, and not an unknown constant.
     fn is_function(&self, path: &syntax::Path) -> bool {
         let last = &path.segments[path.segments.len() - 1].name;
         let of_a_number = Scalar::from_name(&path.segments[0].name.to_string()).is_some();
-        !of_a_number || prelude::METHODS.iter().any(|m| last == m.name)
+        !of_a_number || language::METHODS.iter().any(|m| last == m.name)
     }
 
-    fn unary(&mut self, operator: Unary, operand: &syntax::Expr, expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {
+    fn unary(
+        &mut self,
+        operator: Unary,
+        operand: &syntax::Expr,
+        expected: Option<Id>,
+        mark: SpanPair,
+    ) -> (ExprKind, Id) {
         let hint = if operator == Unary::Dereference { None } else { expected };
         let operand = self.expr(operand, hint);
         let ty = Id(operand.ty.0);
@@ -246,12 +253,12 @@ impl Checker<'_> {
                 let fits = match known {
                     Ty::Scalar(s) => s.is_float() || s.is_half() || s.is_signed(),
                     Ty::Parameter(_) | Ty::Projection { .. } => self.implements(ty, Builtin::Float),
-                    Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong | Ty::Never => true,
+                    Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
                 if !fits {
                     let name = self.named(ty);
-                    self.mistake(mark, format!("`{name}` has no negative values"));
+                    self.report(mark, format!("`-` does not apply to `{name}`, which has no negative values"));
                 }
                 (ExprKind::Unary(ir::Unary::Neg, operand), ty)
             }
@@ -259,12 +266,12 @@ impl Checker<'_> {
                 let fits = match known {
                     Ty::Scalar(s) => s.is_integer() || s == Scalar::Bool,
                     Ty::Parameter(_) | Ty::Projection { .. } => self.implements(ty, Builtin::Integer),
-                    Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
+                    Ty::Unknown(UnknownKind::Integer) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
                 if !fits {
                     let name = self.named(ty);
-                    self.mistake(mark, format!("`!` works on integers and bool, not on `{name}`"));
+                    self.report(mark, format!("`!` applies to integers and `bool`, not to `{name}`"));
                 }
                 (ExprKind::Unary(ir::Unary::Not, operand), ty)
             }
@@ -273,14 +280,20 @@ impl Checker<'_> {
                 Ty::Wrong => (ExprKind::Dereference(operand), ty),
                 _ => {
                     let name = self.named(ty);
-                    self.mistake(mark, format!("`{name}` is not a reference"));
+                    self.report(mark, format!("`{name}` is not a reference"));
                     (ExprKind::Tuple(Vec::new()), self.wrong())
                 }
             },
         }
     }
 
-    fn binary(&mut self, operator: syntax::Binary, a: &syntax::Expr, b: &syntax::Expr, mark: Mark) -> (ExprKind, Id) {
+    fn binary(
+        &mut self,
+        operator: syntax::Binary,
+        a: &syntax::Expr,
+        b: &syntax::Expr,
+        mark: SpanPair,
+    ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
         match operator {
             syntax::Binary::AndAlso => {
@@ -301,7 +314,7 @@ impl Checker<'_> {
             syntax::Binary::Arithmetic(operator) => {
                 let small =
                     |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u64::from(u32::MAX));
-                // `x as usize & 255` says which bits are meant.
+                // `x as usize & 255` selects bits explicitly.
                 self.masks = operator == ir::Binary::And && small(b);
                 let a = self.expr(a, None);
                 let ty = Id(a.ty.0);
@@ -312,7 +325,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The right operand of an operator whose left one has type `left`.
+    /// Checks the right operand of an operator whose left one has type `left`.
     fn right(&mut self, operator: ir::Binary, b: &syntax::Expr, left: Id) -> Expr {
         if !matches!(operator, ir::Binary::Shl | ir::Binary::Shr) {
             return self.wanted(b, left);
@@ -324,50 +337,50 @@ impl Checker<'_> {
         let ty = Id(amount.ty.0);
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) => s.is_integer(),
-            Ty::Unknown(Kind::Integer) | Ty::Wrong => true,
+            Ty::Unknown(UnknownKind::Integer) | Ty::Wrong => true,
             _ => false,
         };
         if !fits {
             let name = self.named(ty);
-            self.mistake(b.mark, format!("a shift amount is an integer, not `{name}`"));
+            self.report(b.mark, format!("a shift amount must be an integer, found `{name}`"));
         }
         amount
     }
 
-    fn arithmetic(&mut self, operator: ir::Binary, ty: Id, mark: Mark) {
+    fn arithmetic(&mut self, operator: ir::Binary, ty: Id, mark: SpanPair) {
         use ir::Binary::*;
         let (bools, floats) = match operator {
             And | Or | Xor => (true, false),
             Shl | Shr => (false, false),
             _ => (false, true),
         };
-        let float = matches!(self.table.get(ty), Ty::Unknown(Kind::Float))
+        let float = matches!(self.table.get(ty), Ty::Unknown(UnknownKind::Float))
             || self.table.as_scalar(ty).is_some_and(Scalar::is_float);
         if operator == Rem && self.table.as_scalar(ty).is_some_and(Scalar::is_half) {
-            self.mistake(mark, "`%` of floats is not in the language");
+            self.report(mark, "`%` of floats is not supported in kernels");
             return;
         }
         if operator == Rem && float {
-            self.mistake(
+            self.report(
                 mark,
-                "`%` of floats is not in the language: `a - b * (a / b).trunc()` comes close where a / b is small",
+                "`%` of floats is not supported in kernels: `a - b * (a / b).trunc()` is close to it where a / b is small",
             );
             return;
         }
         self.operands(ty, bools, floats, mark);
     }
 
-    pub(super) fn operands(&mut self, ty: Id, bools: bool, floats: bool, mark: Mark) {
+    pub(super) fn operands(&mut self, ty: Id, bools: bool, floats: bool, mark: SpanPair) {
         let fits = match self.table.get(ty) {
             Ty::Scalar(Scalar::Bool) => bools,
             Ty::Scalar(s) => floats || s.is_integer(),
             Ty::Parameter(_) | Ty::Projection { .. } => {
                 self.implements(ty, if floats { Builtin::Number } else { Builtin::Integer })
             }
-            Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
-            Ty::Unknown(Kind::Float) => floats,
-            // A closure's parameter, perhaps, whose type its call will tell.
-            Ty::Unknown(Kind::Any) => {
+            Ty::Unknown(UnknownKind::Integer) | Ty::Wrong | Ty::Never => true,
+            Ty::Unknown(UnknownKind::Float) => floats,
+            // Perhaps a closure's parameter, whose type follows from a call.
+            Ty::Unknown(UnknownKind::Any) => {
                 self.operands.push(Operands { ty, bools, floats, mark });
                 true
             }
@@ -375,7 +388,7 @@ impl Checker<'_> {
         };
         if !fits {
             let name = self.named(ty);
-            self.mistake(mark, format!("this operator does not work on `{name}`"));
+            self.report(mark, format!("this operator does not apply to `{name}`"));
         }
     }
 
@@ -384,7 +397,7 @@ impl Checker<'_> {
         place: &syntax::Expr,
         operator: Option<syntax::Binary>,
         value: &syntax::Expr,
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let unit = self.table.add(Ty::Unit);
         let place_mark = place.mark;
@@ -403,13 +416,13 @@ impl Checker<'_> {
         (ExprKind::Assign { place: Box::new(place), operator, value: Box::new(value) }, unit)
     }
 
-    /// Says so if `place` is not something that may be written.
-    pub(super) fn assignable(&mut self, place: &Expr, mark: Mark) {
+    /// Reports an error if `place` is not writable.
+    pub(super) fn assignable(&mut self, place: &Expr, mark: SpanPair) {
         let variable = |checker: &mut Self, id: hir::LocalId, what: &str| {
             let v = &checker.locals[id.0 as usize];
             if !v.mutable && !v.unset {
                 let name = v.name.clone();
-                checker.mistake(mark, format!("{what} `{name}`, which is not declared `mut`"));
+                checker.report(mark, format!("{what} `{name}`, which is not declared `mut`"));
             }
         };
         match &place.kind {
@@ -420,17 +433,17 @@ impl Checker<'_> {
             ExprKind::Field { base, .. } => self.assignable(base, mark),
             ExprKind::Dereference(reference) => {
                 if let Ty::Reference { mutable: false, .. } = self.table.get(Id(reference.ty.0)) {
-                    self.mistake(mark, "cannot assign through a `&` reference: make it `&mut`");
+                    self.report(mark, "cannot assign through a `&` reference: make it `&mut`");
                 }
             }
             ExprKind::Index { base, .. } => match self.table.get(Id(base.ty.0)).clone() {
                 Ty::Slice { mutable: true, .. } | Ty::Wrong => {}
                 Ty::Slice { mutable: false, .. } => {
-                    self.mistake(mark, "cannot write to a `&[T]`: declare the parameter `&mut [T]`")
+                    self.report(mark, "cannot write to a `&[T]`: declare the parameter `&mut [T]`")
                 }
                 Ty::View { mutable: false, strided, .. } => {
                     let [name, other] = [false, true].map(|mutable| hir::view_name(mutable, strided));
-                    self.mistake(mark, format!("cannot write to a `{name}`: declare the parameter `{other}`"))
+                    self.report(mark, format!("cannot write to a `{name}`: declare the parameter `{other}`"))
                 }
                 Ty::View { .. } | Ty::Shared { .. } => {
                     if let ExprKind::Local(id) = base.kind {
@@ -441,38 +454,39 @@ impl Checker<'_> {
             },
             _ => {
                 if !matches!(self.table.get(Id(place.ty.0)), Ty::Wrong) {
-                    self.mistake(mark, "cannot assign to a value: only to a variable or an element");
+                    self.report(mark, "cannot assign to this expression: only to a variable or an element");
                 }
             }
         }
     }
 
-    fn cast(&mut self, value: &syntax::Expr, ty: &syntax::Type, mark: Mark) -> (ExprKind, Id) {
+    fn cast(&mut self, value: &syntax::Expr, ty: &syntax::Type, mark: SpanPair) -> (ExprKind, Id) {
         let meant = std::mem::take(&mut self.masks);
         let inner = self.expr(value, None);
         let to = self.ty(ty);
         let from = Id(inner.ty.0);
-        // A bare literal takes the type it is cast to, where that is a number of its kind.
-        if let (Ty::Unknown(kind @ (Kind::Integer | Kind::Float)), Ty::Scalar(s)) =
+        // A literal without a suffix takes the type of the cast, if that is a number of the same
+        // kind.
+        if let (Ty::Unknown(kind @ (UnknownKind::Integer | UnknownKind::Float)), Ty::Scalar(s)) =
             (self.table.get(from).clone(), self.table.get(to).clone())
             && is_literal(value)
-            && ((kind == Kind::Integer && s.is_integer()) || (kind == Kind::Float && s.is_float()))
+            && ((kind == UnknownKind::Integer && s.is_integer()) || (kind == UnknownKind::Float && s.is_float()))
         {
             self.table.unify(from, to);
         }
         if let Some(half) = [to, from].into_iter().filter_map(|id| self.table.as_scalar(id)).find(|s| s.is_half()) {
-            self.mistake(mark, format!("`{half}` has no `as`: write `x.to_f32()` and `{half}::from_f32(x)`"));
+            self.report(mark, format!("`as` does not support `{half}`: write `x.to_f32()` and `{half}::from_f32(x)`"));
             return (ExprKind::Cast(Box::new(inner)), to);
         }
         let fits = match (self.table.get(from).clone(), self.table.get(to).clone()) {
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,
-            (Ty::Unknown(Kind::Integer | Kind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
+            (Ty::Unknown(UnknownKind::Integer | UnknownKind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
             (Ty::Enum(_), Ty::Scalar(to)) => to.is_integer(),
             (Ty::Scalar(from), Ty::Scalar(to)) => {
                 if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !meant && !masked(value, from) {
-                    self.mistake(
+                    self.report(
                         mark,
-                        "`usize` has 32 bits on the device: say which bits are meant, as in `(x & 0xffff_ffff) as usize`",
+                        "`usize` has 32 bits on the device: select the bits explicitly, as in `(x & 0xffff_ffff) as usize`",
                     );
                 }
                 match (from, to) {
@@ -485,7 +499,7 @@ impl Checker<'_> {
         };
         if !fits {
             let (from, to) = (self.named(from), self.named(to));
-            self.mistake(mark, format!("`{from}` cannot be cast to `{to}`"));
+            self.report(mark, format!("`{from}` cannot be cast to `{to}`"));
         }
         (ExprKind::Cast(Box::new(inner)), to)
     }
@@ -502,7 +516,7 @@ impl Checker<'_> {
             Ty::Wrong => (ty, 1),
             _ => {
                 let name = self.named(ty);
-                self.mistake(mark, format!("`{name}` cannot be indexed"));
+                self.report(mark, format!("`{name}` cannot be indexed"));
                 (self.wrong(), 1)
             }
         };
@@ -510,7 +524,7 @@ impl Checker<'_> {
         (ExprKind::Index { base: Box::new(base), index }, element)
     }
 
-    /// `rank` indices: a `usize`, a tuple or an array of them.
+    /// Checks `rank` indices: a `usize`, a tuple or an array of them.
     pub(super) fn indices(&mut self, e: &syntax::Expr, rank: u32) -> Expr {
         let usize = self.table.scalar(Scalar::Usize);
         if rank == 1 && !matches!(e.kind, syntax::ExprKind::Array(_)) {
@@ -527,7 +541,7 @@ impl Checker<'_> {
         index
     }
 
-    /// What `e` refers to, if it is a reference.
+    /// Dereferences `e`, if it is a reference.
     pub(super) fn dereferenced(&mut self, e: Expr) -> Expr {
         match self.table.get(Id(e.ty.0)).clone() {
             Ty::Reference { to, .. } => {
@@ -538,21 +552,21 @@ impl Checker<'_> {
         }
     }
 
-    fn field(&mut self, base: &syntax::Expr, member: &syntax::Member, mark: Mark) -> (ExprKind, Id) {
+    fn field(&mut self, base: &syntax::Expr, member: &syntax::Member, mark: SpanPair) -> (ExprKind, Id) {
         let base = self.expr(base, None);
         let base = self.dereferenced(base);
         let ty = Id(base.ty.0);
         let (field, part) = self.part_of(ty, member).unwrap_or_else(|| {
             let name = self.named(ty);
-            self.mistake(mark, format!("`{name}` has no part `.{member}`"));
+            self.report(mark, format!("`{name}` has no field `.{member}`"));
             (0, self.wrong())
         });
         (ExprKind::Field { base: Box::new(base), field }, part)
     }
 }
 
-/// Whether an expression of type `ty` shows that its value has at most 32 bits: `x & mask` with a literal; where it has no
-/// negative values, `x >> n` and `x % n` too.
+/// Returns whether an expression of type `ty` certainly has at most 32 bits: `x & mask` with a
+/// literal and, for unsigned types, `x >> n` and `x % n`.
 fn masked(e: &syntax::Expr, ty: Scalar) -> bool {
     use ir::Binary::{And, Rem, Shr};
     let small = |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u64::from(u32::MAX));
@@ -567,7 +581,7 @@ fn masked(e: &syntax::Expr, ty: Scalar) -> bool {
     }
 }
 
-/// Whether an expression is a number as it stands, which takes the type that it is cast to. A variable does not.
+/// Returns whether an expression is a literal, perhaps with a unary operator.
 fn is_literal(e: &syntax::Expr) -> bool {
     match &e.kind {
         syntax::ExprKind::Integer(..) | syntax::ExprKind::Float(..) => true,

@@ -1,22 +1,22 @@
-//! Groups of lanes: `warp::group::<W>()` and its methods; and what lanes can trade.
+//! Groups of lanes: `warp::group::<W>()` and its methods, and the types that lanes can exchange.
 
-use super::prelude::{self, On, Part};
 use super::{
     Checker,
-    types::{Id, Kind, Ty},
+    types::{Id, Ty, UnknownKind},
 };
 use crate::hir::{Collective as C, Expr, ExprKind, Intrinsic};
-use crate::syntax::{self, Argument, Mark, Path};
+use crate::language::{self, Receiver, SignatureType};
+use crate::syntax::{self, Argument, Path, SpanPair};
 use proc_macro2::Ident;
 
 impl Checker<'_> {
-    /// `warp::group::<W>()`
-    pub(super) fn group(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+    /// Checks `warp::group::<W>()`
+    pub(super) fn group(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
         let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
-            [] => self.table.add(Ty::Unknown(Kind::Size)),
+            [] => self.table.add(Ty::Unknown(UnknownKind::Size)),
             [size] => self.size(size),
             _ => {
-                self.mistake(path.mark, "a group has one size: `warp::group::<8>()`");
+                self.report(path.mark, "expected one group size: `warp::group::<8>()`");
                 self.wrong()
             }
         };
@@ -26,25 +26,25 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic, arguments: Vec::new() }, self.table.add(Ty::Group(size)))
     }
 
-    /// `warp::Group<W>` as the type of a parameter.
+    /// Returns the type `warp::Group<W>` of a parameter.
     pub(super) fn group_type(&mut self, path: &Path) -> Id {
         let arguments: &[Argument] = path.segments.last().map_or(&[], |s| &s.arguments);
         let [size] = arguments else {
-            self.mistake(path.mark, "a group names its size: `warp::Group<8>`");
+            self.report(path.mark, "expected the group size: `warp::Group<8>`");
             return self.wrong();
         };
         let size = self.size(size);
         self.table.add(Ty::Group(size))
     }
 
-    /// Whether values of type `ty` can be what `operation` trades; says so if not.
-    pub(super) fn traded(&mut self, operation: Intrinsic, ty: Id, mark: Mark) {
+    /// Reports an error if `operation` cannot exchange values of type `ty`.
+    pub(super) fn traded(&mut self, operation: Intrinsic, ty: Id, mark: SpanPair) {
         use Intrinsic::{OfBlock, OfGroup, OfWarp};
         let (OfWarp(collective) | OfGroup(collective) | OfBlock(collective)) = operation else { return };
         let number = matches!(collective, C::Number(_) | C::Match);
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) if number => s.bits() >= 32,
-            Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong => true,
+            Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) | Ty::Wrong => true,
             _ if number => false,
             _ => self.tradable(ty),
         };
@@ -52,23 +52,23 @@ impl Checker<'_> {
             let name = self.named(ty);
             let message = match collective {
                 C::Number(_) => format!(
-                    "this works on numbers of 32 or 64 bits, not on `{name}`: `reduce` takes any values, and what to do with two of them"
+                    "this operation supports numbers of 32 or 64 bits, not `{name}`: use `reduce`, which takes values of any type and the function that combines two"
                 ),
-                C::Match => format!("this works on numbers of 32 or 64 bits, not on `{name}`"),
+                C::Match => format!("this operation supports numbers of 32 or 64 bits, not `{name}`"),
                 _ => {
                     format!(
-                        "lanes hand over numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`"
+                        "lanes can exchange numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`"
                     )
                 }
             };
-            self.mistake(mark, message);
+            self.report(mark, message);
         }
     }
 
     fn tradable(&self, ty: Id) -> bool {
         match self.table.get(ty) {
             Ty::Scalar(_) | Ty::Unknown(_) | Ty::Wrong => true,
-            // What the parts are, or turn out to be, rustc sees to.
+            // rustc checks the types of the parts.
             Ty::Struct(..) | Ty::Enum(_) | Ty::Parameter(_) | Ty::Projection { .. } => true,
             Ty::Tuple(parts) => parts.iter().all(|p| self.tradable(*p)),
             Ty::Array(element, _) | Ty::Option(element) => self.tradable(*element),
@@ -82,22 +82,22 @@ impl Checker<'_> {
         name: &Ident,
         generics: &[Argument],
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
-        let Some(method) = prelude::METHODS.iter().find(|m| m.on == On::Group && name == m.name) else {
+        let Some(method) = language::METHODS.iter().find(|m| m.on == Receiver::Group && name == m.name) else {
             let message = format!("`{}` has no method `{name}` in a kernel", self.named(Id(receiver.ty.0)));
-            self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
+            self.report(SpanPair { first: name.span(), last: name.span(), ..mark }, message);
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let same = self.table.unknown();
-        let uses_same = method.parameters.contains(&Part::Same);
+        let uses_same = method.parameters.contains(&SignatureType::This);
         match generics {
             [] => {}
             [Argument::Type(ty)] if uses_same => {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
             }
-            _ => self.mistake(mark, format!("`{name}` takes no such generic arguments")),
+            _ => self.report(mark, format!("`{name}` does not take these generic arguments")),
         }
         if !self.count(method.name, method.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());

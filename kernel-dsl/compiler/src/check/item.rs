@@ -1,19 +1,19 @@
-//! Device items that are no functions of their own, and modules of them.
+//! Device constants, structs, enums, traits and impls, and modules of them.
 //!
-//! Names come first, so that items can name one another in any order; then what types are made of; then signatures; then
-//! bodies. What is handed over for one of the items is the whole module, with that item as its root: an impl has no name
-//! by which it could be asked for.
+//! The checker first collects names, so that items can refer to one another in any order, then
+//! checks the fields of types, signatures and bodies. The library of each item is the whole module
+//! with that item as root, because impls have no name.
 
 use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
-use super::{Callee, Checked, Checker, Itself, Mistake, Scope, Teller, finish_bounds};
+use super::{Callee, Checked, Checker, Diagnostic, Itself, ReportedBy, Scope, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::syntax::{self, Item, TraitItem};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use syn::{ItemFn, ItemImpl};
 
-/// A function of which nothing is known but its name: its place in the list.
+/// Returns a placeholder for a function, which reserves its index.
 pub(super) fn blank(function: &syntax::Function) -> hir::Function {
     hir::Function {
         name: function.name.to_string(),
@@ -30,17 +30,17 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
     }
 }
 
-/// A function of a module with what is around it.
+/// A function of a module with its surroundings.
 struct Member<'a> {
     id: FunctionId,
     function: &'a syntax::Function,
     scope: Scope<'a>,
     around: Around<'a>,
-    /// A trait's that its impls must provide: it has no body.
+    /// A function that impls of the trait must provide: it has no body.
     required: bool,
 }
 
-/// What a function of a module stands in.
+/// The item that contains a function of a module.
 #[derive(Clone, Copy)]
 enum Around<'a> {
     Nothing,
@@ -48,19 +48,19 @@ enum Around<'a> {
     Trait,
 }
 
-/// Mistakes of a module, and the function that they are in, if it is one that rustc can be asked about by itself.
-pub struct Wrong {
-    /// What is wrong.
-    pub mistakes: Vec<Mistake>,
+/// Diagnostics of a module, with the item that they are in, if rustc can check that item alone.
+pub struct ItemDiagnostics {
+    /// The diagnostics.
+    pub diagnostics: Vec<Diagnostic>,
     /// Where.
-    pub within: Option<Within>,
+    pub within: Option<ItemPart>,
 }
 
-/// A function or constant of a module that has mistakes.
-pub enum Within {
-    /// A function of the module's own.
+/// A function or constant of a module with diagnostics.
+pub enum ItemPart {
+    /// A function of the module.
     Function(Rc<ItemFn>),
-    /// One of an impl, which comes without what is in it.
+    /// A function of an impl. `of` is the impl without its items.
     #[allow(missing_docs)]
     Method { function: Rc<ItemFn>, of: Rc<ItemImpl> },
     /// A constant, of the module or of an impl.
@@ -69,39 +69,39 @@ pub enum Within {
 }
 
 impl Member<'_> {
-    fn within(&self) -> Option<Within> {
+    fn within(&self) -> Option<ItemPart> {
         let of = match self.around {
             Around::Nothing => None,
             Around::Impl(i) => Some(i.written.0.clone()),
             Around::Trait => return None,
         };
         Some(match (&self.function.written, of) {
-            (None, of) => Within::Constant { name: self.function.name.clone(), of },
-            (Some(function), None) => Within::Function(function.0.clone()),
-            (Some(function), Some(of)) => Within::Method { function: function.0.clone(), of },
+            (None, of) => ItemPart::Constant { name: self.function.name.clone(), of },
+            (Some(function), None) => ItemPart::Function(function.0.clone()),
+            (Some(function), Some(of)) => ItemPart::Method { function: function.0.clone(), of },
         })
     }
 }
 
 /// The items of a module, checked.
 pub struct CheckedModule {
-    /// One for each item that has a name, with that name.
+    /// The library of each named item, with its name.
     pub libraries: Vec<(proc_macro2::Ident, hir::Library)>,
-    /// The functions of the module's own, with what rustc can confirm of each.
+    /// The functions of the module, with the facts that rustc can confirm.
     pub functions: Vec<(Rc<ItemFn>, Checked<()>)>,
 }
 
 /// Checks the items of a module.
-pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModule, Vec<Wrong>> {
+pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModule, Vec<ItemDiagnostics>> {
     let mut environment = Environment::new(None, callees);
     let mut named: Vec<(proc_macro2::Ident, Root)> = Vec::new();
     let mut members = Vec::new();
     declare(module, &mut environment, &mut named, &mut members);
-    let mut mistakes = Vec::new();
-    shapes(module, &mut environment, &mut mistakes);
+    let mut diagnostics = Vec::new();
+    shapes(module, &mut environment, &mut diagnostics);
     let mut wrong = Vec::new();
-    if !mistakes.is_empty() {
-        wrong.push(Wrong { mistakes, within: None });
+    if !diagnostics.is_empty() {
+        wrong.push(ItemDiagnostics { diagnostics, within: None });
     }
     // Signatures, so that bodies can call one another.
     for member in &members {
@@ -110,7 +110,7 @@ pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModu
                 function.hash = environment.function(member.id).hash;
                 environment.functions[member.id.0 as usize] = function;
             }
-            Err(mistakes) => wrong.push(Wrong { mistakes, within: member.within() }),
+            Err(diagnostics) => wrong.push(ItemDiagnostics { diagnostics, within: member.within() }),
         }
     }
     if !wrong.is_empty() {
@@ -124,19 +124,22 @@ pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModu
         match checker.finish(&mut body).done(body) {
             Ok((mut function, checked)) => {
                 function.hash = environment.function(member.id).hash;
-                if let Some(Within::Function(of)) = member.within() {
+                if let Some(ItemPart::Function(of)) = member.within() {
                     functions.push((of, checked));
                 }
                 environment.functions[member.id.0 as usize] = function;
             }
-            Err(mistakes) => wrong.push(Wrong { mistakes, within: member.within() }),
+            Err(diagnostics) => wrong.push(ItemDiagnostics { diagnostics, within: member.within() }),
         }
     }
     for member in &members {
         if let Some(message) = recursion(member.id, &environment) {
             let name = member.function.name.span();
-            let mark = syntax::Mark { first: name, last: name, ..member.function.body.mark };
-            wrong.push(Wrong { mistakes: vec![Mistake { mark, message, teller: Teller::Us }], within: None });
+            let mark = syntax::SpanPair { first: name, last: name, ..member.function.body.mark };
+            wrong.push(ItemDiagnostics {
+                diagnostics: vec![Diagnostic { mark, message, reported_by: ReportedBy::Compiler }],
+                within: None,
+            });
         }
     }
     if !wrong.is_empty() {
@@ -147,14 +150,15 @@ pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModu
     Ok(CheckedModule { libraries: libraries.collect(), functions })
 }
 
-/// Gives each item its number and name.
+/// Gives each item its index and name.
 fn declare<'a>(
     module: &'a syntax::Module,
     environment: &mut Environment,
     named: &mut Vec<(proc_macro2::Ident, Root)>,
     members: &mut Vec<Member<'a>>,
 ) {
-    // What a macro made several times has the same tokens at the same place: its number in the module tells it apart.
+    // Items that a macro makes several times have equal tokens at the same place; the index in the
+    // module distinguishes them.
     let mut count = 0u64;
     let mut mixed = |own: u64| {
         count += 1;
@@ -270,8 +274,8 @@ fn mix(parts: &[u64]) -> u64 {
     hasher.finish()
 }
 
-/// What structs, traits and impls are made of.
-fn shapes(module: &syntax::Module, environment: &mut Environment, mistakes: &mut Vec<Mistake>) {
+/// Checks the fields of structs and the items of traits and impls.
+fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &mut Vec<Diagnostic>) {
     let (mut structs, mut traits, mut impls) = own(module, environment);
     for item in &module.items {
         match item {
@@ -283,7 +287,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, mistakes: &mut
                 if s.repr_c {
                     padding(&mut checker, s, &types);
                 }
-                let Header { generics, types, named } = Header::of(checker, types, mistakes);
+                let Header { generics, types, named } = Header::of(checker, types, diagnostics);
                 let fields = s.fields.iter().zip(named);
                 let fields = fields.map(|((name, _), ty)| hir::Field { name: name.clone(), ty }).collect();
                 let item = &mut environment.items.structs[at];
@@ -303,7 +307,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, mistakes: &mut
                         _ => None,
                     })
                     .collect();
-                mistakes.append(&mut checker.mistakes);
+                diagnostics.append(&mut checker.diagnostics);
                 let item = &mut environment.items.traits[at];
                 item.bounds = bounds;
                 for (item, bounds) in item.items.iter_mut().zip(of_types) {
@@ -327,19 +331,19 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, mistakes: &mut
         let of_trait = i.of_trait.as_ref().and_then(|path| match environment.find(&path.written()) {
             Some(Root::Trait(id)) => Some(id),
             _ => {
-                let message = format!("`{}` is not a trait of the device: put it into a `#[device] mod`", path.name());
-                checker.mistake(path.mark, message);
+                let message = format!("`{}` is not a device trait: put the trait into a `#[device] mod`", path.name());
+                checker.report(path.mark, message);
                 None
             }
         });
-        let Header { generics, types, named } = Header::of(checker, all, mistakes);
+        let Header { generics, types, named } = Header::of(checker, all, diagnostics);
         let item = &mut environment.items.impls[at];
         (item.generics, item.types, item.of_trait, item.for_type) = (generics, types, of_trait, named[0]);
         item.associated = i.types.iter().zip(&named[1..]).map(|((name, _), ty)| (name.to_string(), *ty)).collect();
     }
 }
 
-/// The places of the module's own structs, traits and impls: the last ones of their lists, in order.
+/// Returns the indices of the module's own structs, traits and impls: the last ones of each list.
 #[allow(clippy::type_complexity)]
 fn own(
     module: &syntax::Module,
@@ -355,10 +359,10 @@ fn own(
     )
 }
 
-/// A function without a body, to check types in.
+/// Returns an empty function, in which types are checked.
 fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::Function {
     let span = name.span();
-    let mark = syntax::Mark { first: span, last: span, span: crate::source::Span::default() };
+    let mark = syntax::SpanPair { first: span, last: span, span: crate::source::Span::default() };
     syntax::Function {
         name: name.clone(),
         generics: generics.to_vec(),
@@ -374,7 +378,7 @@ fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::F
     }
 }
 
-/// Generic parameters and types that were checked by themselves.
+/// Generic parameters and types that were checked without a body.
 struct Header {
     generics: Vec<hir::Generic>,
     types: Vec<Type>,
@@ -382,35 +386,35 @@ struct Header {
 }
 
 impl Header {
-    fn of(mut checker: Checker, all: Vec<Id>, mistakes: &mut Vec<Mistake>) -> Header {
+    fn of(mut checker: Checker, all: Vec<Id>, diagnostics: &mut Vec<Diagnostic>) -> Header {
         checker.project();
         let mut finished = Finished::new(&checker.table);
         let named = all.into_iter().map(|id| finished.get(&checker.table, id)).collect();
         finish_bounds(&mut checker.generics, &mut finished, &checker.table);
-        mistakes.append(&mut checker.mistakes);
+        diagnostics.append(&mut checker.diagnostics);
         Header { generics: checker.generics, types: finished.types, named }
     }
 }
 
-/// Refuses fields between which a `repr(C)` struct would have bytes that belong to none: a host would have to fill them.
+/// Rejects padding in a `repr(C)` struct, which a host would have to fill.
 fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
     let (mut end, mut align) = (0u32, 1u32);
     for ((name, written), ty) in s.fields.iter().zip(types) {
         if !checker.is_element(*ty) && !matches!(checker.table.get(*ty), Ty::View { .. } | Ty::Slice { .. }) {
             let ty = checker.named(*ty);
             let message = format!(
-                "a `repr(C)` device struct is for buffers, which cannot hold `{name}`, a `{ty}`: leave `repr(C)` away, or use numbers of fixed width"
+                "a `repr(C)` device struct must fit in a buffer, which cannot hold `{name}` of type `{ty}`: remove `repr(C)`, or use numbers of fixed width"
             );
-            checker.mistake(written.mark, message);
+            checker.report(written.mark, message);
             return;
         }
         let Some((bytes, to)) = size(checker, *ty) else { return };
         if !end.is_multiple_of(to) {
             let message = format!(
-                "`{name}` would lie behind {} bytes of padding: order the fields by size, or add a field for those bytes",
+                "`{name}` would be preceded by {} bytes of padding: order the fields by size, or add a field for those bytes",
                 end.next_multiple_of(to) - end
             );
-            checker.mistake(written.mark, message);
+            checker.report(written.mark, message);
             return;
         }
         (end, align) = (end.saturating_add(bytes), align.max(to));
@@ -419,15 +423,15 @@ fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
         && let Some((_, last)) = s.fields.last()
     {
         let message = format!(
-            "`{}` would end in {} bytes of padding: add a field for them",
+            "`{}` would end with {} bytes of padding: add a field for those bytes",
             s.name,
             end.next_multiple_of(align) - end
         );
-        checker.mistake(last.mark, message);
+        checker.report(last.mark, message);
     }
 }
 
-/// Size and alignment in bytes, where no type parameter decides them.
+/// Returns size and alignment in bytes, unless they depend on a type parameter.
 fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
     match checker.table.get(ty) {
         Ty::Scalar(s) => Some((s.bytes(), s.bytes())),
@@ -451,15 +455,15 @@ fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
     }
 }
 
-/// A member as others see it.
-fn signature(member: &Member, environment: &Environment) -> Result<hir::Function, Vec<Mistake>> {
+/// Returns the signature of a member.
+fn signature(member: &Member, environment: &Environment) -> Result<hir::Function, Vec<Diagnostic>> {
     let mut checker = Checker::new(member.function, &member.scope, environment);
     checker.signature();
     let (function, _) = checker.finish(&mut hir::Block::default()).done(hir::Block::default())?;
     Ok(function)
 }
 
-/// Why a function cannot be inlined, if it reaches itself.
+/// Returns the error of a function that calls itself, directly or through others.
 fn recursion(id: FunctionId, environment: &Environment) -> Option<String> {
     let mut seen = vec![id];
     let mut next = 0;
@@ -476,7 +480,7 @@ fn recursion(id: FunctionId, environment: &Environment) -> Option<String> {
         });
         if found {
             let name = &environment.function(id).name;
-            return Some(format!("`{name}` calls itself; on the device every call is inlined, so write a loop"));
+            return Some(format!("`{name}` calls itself; device calls are always inlined, so write a loop"));
         }
         next += 1;
     }

@@ -1,26 +1,26 @@
-//! What a `for` runs over: ranges, the shares of a thread, and register arrays.
+//! The iterators of `for`: ranges, shares of a thread, and register arrays.
 
 use super::{
-    Checker, Labelled, prelude,
-    types::{Id, Kind, Ty},
+    Checker, Labeled,
+    types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, LocalId, Statement, TypeId};
-use crate::syntax::{self, Mark, Pattern};
+use crate::syntax::{self, Pattern, SpanPair};
 use proc_macro2::Ident;
 
-/// What a `for` runs over.
+/// The iterator of a `for`.
 struct Iteration {
     range: hir::Range,
     /// The type of the range's indices.
     index: Id,
-    /// Where the range counts the items of something else.
+    /// The items that the range counts, if it counts items.
     of: Option<Counted>,
     /// `.enumerate()`
     enumerate: bool,
 }
 
-/// What has items that a range counts: a value, and the variable that it is bound to before the loop.
+/// A value whose items a range counts, and the variable that holds the value during the loop.
 struct Counted {
     variable: LocalId,
     value: Expr,
@@ -29,9 +29,9 @@ struct Counted {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Items {
-    /// Of `block::share(shape)`; the value is the shape.
+    /// The items of `block::share(shape)`; the value is the shape.
     Share,
-    /// Elements of that type.
+    /// The elements of an array, of this type.
     Array(Id),
 }
 
@@ -53,7 +53,7 @@ impl Checker<'_> {
             let (label, body) = self.body_of_for(label, body, depth);
             return (ExprKind::For { label, pattern, range: Box::new(range), body }, unit);
         }
-        // What the program binds is made of the index, and bound at the start of the body.
+        // The loop pattern is bound at the start of the body, to a value computed from the index.
         let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: mark.span };
         let usize = self.table.scalar(Scalar::Usize);
         let own = self.hidden("index", index);
@@ -99,33 +99,34 @@ impl Checker<'_> {
         }
         let whole = ExprKind::For { label, pattern: hir::Pattern::Local(own), range: Box::new(range), body };
         let Some(Counted { variable, value, .. }) = of else { return (whole, unit) };
-        // It is worked out once.
+        // The value is evaluated once.
         let bound = Statement::Let { pattern: hir::Pattern::Local(variable), value: Some(value), span: mark.span };
         let block = hir::Block { statements: vec![bound, Statement::Expr(at(whole, unit))], value: None };
         (ExprKind::Block(block), unit)
     }
 
     fn body_of_for(&mut self, label: &Option<Ident>, body: &syntax::Block, depth: usize) -> (hir::LabelId, hir::Block) {
-        let label = self.enter_loop(label, Labelled::Counted);
+        let label = self.enter_loop(label, Labeled::Counted);
         let body = self.loop_body(body);
         self.loops.pop();
         self.scope.truncate(depth);
         (label, body)
     }
 
-    /// `start..end`, `.step_by(n)`, `.rev()`, a share, `.enumerate()`, and `unroll(…)` or `rolled(…)` around them.
+    /// Checks an iterator: `start..end`, `.step_by(n)`, `.rev()`, a share, `.enumerate()`, and
+    /// `unroll(…)` or `rolled(…)` around them.
     fn iteration(&mut self, e: &syntax::Expr) -> Option<Iteration> {
         use syntax::ExprKind as E;
         match &e.kind {
             E::Range(start, end) => {
-                let index = self.table.add(Ty::Unknown(Kind::Integer));
+                let index = self.table.add(Ty::Unknown(UnknownKind::Integer));
                 let (start, end) = (self.wanted(start, index), self.wanted(end, index));
                 Some(counted(start, end, None, index))
             }
             E::Method { receiver, name, arguments, .. } if name == "step_by" && arguments.len() == 1 => {
                 let mut over = self.range(receiver, e.mark, "stepped")?;
                 if over.range.step.is_some() {
-                    self.mistake(e.mark, "a range can be stepped once");
+                    self.report(e.mark, "`step_by` can be applied only once");
                 }
                 let usize = self.table.scalar(Scalar::Usize);
                 over.range.step = Some(self.wanted(&arguments[0], usize));
@@ -137,7 +138,7 @@ impl Checker<'_> {
                     (hir::Order::Ascending, None) => hir::Order::Descending,
                     (hir::Order::Ascending, Some(_)) => hir::Order::Reversed,
                     (order, _) => {
-                        self.mistake(e.mark, "a range can be reversed once");
+                        self.report(e.mark, "`rev` can be applied only once");
                         order
                     }
                 };
@@ -146,21 +147,22 @@ impl Checker<'_> {
             E::Method { receiver, name, arguments, .. } if name == "enumerate" && arguments.is_empty() => {
                 let mut over = self.iteration(receiver)?;
                 if std::mem::replace(&mut over.enumerate, true) {
-                    self.mistake(e.mark, "a range is enumerated once");
+                    self.report(e.mark, "`enumerate` can be applied only once");
                 }
                 Some(over)
             }
             E::Method { receiver, name, arguments, .. } if name == "into_iter" && arguments.is_empty() => {
                 self.iteration(receiver)
             }
-            E::Call(path, arguments) if arguments.len() == 1 && prelude::owns(path) => {
+            E::Call(path, arguments) if arguments.len() == 1 && path.is_builtin() => {
                 self.around(path, &arguments[0], e)
             }
             _ => self.elements(e),
         }
     }
 
-    /// The elements of a register array. They have numbers that are constant, so there is a copy of the body for each.
+    /// Checks the elements of a register array. Their indices are constant, so the body is copied
+    /// for each.
     fn elements(&mut self, e: &syntax::Expr) -> Option<Iteration> {
         let value = self.expr(e, None);
         let ty = Id(value.ty.0);
@@ -168,7 +170,7 @@ impl Checker<'_> {
             Ty::Array(element, _) => element,
             Ty::Wrong => return None,
             _ => {
-                self.mistake(e.mark, WHAT);
+                self.report(e.mark, NOT_ITERABLE);
                 return None;
             }
         };
@@ -176,8 +178,8 @@ impl Checker<'_> {
         Some(over)
     }
 
-    /// A range over the numbers of the items of `value`, of which `count` tells how many there are.
-    fn counted_items(&mut self, value: Expr, count: Intrinsic, items: Items, mark: Mark) -> Iteration {
+    /// Makes a range over the items of `value`, whose number `count` gives.
+    fn counted_items(&mut self, value: Expr, count: Intrinsic, items: Items, mark: SpanPair) -> Iteration {
         let usize = self.table.scalar(Scalar::Usize);
         let ty = Id(value.ty.0);
         let variable = self.hidden(if items == Items::Share { "shape" } else { "array" }, ty);
@@ -192,21 +194,24 @@ impl Checker<'_> {
         Iteration { of: Some(Counted { variable, value, items }), ..over }
     }
 
-    /// A range that more is asked of; a share and numbered ones are done.
-    fn range(&mut self, e: &syntax::Expr, mark: Mark, what: &str) -> Option<Iteration> {
+    /// Checks a range to which another adapter is applied. Shares and enumerated ranges take none.
+    fn range(&mut self, e: &syntax::Expr, mark: SpanPair, what: &str) -> Option<Iteration> {
         let over = self.iteration(e)?;
         if over.of.is_some() {
-            self.mistake(mark, format!("only a range is {what}: shares and arrays are gone through in order"));
+            self.report(mark, format!("only a range can be {what}: shares and arrays are iterated in order"));
             return None;
         }
         if over.enumerate {
-            self.mistake(mark, format!("a range is {what} first and enumerated last: `(a..b)….enumerate()`"));
+            self.report(
+                mark,
+                format!("an enumerated range cannot be {what}: put `.enumerate()` last, `(a..b)….enumerate()`"),
+            );
             return None;
         }
         Some(over)
     }
 
-    /// A call of one argument: how a loop is compiled, or what the prelude runs over.
+    /// Checks a call with one argument: an unrolling hint, or an iterator of the prelude.
     fn around(&mut self, path: &syntax::Path, argument: &syntax::Expr, e: &syntax::Expr) -> Option<Iteration> {
         let name = path.name();
         match name.as_str() {
@@ -215,7 +220,7 @@ impl Checker<'_> {
                 let usize = self.table.scalar(Scalar::Usize);
                 self.coerce(over.index, usize, argument.mark);
                 if over.enumerate || over.of.is_some() {
-                    self.mistake(argument.mark, "`unroll_by` stands around a range of `usize`; `.enumerate()` goes behind it: `unroll_by::<2>(0..n).enumerate()`");
+                    self.report(argument.mark, "`unroll_by` wraps a range of `usize`; put `.enumerate()` after it: `unroll_by::<2>(0..n).enumerate()`");
                 }
                 let copies = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
                     [copies] => self.size(copies),
@@ -225,7 +230,7 @@ impl Checker<'_> {
                     Ty::Size(size) => self.unrolled(over, hir::Unroll::By(size), path.mark),
                     Ty::Wrong => None,
                     _ => {
-                        self.mistake(path.mark, "say how many copies there are to be: `unroll_by::<4>(0..n)`");
+                        self.report(path.mark, "`unroll_by` needs a constant factor: `unroll_by::<4>(0..n)`");
                         None
                     }
                 }
@@ -244,43 +249,44 @@ impl Checker<'_> {
                 Some(self.stride(path, argument, [Intrinsic::ThreadIndex, Intrinsic::BlockThreads], e.mark))
             }
             _ => {
-                self.mistake(e.mark, WHAT);
+                self.report(e.mark, NOT_ITERABLE);
                 None
             }
         }
     }
 
-    fn unrolled(&mut self, mut over: Iteration, unroll: hir::Unroll, mark: Mark) -> Option<Iteration> {
+    fn unrolled(&mut self, mut over: Iteration, unroll: hir::Unroll, mark: SpanPair) -> Option<Iteration> {
         let of_array = matches!(over.of, Some(Counted { items: Items::Array(_), .. }));
         if of_array && unroll == hir::Unroll::Never {
-            self.mistake(
+            self.report(
                 mark,
-                "the elements of an array are in registers, which have no run-time index: leave `rolled` away",
+                "a loop over an array cannot be `rolled`: its elements are in registers, which cannot be indexed at run time. Remove `rolled`",
             );
         } else if !of_array && over.range.unroll != hir::Unroll::Auto {
-            self.mistake(mark, "a loop is either unrolled or rolled, and once");
+            self.report(mark, "a loop takes one of `unroll`, `unroll_by` and `rolled`, only once");
         }
         over.range.unroll = unroll;
         Some(over)
     }
 
-    /// `block::share([rows, columns])`
-    fn share(&mut self, path: &syntax::Path, shape: &syntax::Expr, mark: Mark) -> Iteration {
+    /// Checks `block::share([rows, columns])`
+    fn share(&mut self, path: &syntax::Path, shape: &syntax::Expr, mark: SpanPair) -> Iteration {
         let usize = self.table.scalar(Scalar::Usize);
-        let rank = self.table.add(Ty::Unknown(Kind::Size));
+        let rank = self.table.add(Ty::Unknown(UnknownKind::Size));
         let ty = self.table.add(Ty::Array(usize, rank));
         let shape = self.wanted(shape, ty);
         self.confirm(path, "block::share", &[rank], false);
         self.counted_items(shape, Intrinsic::ShareCount, Items::Share, mark)
     }
 
-    /// `grid::stride(n)`, `block::stride(n)`: from the thread's index on, by the number of threads.
+    /// Checks `grid::stride(n)` and `block::stride(n)`: a range that starts at the thread's index
+    /// and steps by the number of threads.
     fn stride(
         &mut self,
         path: &syntax::Path,
         end: &syntax::Expr,
         [first, step]: [Intrinsic; 2],
-        mark: Mark,
+        mark: SpanPair,
     ) -> Iteration {
         let usize = self.table.scalar(Scalar::Usize);
         self.confirm(path, &path.name(), &[], false);
@@ -294,7 +300,7 @@ impl Checker<'_> {
     }
 }
 
-const WHAT: &str = "a `for` in a kernel runs over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`: with `.step_by(n)` and `.rev()` on a range, `.enumerate()` behind, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` around it all, if need be";
+const NOT_ITERABLE: &str = "a `for` in a kernel iterates over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`; a range takes `.step_by(n)` and `.rev()`, any iterator takes a final `.enumerate()`, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` can wrap the whole";
 
 fn counted(start: Expr, end: Expr, step: Option<Expr>, index: Id) -> Iteration {
     let range =

@@ -1,17 +1,17 @@
-//! Names, types and mutability: the language's tree to HIR.
+//! Name resolution, type inference and mutability: from the syntax tree to HIR.
 //!
-//! Types are inferred by unification over one table a function, as rustc does it, so that a kernel means here what it
-//! means there. rustc checks the same body: a mistake that both see is told by rustc alone (see [`expand`](crate::expand)),
-//! so the sentences here are for what rustc accepts and the device does not, and for users of the compiler as a library.
+//! Types are inferred by unification over one table for each function, as in rustc, so that a
+//! kernel means the same here and there. rustc checks the same body, and reports a mistake that
+//! both find (see [`expand`](crate::expand)). The messages of this module are for code that rustc
+//! accepts and the device does not support. Users of the compiler as a library see all of them.
 //!
-//! What leaves this module has no unknown type, no unresolved name, and assigns to nothing that is not `mut`.
+//! The resulting HIR has no unknown type, no unresolved name, and no assignment to a variable that
+//! is not `mut`.
 
 mod array;
 mod call;
 mod closure;
 mod destructure;
-#[cfg(test)]
-mod documented;
 mod dot;
 mod environment;
 mod expression;
@@ -21,64 +21,64 @@ mod iterate;
 mod nominal;
 mod option;
 mod pattern;
-pub(crate) mod prelude;
 mod shared;
 mod statement;
 mod types;
-pub mod vocabulary;
 mod written;
 
 use crate::Scalar;
 use crate::hir::{self, Bound, Builtin, FunctionId, GenericKind, LabelId, LocalId, Root, TypeId};
 use crate::oracle::{Coverage, Output};
-use crate::syntax::{self, Mark};
+use crate::syntax::{self, SpanPair};
 use environment::Environment;
 use proc_macro2::TokenStream;
 use quote::quote;
-use types::{Finished, Id, Kind, Names, Table, Ty};
+use types::{Finished, Id, Table, Ty, TypeNames, UnknownKind};
 
-/// A device item that is named: its path as written, and what was handed over for it.
+/// A device item that a function names: its path as written, and its library.
 #[derive(Clone, Debug)]
 pub struct Callee {
-    /// Tokens of the path, as [`syntax::Path::written`] gives them.
+    /// The path, as [`syntax::Path::written`] gives it.
     pub path: String,
-    /// The item, closed over what it names.
+    /// The item and all items that it refers to.
     pub library: hir::Library,
 }
 
-/// A mistake of names, types or mutability.
+/// An error in names, types or mutability.
 #[derive(Clone, Debug)]
-pub struct Mistake {
-    /// First and last token.
-    pub mark: Mark,
-    /// What is wrong and what to do.
+pub struct Diagnostic {
+    /// The first and last token.
+    pub mark: SpanPair,
+    /// The message.
     pub message: String,
-    /// Who says it where rustc runs.
-    pub teller: Teller,
+    /// The reporter of the error if rustc runs.
+    pub reported_by: ReportedBy,
 }
 
-/// Who says a mistake to the user, so that it is said once.
+/// The reporter of an error, so that each error is reported once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Teller {
-    /// We do, where rustc has nothing to say of the function.
-    Us,
-    /// rustc does in any case, at a bound of the functions that launch the kernel.
-    Launch,
+pub enum ReportedBy {
+    /// This compiler, if rustc accepts the function.
+    Compiler,
+    /// rustc in any case, at a bound of the launch functions.
+    LaunchBound,
 }
 
-/// What was checked, with what rustc can confirm of it.
+/// A checked item, with the facts that rustc can confirm.
 #[derive(Clone, Debug)]
 pub struct Checked<T> {
     /// The result.
     pub hir: T,
-    /// Each variable bound by a plain `let`: its name's token, and the type that was inferred, if Rust can write it.
+    /// Each variable bound by a plain `let`: the token of its name, and the inferred type, if Rust
+    /// can write it.
     pub locals: Vec<(proc_macro2::Span, TokenStream)>,
-    /// Each function of the prelude that is called: as written, and below `kernel_dsl::prelude`, both with their type argument.
+    /// Each called function of the prelude: its path as written, and below `kernel_dsl::prelude`,
+    /// both with generic arguments.
     pub prelude: Vec<(TokenStream, TokenStream)>,
 }
 
-/// Checks a kernel with what was handed over for the device items that it names.
-pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir::Program>, Vec<Mistake>> {
+/// Checks a kernel. `callees` are the device items that it names.
+pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir::Program>, Vec<Diagnostic>> {
     let blank = item::blank(&kernel.function);
     let mut environment = Environment::new(Some(blank), callees);
     let mut checker = Checker::new(&kernel.function, &Scope::default(), &environment);
@@ -106,7 +106,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         .map(|(e, text)| hir::Requirement { condition: checker.wanted(e, bool), text: text.clone() })
         .collect();
     if let Some(ty) = &kernel.function.returns {
-        checker.mistake(ty.mark, "a kernel returns nothing: it writes its results to buffers");
+        checker.report(ty.mark, "a kernel cannot return a value: write the results to buffers");
     }
     checker.parameters_of_kernel();
     let instances = kernel.instances.iter().map(|i| checker.instance(i)).collect();
@@ -136,8 +136,8 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     Ok(rest.map(|()| hir::Program { launch, functions: environment.functions, items: environment.items }))
 }
 
-/// Checks a device function with what was handed over for the items that it names.
-pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<Checked<hir::Library>, Vec<Mistake>> {
+/// Checks a device function. `callees` are the device items that it names.
+pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<Checked<hir::Library>, Vec<Diagnostic>> {
     let mut environment = Environment::new(Some(item::blank(function)), callees);
     let mut checker = Checker::new(function, &Scope::default(), &environment);
     checker.signature();
@@ -149,21 +149,21 @@ pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<Checked
     Ok(rest.map(|()| hir::Library { root, functions: environment.functions, items: environment.items }))
 }
 
-pub use item::{CheckedModule, Within, Wrong, module};
+pub use item::{CheckedModule, ItemDiagnostics, ItemPart, module};
 
-/// What is around a function: the generic parameters of its impl, and what `Self` is.
+/// The surroundings of a function: the generic parameters of its impl, and the meaning of `Self`.
 #[derive(Clone, Copy, Default)]
 struct Scope<'a> {
     generics: &'a [syntax::Generic],
     itself: Option<Itself<'a>>,
 }
 
-/// What `Self` is.
+/// The meaning of `Self`.
 #[derive(Clone, Copy)]
 enum Itself<'a> {
-    /// A type parameter, the first, in a trait.
+    /// In a trait: the first type parameter.
     Trait(hir::TraitId),
-    /// The type of an impl.
+    /// In an impl: its type.
     Type(&'a syntax::Type),
 }
 
@@ -176,7 +176,7 @@ impl<T> Checked<T> {
 /// A function being checked.
 struct Checker<'a> {
     function: &'a syntax::Function,
-    /// Generic parameters; types in their bounds are those of `table` until the end.
+    /// The generic parameters; types in their bounds are indices into `table` until the end.
     generics: Vec<hir::Generic>,
     itself: Option<Id>,
     environment: &'a Environment,
@@ -184,36 +184,36 @@ struct Checker<'a> {
     locals: Vec<Variable>,
     /// Names in scope, innermost last.
     scope: Vec<(String, LocalId)>,
-    /// Values of constants in scope that are numbers known here.
+    /// The values of constants in scope that are known numbers.
     constants: Vec<(LocalId, u32)>,
-    /// Associated types of types that were not known yet, and what stands for them.
+    /// Associated types of types that are not known yet, with their placeholders.
     projections: Vec<(Id, hir::TraitId, u32, Id)>,
     loops: Vec<Loop>,
     labels: u32,
-    /// Closures and functions that stand for them, so far.
+    /// The number of closures and functions passed as closures so far.
     closures: u32,
     returns: Id,
-    /// The expression that comes is the left operand of `&` with a small number.
+    /// Whether the next expression is the left operand of `&` with a small number.
     masks: bool,
-    /// Literals whose bits depend on a type to be inferred.
+    /// Literals whose bits depend on an inferred type.
     literals: Vec<Literal>,
-    /// Operators whose operands had no known type where they stood.
+    /// Operators whose operands had no known type when they were checked.
     operands: Vec<Operands>,
-    /// Shifts by a literal: the type that is shifted, by how much, and where it is written.
-    shifts: Vec<(Id, u64, Mark)>,
+    /// Shifts by a literal: the shifted type, the amount, and the tokens of the amount.
+    shifts: Vec<(Id, u64, SpanPair)>,
     /// Plain `let`s, for rustc to confirm.
     bound: Vec<(proc_macro2::Span, LocalId)>,
     /// Calls of the prelude, for rustc to confirm.
     called: Vec<Called>,
-    mistakes: Vec<Mistake>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-/// Operands of an operator, and whether it works on truth values and floats.
+/// The operands of an operator, and whether it supports `bool` and floats.
 struct Operands {
     ty: Id,
     bools: bool,
     floats: bool,
-    mark: Mark,
+    mark: SpanPair,
 }
 
 /// A call of a function of the prelude.
@@ -221,9 +221,9 @@ struct Called {
     /// The path as written, and below `kernel_dsl::prelude`.
     written: TokenStream,
     canonical: TokenStream,
-    /// Its generic arguments, types or numbers.
+    /// The generic arguments, types or numbers.
     arguments: Vec<Id>,
-    /// Whether a closure of two values of the first, which gives a third, is one more.
+    /// Whether the type of a closure that combines two values is another generic argument.
     combines: bool,
 }
 
@@ -231,26 +231,27 @@ struct Variable {
     name: String,
     ty: Id,
     mutable: bool,
-    /// Declared without a value: the first assignment needs no `mut`, and rustc sees to it that it is the only one.
+    /// Declared without a value: the first assignment needs no `mut`, and rustc checks that it is
+    /// the only one.
     unset: bool,
-    /// Assigned as a whole somewhere, or lent to be.
+    /// Assigned as a whole, or borrowed mutably.
     assigned: bool,
     /// Declared `const`.
     constant: bool,
-    mark: Mark,
+    mark: SpanPair,
 }
 
 struct Loop {
     label: Option<String>,
     id: LabelId,
-    /// Of a `loop` or block: the type of its `break`s, once there is one.
+    /// For a `loop` or block: the type of its `break` values, once there is one.
     result: Option<Id>,
-    what: Labelled,
+    what: Labeled,
 }
 
-/// What `break` can leave.
+/// A construct that `break` can leave.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Labelled {
+enum Labeled {
     Loop,
     /// `while` and `for`, which have no value.
     Counted,
@@ -259,7 +260,7 @@ enum Labelled {
 
 #[derive(Clone, Copy)]
 enum Literal {
-    Integer(u64, Mark),
+    Integer(u64, SpanPair),
     Float(syntax::Float),
 }
 
@@ -287,14 +288,14 @@ impl<'a> Checker<'a> {
             shifts: Vec::new(),
             bound: Vec::new(),
             called: Vec::new(),
-            mistakes: Vec::new(),
+            diagnostics: Vec::new(),
         };
         if let Some(Itself::Trait(id)) = scope.itself {
             let kind = GenericKind::Type(vec![Bound::Trait(id)]);
             checker.generics.push(hir::Generic { name: "Self".into(), kind });
             checker.itself = Some(checker.table.add(Ty::Parameter(0)));
         }
-        // A bound may name any of the parameters.
+        // A bound may name any of the generic parameters.
         let declared: Vec<_> = scope.generics.iter().chain(&function.generics).collect();
         for generic in &declared {
             let kind = match generic.kind {
@@ -327,19 +328,19 @@ impl<'a> Checker<'a> {
             let last = bound.path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
             match self.environment.find(&bound.path.written()) {
                 Some(Root::Trait(id)) => all.push(Bound::Trait(id)),
-                _ if prelude::owns_bound(&bound.path) => {
+                _ if bound.path.is_builtin_bound() => {
                     all.push(Bound::Builtin(Builtin::from_name(&last).unwrap_or(Builtin::Value)));
                 }
-                _ => self.mistake(
+                _ => self.report(
                     bound.path.mark,
-                    format!("`{}` is not a trait of the device: put it into a `#[device] mod`", bound.path.name()),
+                    format!("`{}` is not a device trait: put the trait into a `#[device] mod`", bound.path.name()),
                 ),
             }
         }
         all
     }
 
-    /// What stands for the kernel's parameters in one instance.
+    /// Returns the generic arguments of one instance.
     fn instance(&mut self, instance: &syntax::InstanceOf) -> hir::Instance {
         let constants = instance.0.iter().map(|argument| match argument {
             syntax::InstanceArgument::Usize(n) => Some(hir::Constant::Usize(*n)),
@@ -354,10 +355,10 @@ impl<'a> Checker<'a> {
         if let Some(scalar) = single.and_then(|name| Scalar::from_name(&name)) {
             return Some(hir::Constant::Scalar(scalar));
         }
-        match path.segments.last().and_then(prelude::float16) {
+        match path.segments.last().and_then(syntax::Segment::float16) {
             Some(Ok(format)) => return Some(hir::Constant::Scalar(Scalar::Custom(format))),
             Some(Err(why)) => {
-                self.mistake(path.mark, why);
+                self.report(path.mark, why);
                 return None;
             }
             None => {}
@@ -371,16 +372,16 @@ impl<'a> Checker<'a> {
             }
             Some(Root::Function(id)) => (&environment.function(id).name, environment.function(id).hash),
             _ => {
-                let message = "what stands for a type parameter is an element type, a device struct or enum, or a `#[device(value)]` function";
-                self.mistake(path.mark, message);
+                let message = "a type argument must be an element type, a device struct or enum, or a `#[device(value)]` function";
+                self.report(path.mark, message);
                 return None;
             }
         };
         Some(hir::Constant::Item(hir::Item { name: name.clone().into(), hash, library: Vec::new().into() }))
     }
 
-    fn mistake(&mut self, mark: Mark, message: impl Into<String>) {
-        self.mistakes.push(Mistake { mark, message: message.into(), teller: Teller::Us });
+    fn report(&mut self, mark: SpanPair, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic { mark, message: message.into(), reported_by: ReportedBy::Compiler });
     }
 
     fn wrong(&mut self) -> Id {
@@ -388,7 +389,7 @@ impl<'a> Checker<'a> {
     }
 
     fn named(&self, id: Id) -> String {
-        self.table.name(id, Names { generics: &self.generics, items: &self.environment.items })
+        self.table.name(id, TypeNames { generics: &self.generics, items: &self.environment.items })
     }
 
     fn signature(&mut self) {
@@ -400,12 +401,12 @@ impl<'a> Checker<'a> {
         if let Some(ty) = &self.function.returns {
             self.returns = self.ty(ty);
             if self.is_closure(self.returns) {
-                self.mistake(ty.mark, "a device function cannot give a closure: pass what it captures, and make the closure where it is called");
+                self.report(ty.mark, "a device function cannot return a closure: create the closure where it is called, and pass the values it captures");
             }
         }
     }
 
-    /// A kernel's parameters are what a launch can pass.
+    /// Reports an error for each parameter of a kernel that a launch cannot pass.
     fn parameters_of_kernel(&mut self) {
         for (i, p) in self.function.parameters.iter().enumerate() {
             let ty = self.locals[i].ty;
@@ -413,17 +414,17 @@ impl<'a> Checker<'a> {
             let passable = self.can_be_passed(ty);
             if tuple || !passable {
                 let message = format!(
-                    "a kernel cannot take `{}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, views and device structs of such",
+                    "a kernel cannot take a parameter of type `{}`; supported are numbers, `bool`, `&[T]`, `&mut [T]`, views, and device structs of these",
                     self.named(ty)
                 );
-                // A launch could pass the parts of a tuple, as it does those of a tuple in a struct.
-                let teller = if passable { Teller::Us } else { Teller::Launch };
-                self.mistakes.push(Mistake { mark: p.ty.mark, message, teller });
+                // A launch could pass the parts of a tuple, as it does for a tuple in a struct.
+                let reported_by = if passable { ReportedBy::Compiler } else { ReportedBy::LaunchBound };
+                self.diagnostics.push(Diagnostic { mark: p.ty.mark, message, reported_by });
             }
         }
     }
 
-    /// Whether `ValueArgument` or its kin of buffers is implemented for the type.
+    /// Returns whether a launch can pass a value of the type.
     fn can_be_passed(&mut self, id: Id) -> bool {
         match self.table.get(id).clone() {
             Ty::Tuple(parts) => parts.into_iter().all(|part| self.can_be_passed(part)),
@@ -438,13 +439,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A tolerance is for what the kernel writes.
-    /// The parameter `name`, which a clause about `what` the kernel writes speaks of.
+    /// Returns the index of the parameter `name` of a clause `what`, which must be one that the
+    /// kernel writes.
     fn written_parameter(&mut self, name: &proc_macro2::Ident, what: &str) -> Option<u32> {
-        let mark = Mark { first: name.span(), last: name.span(), span: crate::source::Span::default() };
+        let mark = SpanPair { first: name.span(), last: name.span(), span: crate::source::Span::default() };
         let found = self.function.parameters.iter().position(|p| p.name == *name);
         let Some(parameter) = found else {
-            self.mistake(mark, format!("the kernel has no parameter `{name}`"));
+            self.report(mark, format!("the kernel has no parameter `{name}`"));
             return None;
         };
         let written = match self.table.get(self.locals[parameter].ty) {
@@ -453,7 +454,7 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if !written {
-            self.mistake(mark, format!("`{name}` is only read: {what} is for what the kernel writes"));
+            self.report(mark, format!("{what} needs a parameter that the kernel writes; `{name}` is read-only"));
             return None;
         }
         Some(parameter as u32)
@@ -476,15 +477,16 @@ impl<'a> Checker<'a> {
         block
     }
 
-    fn declare(&mut self, name: String, ty: Id, mutable: bool, unset: bool, mark: Mark) -> LocalId {
+    fn declare(&mut self, name: String, ty: Id, mutable: bool, unset: bool, mark: SpanPair) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
         self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, constant: false, mark });
         self.scope.push((name, id));
         id
     }
 
-    /// Whether a value of type `actual` can stand where `wanted` is expected; says so if not.
-    fn coerce(&mut self, actual: Id, wanted: Id, mark: Mark) -> bool {
+    /// Returns whether a value of type `actual` is valid where `wanted` is expected; reports an
+    /// error if not.
+    fn coerce(&mut self, actual: Id, wanted: Id, mark: SpanPair) -> bool {
         let fits = match (self.table.get(actual).clone(), self.table.get(wanted).clone()) {
             (Ty::Never, _) => true,
             (Ty::Slice { element: a, mutable: true }, Ty::Slice { element: b, mutable: false }) => {
@@ -494,18 +496,18 @@ impl<'a> Checker<'a> {
             _ => self.table.unify(actual, wanted),
         };
         if !fits && self.callable_alike(actual, wanted) {
-            self.mistake(
+            self.report(
                 mark,
-                "which closure or function this is would depend on a value at run time, and on the device it is code that is inlined: write the call into both branches",
+                "closures are resolved at compile time; this one would be chosen at run time. Call it in each branch",
             );
         } else if !fits {
             let (actual, wanted) = (self.named(actual), self.named(wanted));
-            self.mistake(mark, format!("expected `{wanted}`, found `{actual}`"));
+            self.report(mark, format!("expected `{wanted}`, found `{actual}`"));
         }
         fits
     }
 
-    /// Ends inference and fixes what depended on it.
+    /// Ends inference and resolves what depends on it.
     fn finish(mut self, body: &mut hir::Block) -> Finish<'a> {
         self.project();
         for Operands { ty, bools, floats, mark } in std::mem::take(&mut self.operands) {
@@ -518,7 +520,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A function whose inference has ended, with its expressions being fixed.
+/// A function after inference, while its expressions are being resolved.
 struct Finish<'a> {
     checker: Checker<'a>,
     types: Finished,
@@ -534,7 +536,7 @@ impl Finish<'_> {
         match &mut e.kind {
             hir::ExprKind::Literal(index) => {
                 let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else {
-                    // A variant's number, or the zero of a type parameter.
+                    // The number of a variant, or the zero of a type parameter.
                     *index = match self.checker.literals[*index as usize] {
                         Literal::Integer(n, _) => n,
                         Literal::Float(x) => x.double.to_bits(),
@@ -546,9 +548,9 @@ impl Finish<'_> {
                     Literal::Float(x) => x.double.to_bits(),
                     Literal::Integer(n, mark) => {
                         if n & !ty.mask() != 0 {
-                            self.checker.mistake(
+                            self.checker.report(
                                 mark,
-                                format!("`{n}` does not fit `{ty}`, which has {} bits on the device", ty.bits()),
+                                format!("`{n}` does not fit in `{ty}`, which has {} bits on the device", ty.bits()),
                             );
                         }
                         n
@@ -572,22 +574,22 @@ impl Finish<'_> {
         }
     }
 
-    /// A shift by a literal is less than the bits there are.
+    /// Reports an error for each shift by a literal that is at least the width.
     fn shifts(&mut self) {
         for (of, by, mark) in std::mem::take(&mut self.checker.shifts) {
             let ty = self.types.get(&self.checker.table, of);
             if let hir::Type::Scalar(ty) = self.types.types[ty.0 as usize]
                 && by >= u64::from(ty.bits())
             {
-                self.checker.mistake(
+                self.checker.report(
                     mark,
-                    format!("a shift by {by} leaves nothing of a `{ty}`, which has {} bits: shift a wider type, or write `wrapping_shl` or `wrapping_shr`, which take the distance modulo {}", ty.bits(), ty.bits()),
+                    format!("a shift by {by} is out of range for `{ty}`, which has {} bits: shift a wider type, or use `wrapping_shl` or `wrapping_shr`, which shift modulo {}", ty.bits(), ty.bits()),
                 );
             }
         }
     }
 
-    fn done(mut self, body: hir::Block) -> Result<(hir::Function, Checked<()>), Vec<Mistake>> {
+    fn done(mut self, body: hir::Block) -> Result<(hir::Function, Checked<()>), Vec<Diagnostic>> {
         let locals: Vec<_> = self
             .checker
             .locals
@@ -595,7 +597,8 @@ impl Finish<'_> {
             .map(|v| hir::Local {
                 name: v.name.clone(),
                 ty: self.types.get(&self.checker.table, v.ty),
-                // A view is declared `mut` to write its elements; where it stays the same it is a name.
+                // A view is declared `mut` to write its elements; the variable itself may never
+                // change.
                 mutable: match self.checker.table.get(v.ty) {
                     Ty::View { .. } | Ty::Slice { .. } => v.assigned || v.unset,
                     _ => v.mutable || v.unset,
@@ -606,19 +609,20 @@ impl Finish<'_> {
             .collect();
         let returns = self.types.get(&self.checker.table, self.checker.returns);
         self.shifts();
-        // What stayed unknown is told where a variable has it; rustc tells the rest. Other mistakes may be why it did.
+        // An unknown type is reported if a variable has it; rustc reports the rest. Other errors
+        // may be the reason.
         let unknown = std::mem::take(&mut self.types.unknown);
-        for id in unknown.into_iter().filter(|_| self.checker.mistakes.is_empty()).collect::<Vec<_>>() {
+        for id in unknown.into_iter().filter(|_| self.checker.diagnostics.is_empty()).collect::<Vec<_>>() {
             let root = self.checker.table.root(id);
             if let Some(v) = self.checker.locals.iter().find(|v| self.checker.table.root(v.ty) == root) {
                 let (mark, message) =
-                    (v.mark, format!("the type of `{}` cannot be told: write it as `{}: …`", v.name, v.name));
-                self.checker.mistake(mark, message);
+                    (v.mark, format!("cannot infer the type of `{}`: annotate it, `{}: …`", v.name, v.name));
+                self.checker.report(mark, message);
             }
         }
         let mut checker = self.checker;
-        if !checker.mistakes.is_empty() {
-            return Err(checker.mistakes);
+        if !checker.diagnostics.is_empty() {
+            return Err(checker.diagnostics);
         }
         finish_bounds(&mut checker.generics, &mut self.types, &checker.table);
         let checked = Checked {
@@ -664,7 +668,7 @@ impl Finish<'_> {
     }
 }
 
-/// Fixes the types in bounds.
+/// Resolves the types in bounds.
 fn finish_bounds(generics: &mut [hir::Generic], types: &mut Finished, table: &Table) {
     for generic in generics {
         let GenericKind::Type(bounds) = &mut generic.kind else { continue };
@@ -678,7 +682,7 @@ fn finish_bounds(generics: &mut [hir::Generic], types: &mut Finished, table: &Ta
     }
 }
 
-/// A type as Rust tokens that need no import; `None` for the types of the prelude.
+/// Returns a type as Rust tokens that need no import; `None` for types of the prelude.
 fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) -> Option<TokenStream> {
     let ident = |name: &str| proc_macro2::Ident::new(name, proc_macro2::Span::call_site());
     Some(match &types[id.0 as usize] {

@@ -1,6 +1,5 @@
-//! Structs, enums, traits and constants: what paths and methods lead to.
+//! Structs, enums, traits and constants: resolution of paths and methods.
 
-use super::prelude;
 use super::{
     Checker,
     types::{Id, Ty},
@@ -10,26 +9,27 @@ use crate::hir::{
     self, Associated, Bound, Builtin, EnumId, Expr, ExprKind, FunctionId, Intrinsic, Pattern, Root, StructId, TraitId,
     TraitItemKind, TypeId,
 };
-use crate::syntax::{self, Argument, Mark, Member, Path};
+use crate::syntax::{self, Argument, Member, Path, SpanPair};
 use proc_macro2::Ident;
 
-/// What a name of a type leads to.
+/// The item that a name of a type resolves to.
 #[derive(Clone, Debug)]
 pub(super) enum Found {
-    /// A function or constant of an impl, with what stands for all its generic parameters.
+    /// A function or constant of an impl, with all generic arguments.
     Function { function: FunctionId, generics: Vec<Id>, receiver: bool },
-    /// A trait's function or constant, as the trait declares it; the first of `generics` stands for `Self`.
+    /// A function or constant of a trait, as the trait declares it; the first of `generics` is
+    /// `Self`.
     Method { of_trait: TraitId, item: u32, function: FunctionId, generics: Vec<Id>, receiver: bool },
     /// The discriminant of a variant.
     Variant(i32),
-    /// `T::from_f32` or `T::to_f32`: from the one type to the other.
+    /// `T::from_f32` or `T::to_f32`: a conversion between the two types.
     Convert { from: Id, to: Id },
     /// `T::default`, `N::default`: zero.
     Default,
 }
 
 impl Checker<'_> {
-    /// The type parameter, associated type, struct or enum that a path names.
+    /// Returns the type parameter, associated type, struct or enum that a path names.
     pub(super) fn named_type(&mut self, path: &Path) -> Option<Id> {
         if let Some(name) = path.single() {
             if name == "Self" {
@@ -63,24 +63,24 @@ impl Checker<'_> {
         Some(self.projection(of, of_trait, item))
     }
 
-    fn struct_arguments(&mut self, id: StructId, given: &[Argument], mark: Mark) -> Vec<Id> {
+    fn struct_arguments(&mut self, id: StructId, given: &[Argument], mark: SpanPair) -> Vec<Id> {
         let environment = self.environment;
         let item = environment.a_struct(id);
         if !given.is_empty() && given.len() != item.generics.len() {
             let (name, wanted) = (item.name.clone(), item.generics.len());
-            self.mistake(mark, format!("`{name}` takes {wanted} generic arguments, {} given", given.len()));
+            self.report(mark, format!("`{name}` takes {wanted} generic arguments, {} given", given.len()));
         }
         self.arguments(&item.generics, given)
     }
 
-    /// What stands for these generic parameters, as given or to be inferred.
+    /// Returns the arguments for these generic parameters, as given or to be inferred.
     pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[Argument]) -> Vec<Id> {
         let one = |(i, generic): (usize, &hir::Generic)| match (given.get(i), &generic.kind) {
             (Some(argument), hir::GenericKind::Constant(_)) => self.size(argument),
-            (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::Kind::Size)),
+            (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::UnknownKind::Size)),
             (Some(Argument::Type(ty)), hir::GenericKind::Type(_)) => self.type_argument(ty),
             (Some(Argument::Number(_, mark) | Argument::Bool(_, mark)), hir::GenericKind::Type(_)) => {
-                self.mistake(*mark, format!("`{}` stands for a type", generic.name));
+                self.report(*mark, format!("`{}` must be a type", generic.name));
                 self.wrong()
             }
             (None, hir::GenericKind::Type(_)) => self.table.unknown(),
@@ -88,7 +88,7 @@ impl Checker<'_> {
         generics.iter().enumerate().map(one).collect()
     }
 
-    /// A type, or a device function where a type with `DeviceFn` is wanted.
+    /// Returns a type, or a device function passed for a type with `DeviceFn`.
     fn type_argument(&mut self, ty: &syntax::Type) -> Id {
         if let syntax::TypeKind::Path(path) = &ty.kind
             && let Some(Root::Function(id)) = self.environment.find(&path.written())
@@ -98,7 +98,7 @@ impl Checker<'_> {
         self.ty(ty)
     }
 
-    /// The bounds of a type parameter, or of an associated type of one.
+    /// Returns the bounds of a type parameter or of its associated type.
     pub(super) fn bounds_of(&self, id: Id) -> Vec<Bound> {
         match self.table.get(id) {
             Ty::Parameter(i) => match &self.generics[*i as usize].kind {
@@ -115,12 +115,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a type parameter has a bound that says so.
+    /// Returns whether the bounds of a type parameter imply `wanted`.
     pub(super) fn implements(&self, id: Id, wanted: Builtin) -> bool {
         self.environment.implies(&self.bounds_of(id), wanted)
     }
 
-    /// The trait that has an item of that name and that the type implements.
+    /// Returns the trait that the type implements and that has an item with this name.
     fn trait_item(&mut self, of: Id, name: &str) -> Option<(TraitId, u32)> {
         let environment = self.environment;
         let position = |id: TraitId| environment.a_trait(id).items.iter().position(|i| i.name == name);
@@ -134,38 +134,40 @@ impl Checker<'_> {
         traits.into_iter().find_map(|id| Some((id, position(id)? as u32)))
     }
 
-    /// The impls of a trait that are for a type, as far as it is known.
+    /// Returns the impls of a trait that match a type, as far as it is known.
     fn implementations(&self, of_trait: TraitId, of: Id) -> Vec<usize> {
         let impls = self.environment.items.impls.iter().enumerate();
         impls.filter(|(_, each)| each.of_trait == Some(of_trait) && self.may_be(each, of)).map(|(i, _)| i).collect()
     }
 
-    /// Whether an impl's type can be `of`, whose parts need not all be known.
+    /// Returns whether an impl's type can be `of`, which may be partly unknown.
     fn may_be(&self, each: &hir::Impl, of: Id) -> bool {
         self.fits(&each.types, each.for_type, of, &mut vec![None; each.generics.len()])
     }
 
-    /// Whether the type `pattern` of an impl's table can be `of`, with `bound` for the impl's parameters.
+    /// Returns whether the type `pattern` of an impl's table can be `of`. `bound` collects the
+    /// impl's generic arguments.
     fn fits(&self, types: &[hir::Type], pattern: TypeId, of: Id, bound: &mut [Option<Id>]) -> bool {
         use hir::Type as T;
         match (&types[pattern.0 as usize], self.table.get(of)) {
             (T::Parameter(i) | T::Constant(hir::Size::Generic(i)), _) => {
                 match bound[*i as usize].replace(of) {
-                    // One that stands twice: on a copy, since nothing is decided yet.
+                    // A parameter that appears twice: compared on a copy, because nothing is
+                    // decided yet.
                     Some(before) => self.table.clone().unify(before, of),
                     None => true,
                 }
             }
             (_, Ty::Wrong) => true,
             (T::Scalar(s), Ty::Unknown(kind)) => match kind {
-                super::Kind::Any => true,
-                super::Kind::Integer => s.is_integer(),
-                super::Kind::Float => s.is_float() || s.is_half(),
-                super::Kind::Size => false,
+                super::UnknownKind::Any => true,
+                super::UnknownKind::Integer => s.is_integer(),
+                super::UnknownKind::Float => s.is_float() || s.is_half(),
+                super::UnknownKind::Size => false,
             },
             (pattern, Ty::Unknown(kind)) => match pattern {
-                T::Constant(_) => *kind == super::Kind::Size,
-                _ => *kind == super::Kind::Any,
+                T::Constant(_) => *kind == super::UnknownKind::Size,
+                _ => *kind == super::UnknownKind::Any,
             },
             (T::Struct(a, p), Ty::Struct(b, q)) => {
                 a == b && p.iter().zip(q).all(|(p, q)| self.fits(types, *p, *q, bound))
@@ -177,7 +179,7 @@ impl Checker<'_> {
                 self.fits(types, *p, *q, bound)
                     && match (n, self.table.get(*m)) {
                         (hir::Size::Known(n), Ty::Size(hir::Size::Known(m))) => n == m,
-                        // A length that is a parameter of the function is none that an impl could name.
+                        // An impl cannot name a length that is a parameter of the function.
                         (hir::Size::Known(_), Ty::Size(hir::Size::Generic(_))) => false,
                         (hir::Size::Known(_), _) => true,
                         (hir::Size::Generic(i), _) => match bound[*i as usize].replace(*m) {
@@ -206,14 +208,14 @@ impl Checker<'_> {
         }
     }
 
-    /// What stands for the parameters of an impl whose type is `of`, if it is.
+    /// Returns the generic arguments of an impl for the type `of`, if it matches.
     fn of_impl(&mut self, each: &hir::Impl, of: Id) -> Option<Vec<Id>> {
         let arguments = self.arguments(&each.generics, &[]);
         let whole = self.instantiate(&each.types, each.for_type, &arguments);
         self.table.unify(whole, of).then_some(arguments)
     }
 
-    /// `<of as of_trait>::item`: what it is where `of` is known, and otherwise something that will be found out.
+    /// Returns the type `<of as of_trait>::item`, or a placeholder until `of` is known.
     pub(super) fn projection(&mut self, of: Id, of_trait: TraitId, item: u32) -> Id {
         match self.table.get(of) {
             Ty::Parameter(_) | Ty::Projection { .. } => self.table.add(Ty::Projection { of, of_trait, item }),
@@ -235,9 +237,9 @@ impl Checker<'_> {
                         }
                         self.wrong()
                     }
-                    // rustc says which impl there is not.
+                    // rustc reports the missing impl.
                     [] => self.wrong(),
-                    // Which it is shows when more of the type is known.
+                    // The impl follows when more of the type is known.
                     _ => {
                         let result = self.table.unknown();
                         self.projections.push((of, of_trait, item, result));
@@ -256,7 +258,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The number that a path in a type stands for: a constant of the body, or a device constant.
+    /// Returns the value of a constant that a type uses as a size.
     pub(super) fn constant_size(&self, ty: &syntax::Type) -> Option<u32> {
         match &ty.kind {
             syntax::TypeKind::Path(path) => self.constant_number(path),
@@ -274,28 +276,28 @@ impl Checker<'_> {
         }
     }
 
-    /// The value of a constant expression, if it is a number or made of such.
+    /// Returns the value of a constant expression, if it is computed from numbers.
     pub(super) fn number(&self, e: &syntax::Expr) -> Option<u32> {
         super::environment::number(e, &|path| self.constant_number(path))
     }
 
-    /// What the last name of a path of several leads to, if what is before it is a type.
+    /// Resolves the last name of a path, if the names before it are a type.
     pub(super) fn associated(&mut self, path: &Path) -> Option<Found> {
         let (last, before) = path.segments.split_last()?;
-        if before.is_empty() || prelude::owns(path) {
+        if before.is_empty() || path.is_builtin() {
             return None;
         }
         let owner = Path { global: path.global, segments: before.to_vec(), mark: path.mark };
         let of = self.named_type(&owner)?;
         Some(self.member(of, &last.name, &last.arguments).unwrap_or_else(|| {
             let ty = self.named(of);
-            let mark = Mark { first: last.name.span(), last: last.name.span(), ..path.mark };
-            self.mistake(mark, format!("`{ty}` has no `{}` on the device", last.name));
+            let mark = SpanPair { first: last.name.span(), last: last.name.span(), ..path.mark };
+            self.report(mark, format!("there is no `{}` of `{ty}` on the device", last.name));
             Found::Variant(0)
         }))
     }
 
-    /// What `of::name` is.
+    /// Resolves `of::name`.
     pub(super) fn member(&mut self, of: Id, name: &Ident, given: &[Argument]) -> Option<Found> {
         let environment = self.environment;
         let text = name.to_string();
@@ -333,7 +335,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A path of a type's name that stands for a value: a variant or constant; a function where a closure fits.
+    /// Checks an associated item used as a value: a variant, a constant, or a function passed as a
+    /// closure.
     pub(super) fn associated_value(&mut self, found: Found, path: &Path) -> (ExprKind, Id) {
         match found {
             Found::Variant(value) => {
@@ -375,24 +378,24 @@ impl Checker<'_> {
         }
     }
 
-    fn zero(&mut self, mark: Mark) -> ExprKind {
+    fn zero(&mut self, mark: SpanPair) -> ExprKind {
         self.literal(super::Literal::Integer(0, mark))
     }
 
-    /// The type of a function where a closure fits.
+    /// Returns the type of a function passed as a closure.
     pub(super) fn function_type(&mut self, function: FunctionId, generics: &[Id]) -> Id {
         let (parameters, returns) = (self.parameters(function, generics), self.returns_of(function, generics));
         self.closures += 1;
         self.table.add(Ty::Closure { number: self.closures, parameters, returns })
     }
 
-    /// `Type::name(arguments)`
+    /// Checks `Type::name(arguments)`
     pub(super) fn associated_call(
         &mut self,
         found: Found,
         path: &Path,
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let name = path.name();
         match found {
@@ -448,18 +451,19 @@ impl Checker<'_> {
                 let (of, own) = (TypeId(generics[0].0), ids(&generics[1..]));
                 (ExprKind::CallMethod { of, of_trait, item, generics: own, arguments }, returns)
             }
-            _ => unreachable!("only functions and constants are called"),
+            _ => unreachable!("only functions and constants can be called"),
         }
     }
 
-    /// `receiver.name(arguments)` of a struct, enum or type parameter; `None` if it has no such method.
+    /// Checks `receiver.name(arguments)` of a struct, enum or type parameter; `None` if it has no
+    /// such method.
     pub(super) fn nominal_method(
         &mut self,
         receiver: &Expr,
         name: &Ident,
         given: &[Argument],
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> Option<(ExprKind, Id)> {
         let found = self.member(Id(receiver.ty.0), name, given)?;
         match &found {
@@ -494,8 +498,13 @@ impl Checker<'_> {
         }
     }
 
-    /// `F::call((a, b))` of a type parameter that is a device function.
-    pub(super) fn item_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> Option<(ExprKind, Id)> {
+    /// Checks `F::call((a, b))` for a type parameter that is a device function.
+    pub(super) fn item_call(
+        &mut self,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> Option<(ExprKind, Id)> {
         let [owner, last] = path.segments.as_slice() else { return None };
         if last.name != "call" {
             return None;
@@ -510,7 +519,7 @@ impl Checker<'_> {
         let parts = match arguments {
             [syntax::Expr { kind: syntax::ExprKind::Tuple(parts), .. }] => parts.as_slice(),
             _ => {
-                self.mistake(mark, "a function's arguments are written as a tuple: `F::call((x,))`");
+                self.report(mark, "`F::call` takes the arguments as a tuple: `F::call((x,))`");
                 return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
             }
         };
@@ -521,8 +530,8 @@ impl Checker<'_> {
         Some((ExprKind::CallItem { of: TypeId(of.0), arguments }, Id(returns.0)))
     }
 
-    /// `size_of::<T>()`
-    pub(super) fn size_of(&mut self, path: &Path, mark: Mark) -> (ExprKind, Id) {
+    /// Checks `size_of::<T>()`
+    pub(super) fn size_of(&mut self, path: &Path, mark: SpanPair) -> (ExprKind, Id) {
         let usize = self.table.scalar(Scalar::Usize);
         match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [Argument::Type(ty)] => {
@@ -530,13 +539,13 @@ impl Checker<'_> {
                 (ExprKind::SizeOf(TypeId(of.0)), usize)
             }
             _ => {
-                self.mistake(mark, "say of which type: `size_of::<f32>()`");
+                self.report(mark, "`size_of` needs a type: `size_of::<f32>()`");
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
         }
     }
 
-    /// The struct that a path names, `Self` included, as a type.
+    /// Returns the type of the struct that a path names, including `Self`.
     fn struct_type(&mut self, path: &Path) -> Option<(StructId, Vec<Id>, Id)> {
         let ty = self.named_type(path)?;
         match self.table.get(ty).clone() {
@@ -551,7 +560,7 @@ impl Checker<'_> {
         item.fields.iter().map(|f| (f.name.clone(), self.instantiate(&item.types, f.ty, arguments))).collect()
     }
 
-    /// `Name { field: value, ..rest }`
+    /// Checks `Name { field: value, ..rest }`
     pub(super) fn struct_literal(
         &mut self,
         path: &Path,
@@ -563,7 +572,7 @@ impl Checker<'_> {
             given.iter().for_each(|(_, e)| {
                 self.expr(e, None);
             });
-            self.mistake(path.mark, format!("`{}` is not a device struct: mark it `#[device]`", path.name()));
+            self.report(path.mark, format!("`{}` is not a device struct: mark it `#[device]`", path.name()));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         if let Some(expected) = expected
@@ -581,20 +590,20 @@ impl Checker<'_> {
                 }
                 None => {
                     let name = self.named(ty);
-                    self.mistake(value.mark, format!("`{name}` has no field `{member}`"));
+                    self.report(value.mark, format!("`{name}` has no field `{member}`"));
                 }
             }
         }
         let rest = rest.map(|e| Box::new(self.wanted(e, ty)));
-        // rustc names the fields that are missing.
+        // rustc reports missing fields.
         if rest.is_none() && fields.len() != types.len() {
             let name = self.named(ty);
-            self.mistake(path.mark, format!("`{name}` has {} fields, {} given", types.len(), fields.len()));
+            self.report(path.mark, format!("`{name}` has {} fields, {} given", types.len(), fields.len()));
         }
         (ExprKind::Struct { fields, rest }, ty)
     }
 
-    /// A unit struct by its name.
+    /// Checks the name of a unit struct.
     pub(super) fn unit_struct(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
         let (id, _, ty) = self.struct_type(path)?;
         self.environment
@@ -604,12 +613,12 @@ impl Checker<'_> {
             .then(|| (ExprKind::Struct { fields: Vec::new(), rest: None }, ty))
     }
 
-    /// `Name(a, b)` of a tuple struct.
+    /// Checks `Name(a, b)` for a tuple struct.
     pub(super) fn tuple_struct(
         &mut self,
         path: &Path,
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> Option<(ExprKind, Id)> {
         let (id, of, ty) = self.struct_type(path)?;
         let types = self.field_types(id, &of);
@@ -621,7 +630,7 @@ impl Checker<'_> {
         Some((ExprKind::Struct { fields, rest: None }, ty))
     }
 
-    /// The part of a value of type `ty` that is called `member`, by its number, with its type.
+    /// Returns the index and type of the field `member` of a value of type `ty`.
     pub(super) fn part_of(&mut self, ty: Id, member: &Member) -> Option<(u32, Id)> {
         match (self.table.get(ty).clone(), member) {
             (Ty::Tuple(parts), Member::Index(i)) => Some((*i, *parts.get(*i as usize)?)),
@@ -635,17 +644,17 @@ impl Checker<'_> {
         }
     }
 
-    /// `Name { field: pattern, .. }`
+    /// Checks the pattern `Name { field: pattern, .. }`.
     pub(super) fn struct_pattern(
         &mut self,
         path: &Path,
         fields: &[(Member, syntax::Pattern)],
         ty: Id,
         unset: bool,
-        mark: Mark,
+        mark: SpanPair,
     ) -> Pattern {
         let Some((id, arguments, whole)) = self.struct_type(path) else {
-            self.mistake(path.mark, format!("`{}` is not a device struct: mark it `#[device]`", path.name()));
+            self.report(path.mark, format!("`{}` is not a device struct: mark it `#[device]`", path.name()));
             return Pattern::Ignore;
         };
         self.coerce(ty, whole, mark);
@@ -654,13 +663,13 @@ impl Checker<'_> {
         for (member, pattern) in fields {
             match types.iter().position(|(name, _)| *name == member.to_string()) {
                 Some(i) => parts[i] = self.bind(pattern, types[i].1, unset, mark),
-                None => self.mistake(mark, format!("`{}` has no field `{member}`", path.name())),
+                None => self.report(mark, format!("`{}` has no field `{member}`", path.name())),
             }
         }
         Pattern::Parts(parts)
     }
 
-    /// The enum of a type.
+    /// Returns the enum of a type.
     pub(super) fn as_enum(&self, ty: Id) -> Option<EnumId> {
         match self.table.get(ty) {
             Ty::Enum(id) => Some(*id),
@@ -669,7 +678,7 @@ impl Checker<'_> {
     }
 }
 
-/// Types under inference as the HIR holds them until the function is finished.
+/// Returns type ids in the form that the HIR holds until the function is finished.
 pub(super) fn ids(generics: &[Id]) -> Vec<TypeId> {
     generics.iter().map(|g| TypeId(g.0)).collect()
 }

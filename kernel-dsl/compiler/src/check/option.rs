@@ -7,16 +7,14 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Arm, Block, Expr, ExprKind, Intrinsic, LocalId, Pattern, Statement, TypeId};
 use crate::ir;
-use crate::syntax::{self, Mark};
+use crate::language::OPTION_METHODS;
+use crate::syntax::{self, SpanPair};
 use proc_macro2::Ident;
 
 /// The methods of options.
-pub(super) const METHODS: &[&str] =
-    &["is_some", "is_none", "is_some_and", "unwrap_or", "map", "map_or", "and_then", "copied"];
-
 impl Checker<'_> {
-    /// `Some(x)`
-    pub(super) fn some(&mut self, arguments: &[syntax::Expr], expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {
+    /// Checks `Some(x)`
+    pub(super) fn some(&mut self, arguments: &[syntax::Expr], expected: Option<Id>, mark: SpanPair) -> (ExprKind, Id) {
         if !self.count("Some", 1, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -31,7 +29,7 @@ impl Checker<'_> {
         (intrinsic(Intrinsic::Some, vec![value]), ty)
     }
 
-    /// `None`
+    /// Checks `None`
     pub(super) fn none(&mut self) -> (ExprKind, Id) {
         let inner = self.table.unknown();
         (intrinsic(Intrinsic::None, Vec::new()), self.table.add(Ty::Option(inner)))
@@ -43,7 +41,7 @@ impl Checker<'_> {
         inner: Id,
         name: &Ident,
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
         let name = name.to_string();
@@ -54,11 +52,14 @@ impl Checker<'_> {
             _ => {
                 let message = match name.as_str() {
                     "unwrap" | "expect" => format!(
-                        "a kernel cannot panic, so `Option` has no `{name}` in it: write `unwrap_or(…)` or `if let Some(x) = …`"
+                        "`Option::{name}` is not supported because kernels cannot panic: write `unwrap_or(…)` or `if let Some(x) = …`"
                     ),
-                    _ => format!("`Option` has no method `{name}` in a kernel: there are {}", METHODS.join(", ")),
+                    _ => format!(
+                        "`Option` has no method `{name}` in a kernel; its methods are {}",
+                        OPTION_METHODS.join(", ")
+                    ),
                 };
-                self.mistake(mark, message);
+                self.report(mark, message);
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
             }
         };
@@ -76,14 +77,17 @@ impl Checker<'_> {
             "copied" => {
                 let Ty::Reference { to, .. } = *self.table.get(inner) else {
                     let inner = self.named(inner);
-                    self.mistake(mark, format!("`copied` copies what a reference names, and `{inner}` is none"));
+                    self.report(
+                        mark,
+                        format!("`copied` needs an `Option` of a reference, and `{inner}` is not a reference"),
+                    );
                     return (ExprKind::Tuple(Vec::new()), self.wrong());
                 };
                 return (intrinsic(Intrinsic::Copied, vec![receiver]), self.table.add(Ty::Option(to)));
             }
             _ => {}
         }
-        // The receiver and the arguments run first, in this order, and once.
+        // The receiver and the arguments are evaluated first, in this order, and once.
         let mut statements = Vec::new();
         let option = self.keep(&mut statements, receiver);
         let default = match name.as_str() {
@@ -135,7 +139,7 @@ impl Checker<'_> {
         (ExprKind::Block(Block { statements, value: Some(Box::new(value)) }), result)
     }
 
-    /// A variable that the program does not name.
+    /// Declares a variable without a name.
     pub(super) fn hidden(&mut self, name: &str, ty: Id) -> LocalId {
         let mark = self.function_mark();
         let id = self.declare(name.into(), ty, false, false, mark);
@@ -143,7 +147,7 @@ impl Checker<'_> {
         id
     }
 
-    /// Binds the value of `e` to a variable of its own, which is given.
+    /// Binds the value of `e` to a new variable. Returns the variable.
     fn keep(&mut self, statements: &mut Vec<Statement>, e: Expr) -> Expr {
         let (ty, span) = (e.ty, e.span);
         let id = self.hidden("option", Id(ty.0));
@@ -151,7 +155,7 @@ impl Checker<'_> {
         Expr { kind: ExprKind::Local(id), ty, span }
     }
 
-    fn function_mark(&self) -> Mark {
+    fn function_mark(&self) -> SpanPair {
         self.function.body.mark
     }
 }

@@ -1,6 +1,6 @@
 //! Patterns and `match`.
 //!
-//! That the arms of a `match` leave no value out is rustc's to see.
+//! rustc checks that the arms of a `match` are exhaustive.
 
 use super::{
     Checker,
@@ -10,17 +10,17 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{self, ExprKind};
-use crate::syntax::{self, Arm, Mark, Pattern};
+use crate::syntax::{self, Arm, Pattern, SpanPair};
 
 impl Checker<'_> {
-    /// A pattern for values of type `ty`; its names are in scope from here on.
-    pub(super) fn bind(&mut self, pattern: &Pattern, ty: Id, unset: bool, mark: Mark) -> hir::Pattern {
+    /// Checks a pattern for values of type `ty`; its names are in scope from here on.
+    pub(super) fn bind(&mut self, pattern: &Pattern, ty: Id, unset: bool, mark: SpanPair) -> hir::Pattern {
         match pattern {
             Pattern::Ignore => hir::Pattern::Ignore,
-            // Inside of a tuple or array this is for those that it stands for.
+            // Tuples and arrays handle `..` themselves.
             Pattern::Rest(_) => hir::Pattern::Ignore,
             Pattern::Name { name, mutable } => {
-                let mark = Mark { first: name.span(), last: name.span(), ..mark };
+                let mark = SpanPair { first: name.span(), last: name.span(), ..mark };
                 hir::Pattern::Local(self.declare(name.to_string(), ty, *mutable, unset, mark))
             }
             Pattern::Tuple(parts, at) => {
@@ -42,12 +42,15 @@ impl Checker<'_> {
                 let depth = self.scope.len();
                 let parts = parts.iter().map(|p| self.bind(p, ty, unset, mark)).collect();
                 if self.scope.len() != depth {
-                    self.mistake(*at, "what `|` separates binds no names in a kernel: write an arm for each");
+                    self.report(
+                        *at,
+                        "alternatives separated by `|` cannot bind names in a kernel: write one arm for each",
+                    );
                 }
                 hir::Pattern::Any(parts)
             }
             Pattern::Named { name, mutable, pattern } => {
-                let at = Mark { first: name.span(), last: name.span(), ..mark };
+                let at = SpanPair { first: name.span(), last: name.span(), ..mark };
                 let id = self.declare(name.to_string(), ty, *mutable, unset, at);
                 hir::Pattern::Named(id, Box::new(self.bind(pattern, ty, unset, mark)))
             }

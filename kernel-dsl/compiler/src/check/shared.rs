@@ -1,33 +1,35 @@
-//! Arrays in shared memory: what makes them, and the methods that change the type of their elements.
+//! Arrays in shared memory: constructors, and methods that change the element type.
 
-use super::prelude;
 use super::{
     Checker,
     types::{Id, Ty},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
-use crate::syntax::{self, Argument, Mark, Path};
+use crate::language::{self, MAX_SHARED_RANK, SharedParameter};
+use crate::syntax::{self, Argument, Path, SpanPair};
 use proc_macro2::Ident;
 
 impl Checker<'_> {
-    /// `Shared::<f32, 2>::new(shape)` and its kin.
+    /// Checks `Shared::<f32, 2>::new(shape)` and the other constructors.
     pub(super) fn shared(
         &mut self,
         path: &Path,
         arguments: &[syntax::Expr],
         expected: Option<Id>,
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
-        let [first, last] = path.segments.as_slice() else { unreachable!("the prelude owns it by its two segments") };
+        let [first, last] = path.segments.as_slice() else {
+            unreachable!("the prelude matched the path by its two segments")
+        };
         let name = last.name.to_string();
-        let Some(made) = prelude::SHARED.iter().find(|s| s.name == name) else {
-            let known: Vec<_> = prelude::SHARED.iter().map(|s| format!("`{}`", s.written)).collect();
+        let Some(made) = language::SHARED_CONSTRUCTORS.iter().find(|s| s.name == name) else {
+            let known: Vec<_> = language::SHARED_CONSTRUCTORS.iter().map(|s| format!("`{}`", s.written)).collect();
             let message = match known.split_last() {
                 Some((last, others)) => format!("{} and {last}", others.join(", ")),
                 None => String::new(),
             };
-            self.mistake(path.mark, format!("`Shared` has no function `{name}`: there are {message}"));
+            self.report(path.mark, format!("`Shared` has no function `{name}`; its functions are {message}"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let found = match (first.arguments.is_empty(), expected.map(|id| self.table.get(id).clone())) {
@@ -35,8 +37,8 @@ impl Checker<'_> {
             _ => self.element_and_rank(&first.arguments, path.mark, "Shared"),
         };
         let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
-        if !(1..=prelude::MOST_SHARED).contains(&rank) {
-            self.mistake(path.mark, format!("a `Shared` has a rank from 1 to {}", prelude::MOST_SHARED));
+        if !(1..=MAX_SHARED_RANK).contains(&rank) {
+            self.report(path.mark, format!("the rank of a `Shared` must be 1 to {}", MAX_SHARED_RANK));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         if !self.count(&format!("Shared::{name}"), made.parameters.len(), arguments.len(), mark) {
@@ -46,18 +48,18 @@ impl Checker<'_> {
         let mut all = Vec::new();
         for (parameter, e) in made.parameters.iter().zip(arguments) {
             all.push(match parameter {
-                prelude::Making::Shape => {
+                SharedParameter::Shape => {
                     let size = self.table.add(Ty::Size(hir::Size::Known(rank)));
                     let shape = self.table.add(Ty::Array(usize, size));
                     self.wanted(e, shape)
                 }
-                prelude::Making::Pitch => self.wanted(e, usize),
-                prelude::Making::Under => {
+                SharedParameter::Pitch => self.wanted(e, usize),
+                SharedParameter::Under => {
                     let under = self.expr(e, None);
                     let ty = Id(under.ty.0);
                     if !matches!(self.table.get(ty), Ty::Shared { .. } | Ty::Wrong) {
                         let given = self.named(ty);
-                        self.mistake(e.mark, format!("`{name}` takes a `Shared`, and this is `{given}`"));
+                        self.report(e.mark, format!("`{name}` takes a `Shared`, found `{given}`"));
                     }
                     under
                 }
@@ -67,14 +69,14 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: made.intrinsic, arguments: all }, ty)
     }
 
-    /// `s.cast::<U>()` and `s.copy_async_map(view, f)`.
+    /// Checks `s.cast::<U>()` and `s.copy_async_map(view, f)`.
     pub(super) fn shared_method(
         &mut self,
         receiver: Expr,
         name: &Ident,
         generics: &[Argument],
         arguments: &[syntax::Expr],
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let wrong = |checker: &mut Self| (ExprKind::Tuple(Vec::new()), checker.wrong());
         let Ty::Shared { element, rank } = *self.table.get(Id(receiver.ty.0)) else { return wrong(self) };
@@ -83,7 +85,7 @@ impl Checker<'_> {
                 return wrong(self);
             }
             let [Argument::Type(to)] = generics else {
-                self.mistake(mark, "`cast` names the elements that the bytes are to be: `s.cast::<u32>()`");
+                self.report(mark, "`cast` needs the target element type: `s.cast::<u32>()`");
                 return wrong(self);
             };
             let to = self.ty(to);
@@ -99,9 +101,9 @@ impl Checker<'_> {
             Ty::Wrong => return wrong(self),
             _ => {
                 let given = self.named(Id(view.ty.0));
-                self.mistake(
+                self.report(
                     arguments[0].mark,
-                    format!("a `View` of rank {rank} is copied here, and this is `{given}`"),
+                    format!("expected a `View` of rank {rank} to copy from, found `{given}`"),
                 );
                 return wrong(self);
             }
@@ -112,13 +114,16 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: Intrinsic::CopyAsyncMap, arguments }, self.table.add(Ty::Pending))
     }
 
-    /// `pipeline::wait::<N>()`
-    pub(super) fn pipeline_wait(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+    /// Checks `pipeline::wait::<N>()`
+    pub(super) fn pipeline_wait(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
         let unit = self.table.add(Ty::Unit);
         let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [size] => self.size(size),
             _ => {
-                self.mistake(path.mark, "say how many groups may be under way still: `pipeline::wait::<1>()`");
+                self.report(
+                    path.mark,
+                    "`pipeline::wait` needs the number of groups that may still be in flight: `pipeline::wait::<1>()`",
+                );
                 return (ExprKind::Tuple(Vec::new()), unit);
             }
         };

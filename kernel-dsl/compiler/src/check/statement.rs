@@ -1,21 +1,21 @@
 //! Blocks, bindings and control flow.
 
 use super::{
-    Checker, Labelled, Loop,
+    Checker, Labeled, Loop,
     types::{Id, Ty},
 };
 use crate::Scalar;
 use crate::hir::{self, ExprKind, LabelId, Statement};
-use crate::syntax::{self, Mark, Pattern};
+use crate::syntax::{self, Pattern, SpanPair};
 use proc_macro2::Ident;
 
 impl Checker<'_> {
-    /// A block and its type. Names bound inside go out of scope.
+    /// Checks a block. Returns the block and its type. Names bound inside go out of scope.
     pub(super) fn block(&mut self, block: &syntax::Block, expected: Option<Id>) -> (hir::Block, Id) {
         let depth = self.scope.len();
         let mut diverges = false;
         let mut statements = Vec::with_capacity(block.statements.len());
-        // A constant is in scope in all of its block.
+        // A constant is in scope in its whole block.
         for statement in &block.statements {
             let syntax::Statement::Constant { name, ty, value, mark } = statement else { continue };
             let ty = self.ty(ty);
@@ -115,7 +115,7 @@ impl Checker<'_> {
         (ExprKind::If { condition, then: block, otherwise }, ty)
     }
 
-    pub(super) fn enter_loop(&mut self, label: &Option<Ident>, what: Labelled) -> LabelId {
+    pub(super) fn enter_loop(&mut self, label: &Option<Ident>, what: Labeled) -> LabelId {
         let id = LabelId(self.labels);
         self.labels += 1;
         self.loops.push(Loop { label: label.as_ref().map(|l| l.to_string()), id, result: None, what });
@@ -130,7 +130,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn endless(&mut self, label: &Option<Ident>, body: &syntax::Block) -> (ExprKind, Id) {
-        let label = self.enter_loop(label, Labelled::Loop);
+        let label = self.enter_loop(label, Labeled::Loop);
         let body = self.loop_body(body);
         let result = self.loops.pop().and_then(|l| l.result);
         let ty = result.unwrap_or_else(|| self.table.add(Ty::Never));
@@ -145,14 +145,14 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
         let condition = Box::new(self.wanted(condition, bool));
-        let label = self.enter_loop(label, Labelled::Counted);
+        let label = self.enter_loop(label, Labeled::Counted);
         let body = self.loop_body(body);
         self.loops.pop();
         (ExprKind::While { label, condition, body }, self.table.add(Ty::Unit))
     }
 
-    pub(super) fn labelled(&mut self, label: &Ident, body: &syntax::Block, expected: Option<Id>) -> (ExprKind, Id) {
-        let id = self.enter_loop(&Some(label.clone()), Labelled::Block);
+    pub(super) fn labeled(&mut self, label: &Ident, body: &syntax::Block, expected: Option<Id>) -> (ExprKind, Id) {
+        let id = self.enter_loop(&Some(label.clone()), Labeled::Block);
         let (block, ty) = self.block(body, expected);
         let broken = self.loops.pop().and_then(|l| l.result);
         let ty = match broken {
@@ -162,16 +162,16 @@ impl Checker<'_> {
             }
             None => ty,
         };
-        (ExprKind::Labelled { label: id, body: block }, ty)
+        (ExprKind::Labeled { label: id, body: block }, ty)
     }
 
-    fn find_loop(&mut self, label: &Option<Ident>, mark: Mark) -> Option<usize> {
+    fn find_loop(&mut self, label: &Option<Ident>, mark: SpanPair) -> Option<usize> {
         let name = label.as_ref().map(|l| l.to_string());
-        // Without a name it is a loop; a block is left by its name.
-        let named = |l: &Loop| if name.is_none() { l.what != Labelled::Block } else { l.label == name };
+        // Without a label, the target is a loop; a block is left by its label.
+        let named = |l: &Loop| if name.is_none() { l.what != Labeled::Block } else { l.label == name };
         let found = self.loops.iter().rposition(named);
         if found.is_none() {
-            self.mistake(mark, "there is no such loop to leave or go on with");
+            self.report(mark, "no enclosing loop or block has this label");
         }
         found
     }
@@ -180,7 +180,7 @@ impl Checker<'_> {
         &mut self,
         label: &Option<Ident>,
         value: Option<&syntax::Expr>,
-        mark: Mark,
+        mark: SpanPair,
     ) -> (ExprKind, Id) {
         let never = self.table.add(Ty::Never);
         let Some(at) = self.find_loop(label, mark) else { return (ExprKind::Tuple(Vec::new()), never) };
@@ -190,8 +190,8 @@ impl Checker<'_> {
             Some(v) => Id(v.ty.0),
             None => self.table.add(Ty::Unit),
         };
-        if value.is_some() && self.loops[at].what == Labelled::Counted {
-            self.mistake(mark, "only a `loop` or a labelled block has a value to break with");
+        if value.is_some() && self.loops[at].what == Labeled::Counted {
+            self.report(mark, "only a `loop` or a labeled block can `break` with a value");
         }
         match expected {
             Some(expected) => {
@@ -202,11 +202,11 @@ impl Checker<'_> {
         (ExprKind::Break { label: self.loops[at].id, value }, never)
     }
 
-    pub(super) fn continue_loop(&mut self, label: &Option<Ident>, mark: Mark) -> (ExprKind, Id) {
+    pub(super) fn continue_loop(&mut self, label: &Option<Ident>, mark: SpanPair) -> (ExprKind, Id) {
         let never = self.table.add(Ty::Never);
         match self.find_loop(label, mark) {
-            Some(at) if self.loops[at].what == Labelled::Block => {
-                self.mistake(mark, "a block has no next iteration: `continue` names a loop");
+            Some(at) if self.loops[at].what == Labeled::Block => {
+                self.report(mark, "`continue` needs a loop, and this label names a block");
                 (ExprKind::Tuple(Vec::new()), never)
             }
             Some(at) => (ExprKind::Continue { label: self.loops[at].id }, never),
@@ -215,8 +215,8 @@ impl Checker<'_> {
     }
 }
 
-/// What a block's value is made of; the block, if it has none.
-pub(super) fn end(block: &syntax::Block) -> Mark {
+/// Returns the tokens of a block's value, or those of the block if it has no value.
+pub(super) fn end(block: &syntax::Block) -> SpanPair {
     block.value.as_ref().map_or(block.mark, |v| v.mark)
 }
 

@@ -11,12 +11,13 @@ pub(super) struct Id(pub u32);
 /// A type whose parts may be unknown.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Ty {
-    Unknown(Kind),
-    /// Found to be the same as another.
+    Unknown(UnknownKind),
+    /// Unified with another type.
     Same(Id),
     Unit,
     Never,
-    /// The type of something that is wrong; fits everything, so that one mistake is reported once.
+    /// The type of an erroneous expression; unifies with every type, so that an error is reported
+    /// once.
     Wrong,
     Scalar(Scalar),
     Tuple(Vec<Id>),
@@ -29,28 +30,28 @@ pub(super) enum Ty {
         element: Id,
         rank: u32,
         mutable: bool,
-        /// Its last stride need not be 1.
+        /// The last stride need not be 1.
         strided: bool,
     },
     Shared {
         element: Id,
         rank: u32,
     },
-    /// Copies that have begun.
+    /// A token for copies in flight.
     Pending,
-    /// `warp::Group` of that many lanes.
+    /// `warp::Group` with this number of lanes.
     Group(Id),
     Reference {
         to: Id,
         mutable: bool,
     },
     Option(Id),
-    /// A parameter that a closure or function is passed for.
+    /// The type of a closure parameter.
     Function {
         parameters: Vec<Id>,
         returns: Id,
     },
-    /// A closure or function of the program, by a number of its own; Rust gives each a type of its own.
+    /// A closure or function of the program. Each has its own type, as in Rust.
     Closure {
         number: u32,
         parameters: Vec<Id>,
@@ -68,25 +69,25 @@ pub(super) enum Ty {
     },
     Struct(StructId, Vec<Id>),
     Enum(EnumId),
-    /// A device function that stands for a type parameter.
+    /// A device function passed for a type parameter.
     Item(FunctionId),
 }
 
-/// What is known of an unknown type.
+/// The constraint on an unknown type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum UnknownKind {
     Any,
     /// From an integer literal without a suffix.
     Integer,
     /// From a float literal without a suffix.
     Float,
-    /// A number in a type, not a type.
+    /// A number in a type, and not a type.
     Size,
 }
 
-/// Where the names of types are.
+/// The names of the items and generic parameters, for printing types.
 #[derive(Clone, Copy)]
-pub(super) struct Names<'a> {
+pub(super) struct TypeNames<'a> {
     pub generics: &'a [hir::Generic],
     pub items: &'a hir::Items,
 }
@@ -108,10 +109,10 @@ impl Table {
     }
 
     pub(super) fn unknown(&mut self) -> Id {
-        self.add(Ty::Unknown(Kind::Any))
+        self.add(Ty::Unknown(UnknownKind::Any))
     }
 
-    /// The id that stands for all that are the same as `id`.
+    /// Returns the representative of all types unified with `id`.
     pub(super) fn root(&self, mut id: Id) -> Id {
         while let Ty::Same(next) = self.entries[id.0 as usize] {
             id = next;
@@ -123,7 +124,7 @@ impl Table {
         &self.entries[self.root(id).0 as usize]
     }
 
-    /// The scalar, if it is known to be one.
+    /// Returns the scalar, if it is known to be one.
     pub(super) fn as_scalar(&self, id: Id) -> Option<Scalar> {
         match self.get(id) {
             Ty::Scalar(s) => Some(*s),
@@ -131,7 +132,7 @@ impl Table {
         }
     }
 
-    /// Makes `a` and `b` the same; false if they cannot be.
+    /// Unifies `a` and `b`. Returns false if they cannot be equal.
     pub(super) fn unify(&mut self, a: Id, b: Id) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         if a == b {
@@ -143,8 +144,8 @@ impl Table {
             (Ty::Unknown(_), Ty::Wrong) => self.link(a, b),
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,
             (Ty::Unknown(ka), Ty::Unknown(kb)) => match (ka, kb) {
-                (Kind::Any, _) => self.link(a, b),
-                (_, Kind::Any) => self.link(b, a),
+                (UnknownKind::Any, _) => self.link(a, b),
+                (_, UnknownKind::Any) => self.link(b, a),
                 (ka, kb) if ka == kb => self.link(a, b),
                 _ => false,
             },
@@ -175,7 +176,8 @@ impl Table {
         }
     }
 
-    /// Says that the unknown `from` is `to`; false if `to` holds it, since no type holds itself.
+    /// Binds the unknown `from` to `to`. Returns false if `to` contains it, because no type
+    /// contains itself.
     fn link(&mut self, from: Id, to: Id) -> bool {
         if self.holds(to, from) {
             return false;
@@ -202,21 +204,21 @@ impl Table {
             }
     }
 
-    fn known(&self, kind: Kind, ty: &Ty) -> bool {
+    fn known(&self, kind: UnknownKind, ty: &Ty) -> bool {
         match kind {
-            Kind::Any => !matches!(ty, Ty::Size(_)),
-            Kind::Integer => matches!(ty, Ty::Scalar(s) if s.is_integer()),
-            Kind::Float => matches!(ty, Ty::Scalar(s) if s.is_float()),
-            Kind::Size => matches!(ty, Ty::Size(_)),
+            UnknownKind::Any => !matches!(ty, Ty::Size(_)),
+            UnknownKind::Integer => matches!(ty, Ty::Scalar(s) if s.is_integer()),
+            UnknownKind::Float => matches!(ty, Ty::Scalar(s) if s.is_float()),
+            UnknownKind::Size => matches!(ty, Ty::Size(_)),
         }
     }
 
-    /// The type in words, as rustc writes it.
-    pub(super) fn name(&self, id: Id, names: Names) -> String {
+    /// Returns the type in words, as rustc writes it.
+    pub(super) fn name(&self, id: Id, names: TypeNames) -> String {
         let generics = names.generics;
         match self.get(id) {
-            Ty::Unknown(Kind::Integer) => "{integer}".into(),
-            Ty::Unknown(Kind::Float) => "{float}".into(),
+            Ty::Unknown(UnknownKind::Integer) => "{integer}".into(),
+            Ty::Unknown(UnknownKind::Float) => "{float}".into(),
             Ty::Unknown(_) | Ty::Wrong | Ty::Same(_) => "_".into(),
             Ty::Unit => "()".into(),
             Ty::Never => "!".into(),
@@ -273,7 +275,7 @@ pub(super) struct Finished {
     /// The types, as the HIR names them.
     pub types: Vec<hir::Type>,
     map: Vec<Option<hir::TypeId>>,
-    /// Entries that stayed unknown.
+    /// The types that stayed unknown.
     pub unknown: Vec<Id>,
 }
 
@@ -282,15 +284,16 @@ impl Finished {
         Finished { types: Vec::new(), map: vec![None; table.entries.len()], unknown: Vec::new() }
     }
 
-    /// The finished type of `id`. Literals that nothing constrains are `i32` and `f64`, as in Rust.
+    /// Returns the finished type of `id`. Literals that nothing constrains are `i32` and `f64`, as
+    /// in Rust.
     pub(super) fn get(&mut self, table: &Table, id: Id) -> hir::TypeId {
         let id = table.root(id);
         if let Some(done) = self.map[id.0 as usize] {
             return done;
         }
         let ty = match table.get(id).clone() {
-            Ty::Unknown(Kind::Integer) => hir::Type::Scalar(Scalar::I32),
-            Ty::Unknown(Kind::Float) => hir::Type::Scalar(Scalar::F64),
+            Ty::Unknown(UnknownKind::Integer) => hir::Type::Scalar(Scalar::I32),
+            Ty::Unknown(UnknownKind::Float) => hir::Type::Scalar(Scalar::F64),
             Ty::Unknown(_) | Ty::Same(_) => {
                 self.unknown.push(id);
                 hir::Type::Unit

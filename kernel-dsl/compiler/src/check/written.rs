@@ -1,13 +1,14 @@
 //! Types as the program writes them.
 
-use super::types::{Id, Kind, Ty};
-use super::{Checker, prelude};
+use super::Checker;
+use super::types::{Id, Ty, UnknownKind};
 use crate::Scalar;
 use crate::hir::{self, Builtin, GenericKind};
-use crate::syntax::{self, Mark};
+use crate::language::MAX_SHARED_RANK;
+use crate::syntax::{self, SpanPair};
 
 impl Checker<'_> {
-    /// The type that the user wrote.
+    /// Returns the type that the user wrote.
     pub(super) fn ty(&mut self, ty: &syntax::Type) -> Id {
         use syntax::TypeKind;
         match &ty.kind {
@@ -33,7 +34,7 @@ impl Checker<'_> {
                 }
             },
             TypeKind::Slice(_) => {
-                self.mistake(ty.mark, "a slice stands behind a reference: `&[T]` or `&mut [T]`");
+                self.report(ty.mark, "a slice must be behind a reference: `&[T]` or `&mut [T]`");
                 self.wrong()
             }
             TypeKind::Function { parameters, returns } => {
@@ -54,11 +55,11 @@ impl Checker<'_> {
         if let (Some(s), Some(_)) = (Scalar::from_name(&name), path.single()) {
             return self.table.scalar(s);
         }
-        if let Some(format) = prelude::float16(last) {
+        if let Some(format) = last.float16() {
             return match format {
                 Ok(format) => self.table.scalar(Scalar::Custom(format)),
                 Err(why) => {
-                    self.mistake(path.mark, why);
+                    self.report(path.mark, why);
                     self.wrong()
                 }
             };
@@ -73,9 +74,9 @@ impl Checker<'_> {
                 let Some((element, rank)) = self.element_and_rank(&last.arguments, path.mark, &name) else {
                     return self.wrong();
                 };
-                let most = if name == "Shared" { prelude::MOST_SHARED } else { 5 };
+                let most = if name == "Shared" { MAX_SHARED_RANK } else { 5 };
                 if !(1..=most).contains(&rank) {
-                    self.mistake(path.mark, format!("a `{name}` has a rank from 1 to {most}"));
+                    self.report(path.mark, format!("the rank of a `{name}` must be 1 to {most}"));
                     return self.wrong();
                 }
                 self.table.add(match name.as_str() {
@@ -91,14 +92,14 @@ impl Checker<'_> {
                     self.table.add(Ty::Option(inner))
                 }
                 _ => {
-                    self.mistake(path.mark, "`Option` takes a type: `Option<f32>`");
+                    self.report(path.mark, "`Option` takes one type: `Option<f32>`");
                     self.wrong()
                 }
             },
             _ => {
-                self.mistake(
+                self.report(
                     path.mark,
-                    format!("`{}` has no meaning on the device: a kernel has numbers, bool, tuples, arrays, slices, `View`, `ViewMut`, `Shared`, and structs and enums marked `#[device]`", path.name()),
+                    format!("the type `{}` is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut`, `Shared`, and structs and enums marked `#[device]`", path.name()),
                 );
                 self.wrong()
             }
@@ -108,7 +109,7 @@ impl Checker<'_> {
     pub(super) fn element_and_rank(
         &mut self,
         arguments: &[syntax::Argument],
-        mark: Mark,
+        mark: SpanPair,
         name: &str,
     ) -> Option<(Id, u32)> {
         match arguments {
@@ -117,43 +118,53 @@ impl Checker<'_> {
                 Some((element, *rank))
             }
             _ => {
-                self.mistake(mark, format!("`{name}` takes an element type and a rank: `{name}<f32, 2>`"));
+                self.report(mark, format!("`{name}` takes an element type and a rank: `{name}<f32, 2>`"));
                 None
             }
         }
     }
 
-    /// An element type of a buffer.
+    /// Returns an element type of a buffer.
     pub(super) fn element(&mut self, ty: &syntax::Type) -> Option<Id> {
         let id = self.ty(ty);
         let message = match self.table.get(id).clone() {
             Ty::Wrong => return None,
             Ty::Scalar(Scalar::Usize) => {
-                "`usize` is 32 bits on the device and 64 on the host: a buffer holds `u32` or `u64`".to_string()
+                "a buffer cannot hold `usize`, which has 32 bits on the device and 64 on the host: use `u32` or `u64`"
+                    .to_string()
             }
             Ty::Scalar(Scalar::Bool) => {
-                "a buffer cannot hold `bool`, since not every byte is one: use `u8`".to_string()
+                "a buffer cannot hold `bool`, because not every byte is a valid `bool`: use `u8`".to_string()
             }
             Ty::Tuple(_) => {
-                "a tuple has no layout that a host could fill: use a `#[device] #[repr(C)] struct`".to_string()
+                "a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct`"
+                    .to_string()
             }
             Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => {
-                format!("`{}` has no layout that a host could fill: give the struct `#[repr(C)]`", self.named(id))
+                format!(
+                    "a buffer cannot hold `{}`, whose layout is unspecified: add `#[repr(C)]` to the struct",
+                    self.named(id)
+                )
             }
             Ty::Enum(_) => {
-                format!("a buffer cannot hold `{}`, since not every number is one: use `u32`", self.named(id))
+                format!(
+                    "a buffer cannot hold `{}`, because not every number is one of its variants: use `u32`",
+                    self.named(id)
+                )
             }
             _ if self.is_element(id) => return Some(id),
             Ty::Parameter(_) | Ty::Projection { .. } => {
-                format!("`{0}` need not be what a buffer can hold: write `{0}: Element`", self.named(id))
+                format!("a buffer cannot hold `{0}` without a bound: write `{0}: Element`", self.named(id))
             }
-            _ => format!("a buffer holds numbers, arrays of them and `repr(C)` structs, not `{}`", self.named(id)),
+            _ => {
+                format!("a buffer can hold numbers, arrays of numbers and `repr(C)` structs, not `{}`", self.named(id))
+            }
         };
-        self.mistake(ty.mark, message);
+        self.report(ty.mark, message);
         None
     }
 
-    /// Whether a buffer can hold values of the type.
+    /// Returns whether a buffer can hold values of the type.
     pub(super) fn is_element(&self, id: Id) -> bool {
         match self.table.get(id) {
             Ty::Scalar(s) => Builtin::Element.holds(*s),
@@ -165,13 +176,13 @@ impl Checker<'_> {
         }
     }
 
-    /// A number in a type: a literal or a generic constant.
+    /// Returns a number in a type: a literal or a generic constant.
     pub(super) fn size(&mut self, argument: &syntax::Argument) -> Id {
         let size = match argument {
             syntax::Argument::Number(n, _) => hir::Size::Known(*n),
             syntax::Argument::Bool(b, _) => hir::Size::Known(u32::from(*b)),
             syntax::Argument::Type(syntax::Type { kind: syntax::TypeKind::Infer, .. }) => {
-                return self.table.add(Ty::Unknown(Kind::Size));
+                return self.table.add(Ty::Unknown(UnknownKind::Size));
             }
             syntax::Argument::Type(ty) => {
                 let name = match &ty.kind {
@@ -184,8 +195,8 @@ impl Checker<'_> {
                     None => match self.constant_size(ty) {
                         Some(n) => hir::Size::Known(n),
                         None => {
-                            let message = "a size is a number, or the name of a generic constant of this function or of a device constant whose value is a number or made of such by + − × ÷";
-                            self.mistake(ty.mark, message);
+                            let message = "expected a size: a number, a generic constant of this function, or a device constant computed from numbers with + − × ÷";
+                            self.report(ty.mark, message);
                             return self.wrong();
                         }
                     },

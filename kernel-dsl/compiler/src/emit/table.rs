@@ -2,7 +2,7 @@
 
 use super::{Emitter, memory_type};
 use crate::ir::{self, TableId, Type, Value};
-use crate::ptx::{Initialiser, Linkage, Operand, Space, Symbol, Variable};
+use crate::ptx::{Initializer, Linkage, Operand, Space, Symbol, Variable};
 use crate::scalar::Scalar;
 
 impl Emitter<'_> {
@@ -36,7 +36,7 @@ impl Emitter<'_> {
                 (memory_type(scalar), table.scalars.iter().map(|(_, s, bits)| initial(*s, *bits)).collect())
             }
             None => {
-                let bytes = table.contents().into_iter().map(|byte| Initialiser::Integer(byte.into()));
+                let bytes = table.contents().into_iter().map(|byte| Initializer::Integer(byte.into()));
                 (crate::ptx::Type::B8, bytes.collect::<Vec<_>>())
             }
         };
@@ -49,7 +49,7 @@ impl Emitter<'_> {
             ty,
             name,
             dimensions: vec![Some(list.len() as u64)],
-            initialiser: Some(Initialiser::List(list)),
+            initializer: Some(Initializer::List(list)),
         })
     }
 }
@@ -60,17 +60,17 @@ fn called(table: &ir::Table) -> String {
     format!("${name}")
 }
 
-/// Returns a scalar as an initializer writes it.
-fn initial(scalar: Scalar, bits: u64) -> Initialiser {
+/// A scalar as an initializer writes it.
+fn initial(scalar: Scalar, bits: u64) -> Initializer {
     match scalar {
-        Scalar::F32 => Initialiser::F32(bits as u32),
-        Scalar::F64 => Initialiser::F64(bits),
-        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => Initialiser::Bits(bits),
+        Scalar::F32 => Initializer::F32(bits as u32),
+        Scalar::F64 => Initializer::F64(bits),
+        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => Initializer::Bits(bits),
         s if s.is_signed() => {
             let unused = 64 - s.bits();
-            Initialiser::Integer((bits << unused) as i64 >> unused)
+            Initializer::Integer((bits << unused) as i64 >> unused)
         }
-        Scalar::U64 => Initialiser::Bits(bits),
-        _ => Initialiser::Integer(bits as i64),
+        Scalar::U64 => Initializer::Bits(bits),
+        _ => Initializer::Integer(bits as i64),
     }
 }

@@ -1,27 +1,27 @@
 //! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
 
-use super::report::{About, Failed};
-use crate::analyses::approximate::Approximations;
+use super::report::{ErrorSubject, FailedInstance};
+use crate::driver::Compilation;
 use crate::error::{Error, Errors};
 use crate::hir::{self, Instance, Program, serial};
+use crate::launch;
 use crate::syntax::{InstanceArgument, InstanceOf};
 use crate::target::Target;
-use crate::{analyses, emit, launch, passes};
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
 use std::collections::BTreeSet;
 use syn::{Expr, ExprLit, ItemFn, Lit, Meta, Path};
 
-/// What compilation makes of the declared instances.
+/// The compiled declared instances.
 pub(super) struct Compiled {
-    /// The PTX of each.
+    /// The PTX of each instance.
     pub texts: Vec<String>,
-    /// The kernel's parameters that approximations reach in one of them.
+    /// The kernel parameters that approximate results reach in some instance.
     pub approximate: BTreeSet<u32>,
 }
 
-/// The PTX of each declared instance; or, of those that cannot be compiled, why.
-pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<Failed>> {
+/// Compiles each declared instance. Returns the errors of all instances that fail.
+pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<FailedInstance>> {
     let name = &program.functions[0].name;
     let mut compiled = Compiled { texts: Vec::new(), approximate: BTreeSet::new() };
     let mut failed = Vec::new();
@@ -30,74 +30,80 @@ pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<Failed>> {
             Ok(text) => compiled.texts.push(text),
             Err((about, errors)) => {
                 let of = program.launch.instances.len();
-                failed.push(Failed { instance: instance.name(name), of, about, errors });
+                failed.push(FailedInstance { instance: instance.name(name), of, about, errors });
             }
         }
     }
     if failed.is_empty() { Ok(compiled) } else { Err(failed) }
 }
 
-fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>) -> Result<String, (About, Errors)> {
-    let body = |errors| (About::Body, errors);
-    let program = hir::monomorphic(program, instance).map_err(body)?;
-    // Lowering says the same, and knows no tokens of the attribute.
-    launch::block(&program).map_err(|refusal| (About::Block, Error::whole(refusal.0).into()))?;
-    let lowered = analyses::lowered_monomorphic(&program, program.program().launch.target).map_err(body)?;
-    let arguments = program.arguments();
-    let reached = Approximations::of(&lowered).reached;
-    approximate.extend(reached.iter().filter_map(|i| arguments.get(*i as usize)).map(|argument| argument.parameter));
-    let optimised = passes::optimize(lowered).map_err(body)?;
-    Ok(emit::emit(&optimised).map_err(body)?.to_string())
-}
-
-/// The artifact of a kernel without mistakes. `beside` are items.
-pub(super) fn whole(
-    item: &ItemFn,
-    facade: &Path,
+fn text(
     program: &Program,
-    declared_instances: &[InstanceOf],
-    texts: &[String],
-    beside: TokenStream,
-) -> TokenStream {
-    let source = &program.functions[0].source;
-    let parts = Parts {
-        file: &source.file,
-        line: source.line,
-        target: program.launch.target,
-        hir: &serial::encode_program(program),
-    };
-    let instances = declared_instances.iter().zip(texts);
-    let instances = instances.map(|(instance, text)| declared(item, facade, instance, text));
-    parts.artifact(item, facade, instances.collect(), beside)
+    instance: &Instance,
+    approximate: &mut BTreeSet<u32>,
+) -> Result<String, (ErrorSubject, Errors)> {
+    let body = |errors| (ErrorSubject::Body, errors);
+    let program = hir::monomorphic(program, instance).map_err(body)?;
+    // Lowering rejects the block too, but has no tokens of the attribute to mark.
+    launch::block(&program).map_err(|refusal| (ErrorSubject::Block, Error::whole(refusal.0).into()))?;
+    let compilation = Compilation::new(&program, program.program().launch.target).map_err(body)?;
+    let arguments = program.arguments();
+    let reached = compilation.approximations().reached.iter().filter_map(|i| arguments.get(*i as usize));
+    approximate.extend(reached.map(|argument| argument.parameter));
+    compilation.text().map_err(body)
 }
 
-/// What stands in for it otherwise: the instances without their text. `errors` are items.
-pub(super) fn stub(
-    item: &ItemFn,
-    facade: &Path,
-    instances: &[InstanceOf],
-    beside: TokenStream,
-    errors: TokenStream,
-) -> TokenStream {
-    let parts = Parts { file: "", line: 0, target: Target::SM_61, hir: &[] };
-    let instances = instances.iter().map(|instance| declared(item, facade, instance, ""));
-    parts.artifact(item, facade, instances.collect(), quote!(#beside #errors))
+/// The artifact of a kernel.
+pub(super) enum Artifact {
+    /// HIR and PTX as literals.
+    Literals(Literals),
+    /// The chain of macro calls that ends in them.
+    Chain(TokenStream),
 }
 
-struct Parts<'a> {
-    file: &'a str,
+/// The contents of an artifact.
+pub(super) struct Literals {
+    file: String,
     line: u32,
     target: Target,
-    hir: &'a [u8],
+    hir: Vec<u8>,
+    /// The declared instances with their PTX.
+    instances: Vec<(InstanceOf, String)>,
 }
 
-impl Parts<'_> {
-    fn artifact(&self, item: &ItemFn, facade: &Path, instances: Vec<TokenStream>, beside: TokenStream) -> TokenStream {
+impl Artifact {
+    /// Returns the artifact of a kernel without diagnostics. `texts` are the PTX of `instances`.
+    pub(super) fn complete(program: &Program, instances: &[InstanceOf], texts: Vec<String>) -> Artifact {
+        let source = &program.functions[0].source;
+        Artifact::Literals(Literals {
+            file: source.file.clone(),
+            line: source.line,
+            target: program.launch.target,
+            hir: serial::encode_program(program),
+            instances: instances.iter().cloned().zip(texts).collect(),
+        })
+    }
+
+    /// Returns the stand-in of a kernel with diagnostics: no HIR, and instances without PTX.
+    pub(super) fn failed(instances: &[InstanceOf]) -> Artifact {
+        Artifact::Literals(Literals {
+            file: String::new(),
+            line: 0,
+            target: Target::SM_61,
+            hir: Vec::new(),
+            instances: instances.iter().map(|instance| (instance.clone(), String::new())).collect(),
+        })
+    }
+}
+
+impl Literals {
+    /// Renders the artifact of `item` as an expression.
+    pub(super) fn expression(&self, item: &ItemFn, facade: &Path) -> TokenStream {
         let (name, docs) = (item.sig.ident.to_string(), docs(item));
         let target = quote::format_ident!("SM_{}", self.target.sm());
-        let (file, line, hir) = (self.file, self.line, Literal::byte_string(self.hir));
-        quote! {{
-            #beside
+        let (file, line, hir) = (&self.file, self.line, Literal::byte_string(&self.hir));
+        let instances = self.instances.iter().map(|(instance, text)| declared(item, facade, instance, text));
+        quote! {
             #facade::Artifact {
                 name: #name,
                 module: ::core::module_path!(),
@@ -108,7 +114,7 @@ impl Parts<'_> {
                 hir: #hir,
                 instances: &[#(#instances),*],
             }
-        }}
+        }
     }
 }
 
@@ -122,12 +128,12 @@ fn declared(item: &ItemFn, facade: &Path, instance: &InstanceOf, text: &str) -> 
     quote!(#facade::Declared { name: #name, constants: &[#(#constants),*], ptx: #text })
 }
 
-/// The documentation comment, a line of text a line.
+/// Returns the text of the documentation comment.
 fn docs(item: &ItemFn) -> String {
     let lines = item.attrs.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| match &a.meta {
         Meta::NameValue(pair) => match &pair.value {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
-            // `#[doc = include_str!(…)]` and the like.
+            // Another expression, such as `#[doc = include_str!(…)]`.
             other => Some(other.to_token_stream().to_string()),
         },
         _ => None,

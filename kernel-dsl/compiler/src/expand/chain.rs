@@ -1,17 +1,18 @@
-//! The chain that brings the HIR of device functions together.
+//! The chain of macro calls that collects the HIR of device functions.
 //!
-//! A macro sees nothing but its own item. So a device function's name is also that of a macro, which carries its HIR as a
-//! byte literal; Rust's own name resolution finds it, through modules, renames, globs and crates. An item that calls
-//! `act::silu` and `lerp` expands to
+//! A macro sees only its own item. Each device function therefore also defines a macro of its name,
+//! which carries the HIR as a byte literal. Rust's name resolution finds the macro, through
+//! modules, renames, globs and crates. An item that calls `act::silu` and `lerp` expands to:
 //! ```text
 //! act::silu! { [[lerp] [::kernel_dsl::__link]] {kernel} {(attribute) item} }
 //! ```
-//! and each macro passes the state on to the next in the brackets, its literal appended:
+//! and each macro passes the state to the next macro in the brackets, with its literal appended:
 //! ```text
 //! lerp! { [[::kernel_dsl::__link]] {kernel} {(attribute) item} b"HIR of silu" }
 //! ::kernel_dsl::__link! { [] {kernel} {(attribute) item} b"HIR of silu" b"HIR of lerp" }
 //! ```
 
+use super::report;
 use crate::check::Callee;
 use crate::hir::serial;
 use proc_macro2::{Ident, TokenStream};
@@ -19,54 +20,64 @@ use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{LitByteStr, Path, braced, bracketed, parenthesized};
 
-/// What the end of the chain makes.
+/// The kind of item that the end of a chain expands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// A kernel's artifact, an expression.
+pub(super) enum ChainEnd {
+    /// A kernel: the expression of its artifact.
     Kernel,
-    /// A device function's macro, items.
+    /// A device function: the items beside it.
     Device,
-    /// The macros of a device item that is no function, or of a module's items.
+    /// Any other device item or a module: the items beside it.
     Module,
 }
 
-/// A chain to be set out on.
+/// A chain before its first call.
 pub(super) struct Link<'a> {
-    pub kind: Kind,
+    pub end: ChainEnd,
     pub facade: &'a Path,
     /// `(attribute) item`
     pub payload: TokenStream,
 }
 
-/// A chain that has arrived.
+/// The arguments of the end of a chain.
 pub(super) struct Linked {
-    pub kind: Kind,
+    pub end: ChainEnd,
     pub attribute: TokenStream,
-    /// A function; for [`Kind::Module`] any other item.
+    /// The item: a function, or for [`ChainEnd::Module`] any other item.
     pub item: TokenStream,
-    /// One a callee, in the order in which the item names them.
+    /// The HIR of each callee, in the order in which the item names them.
     pub libraries: Vec<LitByteStr>,
 }
 
-/// Why a callee's HIR cannot be used.
-pub(super) enum Handed {
-    /// It has mistakes, which were told where it stands.
+/// Why the HIR of a callee cannot be used.
+pub(super) enum CalleeState {
+    /// The callee has diagnostics, which are reported at the callee itself.
     Failed,
-    /// Not HIR of this compiler.
+    /// The bytes are not HIR of this compiler.
     Unreadable(syn::Error),
 }
 
+impl CalleeState {
+    /// Renders the errors to report at the caller, as items.
+    pub(super) fn errors(self) -> TokenStream {
+        match self {
+            CalleeState::Failed => TokenStream::new(),
+            CalleeState::Unreadable(error) => report::refused(error),
+        }
+    }
+}
+
 impl Link<'_> {
-    /// The call of the first callee's macro; of the end itself if there is no callee.
+    /// Returns the call of the first callee's macro, or of the end if there is no callee.
     pub(super) fn start(&self, callees: &[Path]) -> TokenStream {
         let (facade, payload) = (self.facade, &self.payload);
         let end: Path = syn::parse_quote!(#facade::__link);
         let mut stops = callees.iter().chain([&end]);
         let (first, rest) = (stops.next(), stops);
-        let kind = match self.kind {
-            Kind::Kernel => quote!(kernel),
-            Kind::Device => quote!(device),
-            Kind::Module => quote!(module),
+        let kind = match self.end {
+            ChainEnd::Kernel => quote!(kernel),
+            ChainEnd::Device => quote!(device),
+            ChainEnd::Module => quote!(module),
         };
         quote!(#first ! { [#([#rest])*] { #kind } { #payload } })
     }
@@ -81,14 +92,14 @@ impl Linked {
         let (left, kind, payload, attribute);
         bracketed!(left in input);
         if !left.is_empty() {
-            return Err(left.error("device functions are still to be asked for their HIR"));
+            return Err(left.error("the HIR of some device functions is still missing"));
         }
         braced!(kind in input);
         let name: Ident = kind.parse()?;
-        let kind = match name.to_string().as_str() {
-            "kernel" => Kind::Kernel,
-            "device" => Kind::Device,
-            "module" => Kind::Module,
+        let end = match name.to_string().as_str() {
+            "kernel" => ChainEnd::Kernel,
+            "device" => ChainEnd::Device,
+            "module" => ChainEnd::Module,
             _ => return Err(syn::Error::new(name.span(), "neither a kernel nor a device item")),
         };
         braced!(payload in input);
@@ -99,28 +110,28 @@ impl Linked {
         while !input.is_empty() {
             libraries.push(LitByteStr::parse(input)?);
         }
-        Ok(Linked { kind, attribute, item, libraries })
+        Ok(Linked { end, attribute, item, libraries })
     }
 }
 
-/// The callee at `path`, from the bytes that its macro handed over.
-pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, Handed> {
+/// Decodes the callee at `path` from the bytes of its macro.
+pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, CalleeState> {
     match serial::library(bytes) {
         Ok(library) => Ok(Callee { path: written(path), library }),
         Err(error) => {
-            let message = format!("the device item `{}` cannot be read: {error}", written(path));
-            Err(Handed::Unreadable(syn::Error::new_spanned(path, message)))
+            let message = format!("cannot read the device item `{}`: {error}", written(path));
+            Err(CalleeState::Unreadable(syn::Error::new_spanned(path, message)))
         }
     }
 }
 
-/// The path as the check stage names a callee.
+/// Returns the path in the form that the checker uses for callees.
 pub(super) fn written(path: &Path) -> String {
     let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
     format!("{}{}", if path.leading_colon.is_some() { "::" } else { "" }, names.join("::"))
 }
 
-/// Refuses calls that the chain cannot follow: of the function itself, and of names that are macros of std.
+/// Rejects calls that the chain cannot follow: recursive calls, and names of macros of std.
 pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
     let mut refused: Option<syn::Error> = None;
     for path in callees {
@@ -128,7 +139,7 @@ pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
         let error = if name == name_of {
             syn::Error::new(
                 name.span(),
-                format!("`{name}` calls itself; on the device every call is inlined, so write a loop"),
+                format!("`{name}` calls itself; device calls are always inlined, so write a loop"),
             )
         } else if taken(name) {
             not_free(name)
@@ -143,25 +154,26 @@ pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Refuses a device function whose name a macro cannot have.
+/// Rejects a device function whose name a macro cannot have.
 pub(super) fn definable(name: &Ident) -> syn::Result<()> {
     if taken(name) { Err(not_free(name)) } else { Ok(()) }
 }
 
 fn not_free(name: &Ident) -> syn::Error {
     let message = format!(
-        "a device function cannot be called `{name}`: it is also a macro of its name, and `{name}` is a macro or attribute of Rust already; rename it"
+        "a device function cannot be named `{name}`: it also defines a macro of that name, and Rust already has one; rename it"
     );
     syn::Error::new_spanned(name.to_token_stream(), message)
 }
 
 fn taken(name: &Ident) -> bool {
     let name = name.to_string();
-    TAKEN.contains(&name.as_str())
+    RUST_MACRO_NAMES.contains(&name.as_str())
 }
 
-/// Lower-case names in the macro namespace that every module sees: macros of std's prelude, built-in attributes, ours.
-const TAKEN: &[&str] = &[
+/// The lower-case names in the macro namespace of every module: macros of std's prelude, built-in
+/// attributes, and the macros of kernel-dsl.
+const RUST_MACRO_NAMES: &[&str] = &[
     "allow",
     "assert",
     "assert_eq",

@@ -1,4 +1,4 @@
-//! The type-checking copy of a kernel: its own tokens, for rustc and for the editor.
+//! The type-checking copy of a kernel: its own tokens, for rustc and for editors.
 
 use super::{conditions, inline};
 use crate::syntax::LaunchTokens;
@@ -7,8 +7,8 @@ use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, ItemFn, Path, Visibility};
 
-/// The kernel as a function, with its launch expressions at the start, where its parameters are in scope; without them, if
-/// the kernel could not be read.
+/// Returns the kernel as a function. The launch expressions come first in the body, where the
+/// parameters are in scope; there are none if the kernel could not be read.
 pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>) -> TokenStream {
     let mut copy = inline::for_rustc(item);
     copy.attrs.clear();
@@ -20,11 +20,11 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>
             copy.attrs.push(syn::parse_quote!(#[allow(unused)]));
         }
     }
-    loud(item, &copy)
+    copy_with_user_lints(item, &copy)
 }
 
-/// Makes a `match` of each `?`, which has been refused: rustc would refuse it in its own way where the function gives no
-/// `Option`.
+/// Replaces each `?` by a `match`. The reader has rejected the `?`; rustc would report another
+/// error if the function does not return an `Option`.
 pub(super) fn without_tries(block: &mut Block) {
     Tries.visit_block_mut(block);
 }
@@ -44,10 +44,10 @@ impl VisitMut for Tries {
     }
 }
 
-/// The body behind the launch expressions.
+/// Returns the body, preceded by the launch expressions.
 pub(super) fn with_launch(item: &ItemFn, facade: &Path, launch: &LaunchTokens) -> Block {
     let mut block = inline::block_for_rustc(&item.block);
-    // A struct's field and an `if` name their types without a word about where they come from.
+    // A struct field and an `if` give the expected type without a note about its origin.
     let axes = launch
         .block
         .iter()
@@ -56,18 +56,18 @@ pub(super) fn with_launch(item: &ItemFn, facade: &Path, launch: &LaunchTokens) -
         .map(|e| quote!(let _ = #facade::__private::Axis { blocks_or_threads: #e };));
     let conditions = launch.requires.iter().map(|e| quote!(if #e {}));
     let checks: TokenStream = axes.chain(conditions).collect();
-    // A closure that is dropped at once: it sees the parameters and moves none.
-    // A condition that is no condition behind an `if`, such as one with a struct in it, is refused by the checker.
+    // A closure that is dropped at once accesses the parameters without moving them. The checker
+    // rejects conditions that do not parse after `if`, such as one with a struct literal.
     if let Ok(checks) = syn::parse2(quote!(let _ = || { #checks };)) {
         block.stmts.insert(0, checks);
     }
     block
 }
 
-/// A copy under the lints that are the user's to see. rustc's own are right about a kernel's tokens; but nobody calls
-/// the copy, and clippy's are about Rust for the host.
-pub(super) fn loud(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
-    let levels = item.attrs.iter().filter(|a| LEVELS.iter().any(|level| a.path().is_ident(level)));
+/// Returns a copy for which rustc reports its own lints. Lints about unused functions and clippy's
+/// lints are off, because the copy is never called and is not host code.
+pub(super) fn copy_with_user_lints(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
+    let levels = item.attrs.iter().filter(|a| LINT_LEVELS.iter().any(|level| a.path().is_ident(level)));
     let (lints, conditions) = (lints(), conditions(&item.attrs));
     quote! {
         #conditions
@@ -78,9 +78,9 @@ pub(super) fn loud(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
     }
 }
 
-/// A copy that is the second of its kind, so that its lints have been said. `warnings` are those that are warnings where
-/// this stands: one that the user's crate denies is an error, and has to be named.
-pub(super) fn silent(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
+/// Returns a copy without any lints, because the first copy has reported them. `warnings` covers
+/// only lints at the level `warn`; lints that the user's crate denies are errors and must be named.
+pub(super) fn copy_without_lints(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
     let conditions = conditions(&item.attrs);
     quote! {
         #conditions
@@ -89,10 +89,11 @@ pub(super) fn silent(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
     }
 }
 
-/// Attributes that set a lint's level.
-pub(super) const LEVELS: [&str; 5] = ["allow", "warn", "deny", "forbid", "expect"];
+/// The attributes that set the level of a lint.
+pub(super) const LINT_LEVELS: [&str; 5] = ["allow", "warn", "deny", "forbid", "expect"];
 
-/// Clippy knows Rust for the host: it wants iterators for index loops and structs for argument lists.
+/// Returns the attribute that disables clippy, whose lints are for host code: they suggest
+/// iterators for index loops and structs for long argument lists.
 pub(super) fn lints() -> TokenStream {
     quote!(#[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)])
 }

@@ -1,28 +1,28 @@
-//! Tells apart items of the same words at the same place: what a macro of the user's writes several times.
+//! Distinguishes items with equal tokens at the same position, which a user's macro can create.
 //!
-//! Stable Rust does not say which expansion a token is of, so items of one hash are numbered in the order in which rustc
-//! comes to them, which is the same each time. An item that is written once has its hash alone, so what it becomes does not
-//! depend on what else the crate has. An editor, which expands an item again and again, gets other numbers, and makes nothing of
-//! them.
+//! Stable Rust does not tell which expansion a token belongs to. Items with equal hashes are
+//! therefore numbered in the order of expansion, which is deterministic. An item that appears once
+//! keeps its hash, so its expansion does not depend on the rest of the crate. An editor that
+//! expands an item repeatedly gets other numbers, which does no harm.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// What a hash is counted for: an item comes to each once.
+/// The purpose of a hash; each item uses each purpose once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
     /// The item's identity on the device.
     Identity,
-    /// The name of the macro that hands it over.
+    /// The name of the macro that passes the item's HIR.
     Name,
 }
 
-static SEEN: LazyLock<Mutex<HashMap<(Purpose, u64), u64>>> = LazyLock::new(Mutex::default);
+static HASH_COUNTS: LazyLock<Mutex<HashMap<(Purpose, u64), u64>>> = LazyLock::new(Mutex::default);
 
-/// `hash`, and of an item that comes later with the same one, a hash of its own.
+/// Returns `hash` for the first item with this hash, and another hash for each later item.
 pub(super) fn distinct(purpose: Purpose, hash: u64) -> u64 {
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = HASH_COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let before = seen.entry((purpose, hash)).or_default();
     *before += 1;
     if *before == 1 {

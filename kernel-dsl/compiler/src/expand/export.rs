@@ -1,4 +1,4 @@
-//! The macro that has a device function's name and hands over its HIR; see [`chain`](super::chain).
+//! The macro with a device function's name that passes its HIR; see [`chain`](super::chain).
 
 use super::conditions;
 use super::distinct::{Purpose, distinct};
@@ -7,17 +7,19 @@ use quote::{ToTokens, quote};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use syn::{Item, ItemFn, Visibility};
 
-/// Hands over `library`.
-pub(super) fn whole(item: &ItemFn, library: &[u8]) -> TokenStream {
+/// Returns the macro of a device function without diagnostics.
+pub(super) fn complete(item: &ItemFn, library: &[u8]) -> TokenStream {
     export(&item.sig.ident, &item.vis, &conditions(&item.attrs), item, &Literal::byte_string(library))
 }
 
-/// Hands over nothing, which tells the next that the function has mistakes of its own.
+/// Returns the macro of a device function with diagnostics: it passes no bytes, so that callers
+/// report nothing.
 pub(super) fn failed(item: &ItemFn) -> TokenStream {
-    whole(item, &[])
+    complete(item, &[])
 }
 
-/// Hands over `library` for the item of a module that is called `name`; nothing, where there are mistakes.
+/// Returns the macro of the item `name` of a module; an empty `library` means that the item has
+/// diagnostics.
 pub(super) fn named(item: &Item, name: &Ident, library: &[u8]) -> TokenStream {
     let (visibility, conditions) = match item {
         Item::Fn(i) => (&i.vis, conditions(&i.attrs)),
@@ -30,8 +32,8 @@ pub(super) fn named(item: &Item, name: &Ident, library: &[u8]) -> TokenStream {
     export(name, visibility, &conditions, item, &Literal::byte_string(library))
 }
 
-/// A `macro_rules` under a name of its own and a `use` that gives it the function's name, place and visibility. Only a
-/// macro that is exported can be used outside its crate, and it then lies at the crate's root, so its name is a hash.
+/// Returns a `macro_rules` with a hashed name, and a `use` that gives it the function's name, scope
+/// and visibility. An exported macro is at the root of its crate, so its name must be unique there.
 fn export(
     name: &Ident,
     visibility: &Visibility,
@@ -59,13 +61,13 @@ fn export(
     }
 }
 
-/// The name without `r#`.
+/// Returns the name without `r#`.
 fn plain(name: &Ident) -> String {
     let name = name.to_string();
     name.strip_prefix("r#").map_or(name.clone(), str::to_string)
 }
 
-/// Tells apart functions of one name in one crate, as far as place and words do.
+/// Returns a hash of the name, position and tokens of an item.
 fn hash(name: &Ident, item: &impl ToTokens) -> u64 {
     let span = name.span();
     let mut hasher = DefaultHasher::new();

@@ -1,12 +1,12 @@
-//! `ptx!(…)`, and what is for the oracle alone, in the copies that rustc sees.
+//! `ptx!(…)` and attributes for the oracle, in the copies that rustc checks.
 //!
-//! rustc knows nothing of PTX. The macro of that name takes only what the attributes make of a call, the types and values of
-//! its operands, and gives what rustc needs to check them:
+//! rustc cannot check PTX. The attributes rewrite each call to the types and values of its
+//! operands, from which the macro `ptx` makes code that rustc can check:
 //! ```text
 //! ptx!("add.u32 {d}, {a}, {b};", a = in(u32) x, b = in(u32) y, d = out(u32))
 //! ptx!(#device (u32 = x, u32 = y) -> u32)
 //! ```
-//! A call that no attribute has seen stands where there is no device, and says so.
+//! A call outside kernels and device functions is not rewritten, and the macro reports an error.
 
 use crate::syntax::allow::is_allowance;
 use crate::syntax::inline::{Call, is_inline};
@@ -15,33 +15,33 @@ use quote::quote;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Block, Item, ItemFn, Macro};
 
-/// The function with its calls made for rustc.
+/// Returns the function with its `ptx!` calls rewritten for rustc.
 pub(super) fn for_rustc(item: &ItemFn) -> ItemFn {
     let mut item = item.clone();
     Calls::default().visit_item_fn_mut(&mut item);
     item
 }
 
-/// The same of a block.
+/// Returns the block with its `ptx!` calls rewritten for rustc.
 pub(super) fn block_for_rustc(block: &Block) -> Block {
     let mut block = block.clone();
     Calls::default().visit_block_mut(&mut block);
     block
 }
 
-/// The same of an item, in place.
+/// Rewrites the `ptx!` calls of an item for rustc, in place.
 pub(super) fn item_for_rustc(item: &mut Item) {
     Calls::default().visit_item_mut(item);
 }
 
 #[derive(Default)]
 struct Calls {
-    /// In a body; what stands before an item is rustc's.
+    /// Whether the visitor is in a body; attributes outside bodies belong to rustc.
     inside: bool,
 }
 
 impl VisitMut for Calls {
-    /// rustc knows nothing of what the oracle is told.
+    /// Removes attributes for the oracle, which rustc does not know.
     fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
         if self.inside {
             attributes.retain(|attribute| !is_allowance(attribute));
@@ -56,12 +56,12 @@ impl VisitMut for Calls {
 
     fn visit_macro_mut(&mut self, mac: &mut Macro) {
         visit_mut::visit_macro_mut(self, mac);
-        // A copy of a copy has been here.
+        // The call was rewritten in an earlier copy.
         if !is_inline(mac) || is_typed(mac) {
             return;
         }
         let hash = Punct::new('#', Spacing::Alone);
-        // A mistake is told by who reads the kernel.
+        // The reader of the kernel reports a call that does not parse.
         let typed = mac.parse_body::<Call>().ok().map(|call| self.typed(call));
         mac.tokens = quote!(#hash device #typed);
     }

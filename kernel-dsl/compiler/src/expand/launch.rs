@@ -9,23 +9,24 @@ use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{FnArg, GenericParam, ItemFn, Lifetime, Pat, PatType, Path, PathArguments, Type};
 
-/// How long a launch borrows its arguments. A kernel has no lifetimes of its own.
+/// The lifetime for which a launch borrows its arguments. Kernels have no lifetime parameters.
 const LIFETIME: &str = "'a";
 
-/// `impl kernel { call, launch, launch_unchecked }`.
+/// Returns the impl with `call`, `launch` and `launch_unchecked`.
 pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStream {
     let name = &item.sig.ident;
     let (of_impl, of_type, _) = item.sig.generics.split_for_impl();
     let known = known(item, facade);
     let docs: Vec<_> = item.attrs.iter().filter(|a| a.path().is_ident("doc")).collect();
     let [call, launch, unchecked] = ["call", "launch", "launch_unchecked"].map(|name| at_name(item, name));
-    // Locals are hygienic: a kernel's own parameter may be called `device` too. Types are not.
+    // Locals are hygienic, so that a parameter of the kernel may also be named `device`. Types are
+    // not hygienic.
     let device = Ident::new("device", Span::mixed_site());
     let lifetime = Lifetime::new(LIFETIME, Span::call_site());
     let runner = free_name(item, "Device");
     let parameters: Vec<_> = parameters(item).enumerate().map(|(i, p)| Parameter::new(i, p, facade)).collect();
     let declared: Vec<_> = parameters.iter().map(|p| p.declared(stage)).collect();
-    // As hygienic as the device: a parameter may have the name.
+    // Hygienic too: a parameter may have this name.
     let arguments = Ident::new("arguments", Span::mixed_site());
     let block = chosen_extent(stage);
     let block_declared = block.as_ref().map(|(name, _)| quote!(#name: usize,));
@@ -53,13 +54,19 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
         )
     });
     let checked_body = body(quote!(#facade::Call::launch(Self::#call(#passed), #device)));
-    // The caller promises what the launcher asks for.
+    // The caller guarantees the safety conditions of the launcher.
     let unchecked_body = body(quote!(unsafe { #facade::Call::launch_unchecked(Self::#call(#passed), #device) }));
+    let errors_docs = quote! {
+        #[doc = ""]
+        #[doc = " # Errors"]
+        #[doc = " Arguments that violate the kernel's contract, or an error on the device."]
+    };
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
     quote! {
         #[allow(clippy::too_many_arguments, dead_code, deprecated, non_snake_case, non_upper_case_globals, unused_variables)]
         impl #of_impl #name #of_type #known {
-            /// The kernel with these arguments, for a launcher to run, or to make ready for being run again and again.
+            /// Binds these arguments to the kernel, for a launcher to run once or to prepare for
+            /// repeated runs.
             #block_docs
             pub fn #call<#lifetime>(
                 #block_declared
@@ -70,11 +77,9 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
 
             #(#docs)*
             #separator
-            /// Runs the kernel on `device`, every access to memory checked.
+            /// Runs the kernel on `device` and checks every memory access.
             #block_docs
-            ///
-            /// # Errors
-            /// Arguments that do not fit the kernel's contract, or what went wrong on the device.
+            #errors_docs
             pub fn #launch<#lifetime, #runner: #facade::Launcher>(
                 #device: &#runner,
                 #block_declared
@@ -85,14 +90,13 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
 
             #(#docs)*
             #separator
-            /// Runs the kernel's own PTX on `device`: the arguments are checked against its contract, accesses to memory are not.
+            /// Runs the kernel's PTX on `device`. The arguments are checked against the contract;
+            /// memory accesses are not checked.
             #block_docs
-            ///
-            /// # Safety
-            /// For these arguments the kernel must be free of accesses out of bounds and of races.
-            ///
-            /// # Errors
-            /// Arguments that do not fit the kernel's contract, or what went wrong on the device.
+            #[doc = ""]
+            #[doc = " # Safety"]
+            #[doc = " For these arguments the kernel must have no out-of-bounds access and no race."]
+            #errors_docs
             pub unsafe fn #unchecked<#lifetime, #runner: #facade::Launcher>(
                 #device: &#runner,
                 #block_declared
@@ -104,7 +108,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     }
 }
 
-/// The extent of the block that a launch of the kernel passes: its name there, as hygienic as the device, and words for it.
+/// Returns the hygienic name of the block extent that a launch chooses, and its documentation.
 fn chosen_extent(stage: &Stage) -> Option<(Ident, String)> {
     let Stage::Read(parsed) = stage else { return None };
     let axis = parsed.block.iter().position(|extent| matches!(extent, BlockExtent::Chosen { .. }))?;
@@ -113,10 +117,13 @@ fn chosen_extent(stage: &Stage) -> Option<(Ident, String)> {
         ("block_y", "the number of threads of a block along y"),
         ("block_z", "the number of threads of a block along z"),
     ][axis.min(2)];
-    Some((Ident::new(name, Span::mixed_site()), format!("`{name}` is {what}, of those that the kernel leaves open.")))
+    Some((
+        Ident::new(name, Span::mixed_site()),
+        format!("`{name}` is {what}, chosen from the range that the kernel declares."),
+    ))
 }
 
-/// The parameters but `self`.
+/// Returns the parameters except `self`.
 pub(super) fn parameters(item: &ItemFn) -> impl Iterator<Item = &PatType> {
     item.sig.inputs.iter().filter_map(|input| match input {
         FnArg::Typed(parameter) => Some(parameter),
@@ -124,7 +131,7 @@ pub(super) fn parameters(item: &ItemFn) -> impl Iterator<Item = &PatType> {
     })
 }
 
-/// `name`, longer if the kernel has a generic parameter of that name.
+/// Returns `name`, extended with `_` if the kernel has a generic parameter of that name.
 fn free_name(item: &ItemFn, name: &str) -> Ident {
     let mut name = name.to_string();
     let taken = |name: &str| {
@@ -140,15 +147,15 @@ fn free_name(item: &ItemFn, name: &str) -> Ident {
     Ident::new(&name, Span::call_site())
 }
 
-/// A parameter as the launch takes it.
+/// A parameter of the launch functions.
 struct Parameter<'a> {
     name: Ident,
     ty: &'a Type,
     /// The trait of the facade's module `launcher` that erases its type.
     argument: Ident,
-    /// The trait's arguments but the lifetime.
+    /// The arguments of the trait, except the lifetime.
     arguments: Vec<TokenStream>,
-    /// Anything that has the trait can be passed; otherwise the very type.
+    /// Whether any type with the trait can be passed; otherwise only the declared type.
     any: bool,
     facade: &'a Path,
 }
@@ -157,7 +164,7 @@ impl<'a> Parameter<'a> {
     fn new(i: usize, parameter: &'a PatType, facade: &'a Path) -> Parameter<'a> {
         let name = match &*parameter.pat {
             Pat::Ident(p) => p.ident.clone(),
-            // Refused elsewhere; the launch still has as many arguments.
+            // Rejected elsewhere; the launch keeps the number of arguments.
             other => Ident::new(&format!("argument{i}"), other.span()),
         };
         let ((argument, arguments), any) = match memory(&parameter.ty) {
@@ -173,8 +180,9 @@ impl<'a> Parameter<'a> {
         match stage {
             Stage::Refused => quote!(#name: impl ::core::marker::Sized),
             Stage::Read(_) if *any => {
-                // rustc puts what a bound asks for where its tokens stand, from the first to the last: at the parameter's
-                // type. What the user wrote in it keeps its place, since rustdoc shows a number by the text there.
+                // rustc reports an unsatisfied bound at its first to last token, which are given
+                // the position of the parameter's type. Tokens that the user wrote keep their
+                // position, because rustdoc shows numbers by their source text.
                 let mut places = ty.to_token_stream().into_iter().map(|t| t.span());
                 let first = places.next().unwrap_or_else(Span::call_site);
                 let last = places.last().unwrap_or(first);
@@ -187,7 +195,7 @@ impl<'a> Parameter<'a> {
         }
     }
 
-    /// The statement that adds the argument, its type erased, to a list.
+    /// Returns the statement that adds the type-erased argument to a list.
     fn erased(&self, list: &Ident) -> TokenStream {
         let Parameter { name, argument, facade, any, .. } = self;
         match any {
@@ -197,14 +205,16 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// The trait for a parameter in memory, and its arguments but the lifetime; `None` for a scalar.
+/// Returns the trait for a parameter in memory, and its arguments except the lifetime; `None` for a
+/// scalar.
 fn memory(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
     let mut ty = ty.clone();
     Named.visit_type_mut(&mut ty);
     memory_of(&ty)
 }
 
-/// Gives references a name for their lifetime: no buffer holds any, and rustc is to say that and not that the name lacks.
+/// Names the lifetime of references. No buffer can hold a reference, and rustc should report that
+/// instead of a missing lifetime.
 struct Named;
 
 impl VisitMut for Named {

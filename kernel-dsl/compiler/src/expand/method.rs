@@ -1,18 +1,24 @@
-//! Mistakes of methods, and of constants of impls: they wait for rustc as those of functions do (`witness`).
+//! Diagnostics of methods, and of constants of impls. They wait for rustc as those of functions do
+//! (see `witness`).
 //!
-//! The copy is a method of a trait of its own, implemented for the type in question, so that `Self` means there what it means in the
-//! impl. What it gives is a closure, whose first parameter stands for `self`.
+//! The copy is a method of a new trait that is implemented for the impl's type, so that `Self` has
+//! the same meaning. The method returns a closure whose first parameter replaces `self`.
 
 use super::witness::{any_value, said};
-use crate::check::Mistake;
+use crate::check::Diagnostic;
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::visit_mut::VisitMut;
 use syn::{FnArg, GenericParam, Generics, ItemFn, ItemImpl, Path, ReturnType, Type};
 
-/// A copy of `item`, of the impl `of`, whose constants say `mistakes` if rustc accepts it, as items. `None` where it takes an
-/// instance that is not known here: a type with a bound.
-pub(super) fn mistakes(of: &ItemImpl, item: &ItemFn, facade: &Path, mistakes: &[Mistake]) -> Option<TokenStream> {
+/// Returns a copy of `item` of the impl `of`, and constants that report `diagnostics` if rustc
+/// accepts the copy. `None` if an instance needs a type with bounds, which is not known here.
+pub(super) fn diagnostics(
+    of: &ItemImpl,
+    item: &ItemFn,
+    facade: &Path,
+    diagnostics: &[Diagnostic],
+) -> Option<TokenStream> {
     let opaque = item.sig.inputs.iter().any(|i| matches!(i, FnArg::Typed(t) if matches!(&*t.ty, Type::ImplTrait(_))));
     if bounded(&of.generics) || bounded(&item.sig.generics) || opaque {
         return None;
@@ -50,7 +56,7 @@ pub(super) fn mistakes(of: &ItemImpl, item: &ItemFn, facade: &Path, mistakes: &[
     let (of_impl, itself) = (&of.generics, &of.self_ty);
     let some = instance_of(itself.to_token_stream(), of_impl);
     let copies = Ident::new("Copies", Span::mixed_site());
-    let said = said(facade, &quote!(<#some as #copies>::#name #instance), mistakes);
+    let said = said(facade, &quote!(<#some as #copies>::#name #instance), diagnostics);
     Some(quote! {
         trait #copies {
             fn #name #own () -> impl ::core::marker::Sized;
@@ -62,8 +68,13 @@ pub(super) fn mistakes(of: &ItemImpl, item: &ItemFn, facade: &Path, mistakes: &[
     })
 }
 
-/// Constants that say `mistakes` of a constant if rustc can evaluate it: they ask for its value first.
-pub(super) fn mistakes_of_constant(of: Option<&ItemImpl>, name: &Ident, mistakes: &[Mistake]) -> Option<TokenStream> {
+/// Returns constants that report `diagnostics` of a constant if rustc can evaluate it: they use its
+/// value first.
+pub(super) fn diagnostics_of_constant(
+    of: Option<&ItemImpl>,
+    name: &Ident,
+    diagnostics: &[Diagnostic],
+) -> Option<TokenStream> {
     let path = match of {
         None => name.to_token_stream(),
         Some(of) if bounded(&of.generics) => return None,
@@ -75,26 +86,27 @@ pub(super) fn mistakes_of_constant(of: Option<&ItemImpl>, name: &Ident, mistakes
             }
         }
     };
-    let each = mistakes.iter().map(|mistake| {
-        let message = &mistake.message;
-        let panic = quote_spanned!(mistake.mark.first=> ::core::panic!);
-        let argument = quote_spanned!(mistake.mark.last=> ("{}", #message));
+    let each = diagnostics.iter().map(|diagnostic| {
+        let message = &diagnostic.message;
+        let panic = quote_spanned!(diagnostic.mark.first=> ::core::panic!);
+        let argument = quote_spanned!(diagnostic.mark.last=> ("{}", #message));
         quote!(const _: () = { let _ = &#path; #panic #argument };)
     });
     Some(each.collect())
 }
 
-/// Whether an instance takes a type that is not known here.
+/// Returns whether an instance needs a type that is not known here.
 fn bounded(g: &Generics) -> bool {
     g.where_clause.is_some() || g.type_params().any(|t| !t.bounds.is_empty())
 }
 
-/// What stands for `self`, which only a method can have: as the user's `self` does, it belongs to the user's code.
+/// Returns the name that replaces `self`, which only a method can have. The name has the span of
+/// the user's `self`.
 fn name(span: Span) -> Ident {
     Ident::new("itself", span)
 }
 
-/// A type with some value for each parameter of the impl.
+/// Returns a type with some value for each parameter of the impl.
 fn instance_of(ty: TokenStream, generics: &Generics) -> TokenStream {
     let value = |name: &Ident| {
         let parameter = generics.params.iter().find(|p| match p {
@@ -117,10 +129,10 @@ fn instance_of(ty: TokenStream, generics: &Generics) -> TokenStream {
         .collect()
 }
 
-/// Rewrites what means something in the impl alone.
+/// Rewrites tokens that have a meaning only in the impl.
 struct Itself<'a> {
     of_trait: Option<&'a Path>,
-    /// A macro has `self` in it.
+    /// Whether a macro contains `self`.
     hidden: bool,
 }
 

@@ -1,30 +1,34 @@
-//! What `#[kernel]` and `#[device]` become.
+//! The expansion of `#[kernel]` and `#[device]`.
 //!
-//! A kernel becomes a type of its name, which is a namespace (`matmul::<16>::PTX`, `matmul::<16>::launch`), and beside it, inside `const _`:
-//! * the *copy*: the function as the user wrote it, spans and all, so that rustc type-checks it and an editor works in
-//!   it; where our checker found mistakes, in a form that makes them wait for rustc's;
-//! * the *witness*: a second copy, in which rustc is asked to agree with what our checker found;
+//! A kernel becomes a type of its name, which serves as a namespace (`matmul::<16>::PTX`,
+//! `matmul::<16>::launch`). Beside the type, inside `const _`, are:
+//! * the *copy*: the function as written, with its spans, so that rustc checks it and editors work
+//!   in it. If our checker found errors, the copy makes them wait for rustc's errors;
+//! * the *witness*: a second copy, in which rustc confirms the results of our checker;
 //! * the *artifact*: HIR and PTX as literals, registered with the kernels of the program;
 //! * the launch functions.
 //!
-//! A device function stays as it is. Beside it comes a macro of the same name that hands over the function's HIR: a `use`
-//! of the function imports both. What calls device functions expands to a *chain* through their macros, which ends in
-//! one call of [`link`] with all the HIR in hand.
+//! A device function stays unchanged. Beside it is a macro of the same name that passes the
+//! function's HIR; a `use` of the function imports both. An item that calls device functions
+//! expands to a *chain* through their macros. The chain ends in a call of [`link`] with the HIR of
+//! all of them.
 //!
 //! # One error for a mistake
 //!
-//! Rust outside the subset is a `compile_error!` at the token. A mistake of names or types is told by rustc, from the
-//! copy; we speak of it only where rustc accepts the function (module `witness`). The stand-ins that a failed kernel leaves
-//! behind keep its uses from failing too, and a failed device function hands over an empty literal, at which those that
-//! call it fall silent. rustc prints a diagnostic once, however many copies cause it, since all its spans are the same.
+//! Rust outside the subset becomes a `compile_error!` at the token. rustc reports an error in names
+//! or types, from the copy; our message appears only if rustc accepts the function (module
+//! `witness`). A failed kernel leaves stand-ins, so that its uses do not fail too. A failed device
+//! function passes an empty literal, and its callers report nothing. rustc prints a diagnostic
+//! once, however many copies cause it, because all spans are equal.
 //!
-//! An expansion names nothing but the facade crate's path and the user's own names, and no name that it makes up shows
-//! in a message.
+//! An expansion uses only the path of the facade crate and the user's own names. No generated name
+//! appears in a message.
 
 mod artifact;
 mod chain;
 mod copy;
 mod distinct;
+mod expansion;
 mod export;
 mod inline;
 mod launch;
@@ -40,15 +44,16 @@ mod tests;
 use crate::check::{self, Callee};
 use crate::hir::serial;
 use crate::syntax;
-use chain::{Handed, Kind, Link};
+use artifact::Artifact;
+use chain::{CalleeState, ChainEnd, Link};
 use distinct::{Purpose, distinct};
-use namespace::Stage;
+use expansion::Expansion;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::{Item, ItemFn, Path, Token};
 
-/// `#[kernel(attribute)] item`
+/// Expands `#[kernel(attribute)] item`.
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let item = match function("kernel", item) {
         Ok(item) => item,
@@ -58,47 +63,69 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
         return tokens;
     }
     let facade = facade(attribute.clone());
-    let parsed = match syntax::kernel(attribute.clone(), &item).and_then(|parsed| {
-        namespace::fit(&item)?;
-        chain::callable(&parsed.function.name, &parsed.callees()).map(|()| parsed)
-    }) {
-        Ok(parsed) => parsed,
-        Err(refused) => {
-            let copy = copy::kernel(&item, &facade, None);
-            let failed = artifact::stub(&item, &facade, &[], quote!(#copy), report::refused(refused));
-            return namespace::kernel(&item, &facade, &Stage::Refused, failed);
-        }
+    let kernel = match read_kernel(attribute.clone(), &item) {
+        Ok(kernel) => kernel,
+        Err(refused) => return Expansion::refused(&item, &facade, refused).render(),
     };
-    let callees = parsed.callees();
-    let stage = Stage::Read(&parsed);
-    if callees.is_empty() {
-        let done = finish_kernel(&item, &parsed, &[]);
-        return namespace::kernel(&item, &facade, &stage, done);
-    }
-    let payload = quote!((#attribute) #item);
-    let chain = Link { kind: Kind::Kernel, facade: &facade, payload }.start(&callees);
-    let expansion = namespace::kernel(&item, &facade, &stage, chain);
-    let copy = copy::kernel(&item, &facade, Some(&parsed.launch_tokens));
-    // The copy comes at the end of the chain, since a callee that does not exist would be told there and here. An editor
-    // needs it at once: a chain that does not resolve yet must not cost completion in the body.
-    quote! {
-        #expansion
-        #[allow(unexpected_cfgs)]
-        const _: () = {
-            #[cfg(rust_analyzer)]
-            #copy
-        };
-    }
+    let callees = kernel.callees();
+    let expansion = if callees.is_empty() {
+        compile_kernel(&item, &facade, &kernel, &[])
+    } else {
+        let payload = quote!((#attribute) #item);
+        let chain = Link { end: ChainEnd::Kernel, facade: &facade, payload }.start(&callees);
+        Expansion { artifact: Artifact::Chain(chain), ..Expansion::read(&item, &facade, &kernel) }
+    };
+    expansion.with_launchers(&kernel).render()
 }
 
-/// `#[device(attribute)] item`
+/// Reads a kernel and rejects what its expansion cannot express.
+fn read_kernel(attribute: TokenStream, item: &ItemFn) -> syn::Result<syntax::Kernel> {
+    let kernel = syntax::kernel(attribute, item)?;
+    namespace::fit(item)?;
+    chain::callable(&kernel.function.name, &kernel.callees())?;
+    Ok(kernel)
+}
+
+/// Expands a kernel up to its artifact, with `callees` for the device items that it names.
+fn compile_kernel<'a>(
+    item: &'a ItemFn,
+    facade: &'a Path,
+    kernel: &syntax::Kernel,
+    callees: &[Callee],
+) -> Expansion<'a> {
+    let mut expansion = Expansion::read(item, facade, kernel);
+    let checked = match check::kernel(kernel, callees) {
+        Ok(checked) => checked,
+        Err(diagnostics) => {
+            let body = copy::with_launch(item, facade, &kernel.launch_tokens);
+            let values = kernel.instances.first().map_or(&[][..], |i| &i.0);
+            let copy = witness::diagnostics(item, facade, &body, values, &diagnostics);
+            expansion.copy = copy::copy_with_user_lints(item, &copy);
+            return expansion;
+        }
+    };
+    expansion.witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
+    match artifact::compile(&checked.hir) {
+        Ok(compiled) => match needless(kernel, &checked.hir, &compiled) {
+            None => expansion.artifact = Artifact::complete(&checked.hir, &kernel.instances, compiled.texts),
+            Some(error) => expansion.errors = report::refused(error),
+        },
+        Err(failed) => {
+            let tokens = report::Tokens { item, block: &kernel.launch_tokens.block, paths: &kernel.callees() };
+            expansion.errors = report::compilation(&tokens, &checked.hir, callees, &failed);
+        }
+    }
+    expansion
+}
+
+/// Expands `#[device(attribute)] item`.
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(function)) => device_function(attribute, function),
         Ok(item @ (Item::Const(_) | Item::Struct(_) | Item::Enum(_) | Item::Mod(_))) => module::device(attribute, item),
         Ok(other) => {
             let message =
-                "`#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls";
+                "`#[device]` applies to a function, constant, struct or enum, or to a `mod` with traits and impls";
             let errors = report::refused(syn::Error::new_spanned(&other, message));
             quote!(#errors #other)
         }
@@ -115,7 +142,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     }
     let facade = facade(attribute.clone());
     let (lints, mut host) = (copy::lints(), inline::for_rustc(&item));
-    let read = device_attribute(attribute, On::Function).and_then(|clauses| {
+    let read = device_attribute(attribute, DeviceItemKind::Function).and_then(|clauses| {
         chain::definable(&item.sig.ident)?;
         let parsed = syntax::device(&item)?;
         chain::callable(&parsed.name, &parsed.callees())?;
@@ -135,12 +162,12 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     } else {
         let value = value.then(|| quote!(, value));
         let payload = quote!((crate = #facade #value) #item);
-        Link { kind: Kind::Device, facade: &facade, payload }.start(&callees)
+        Link { end: ChainEnd::Device, facade: &facade, payload }.start(&callees)
     };
     quote!(#lints #host #rest)
 }
 
-/// `#[derive(DeviceCopy)] item`
+/// Expands `#[derive(DeviceCopy)] item`.
 pub fn device_copy(item: TokenStream) -> TokenStream {
     match syn::parse2(item).and_then(|item| module::device_copy(&item)) {
         Ok(tokens) => tokens,
@@ -148,7 +175,7 @@ pub fn device_copy(item: TokenStream) -> TokenStream {
     }
 }
 
-/// The end of a chain: `[] {kind} {(attribute) item} b"…" b"…"`.
+/// Expands the end of a chain: `[] {kind} {(attribute) item} b"…" b"…"`.
 pub fn link(tokens: TokenStream) -> TokenStream {
     match chain::Linked::parse(tokens) {
         Ok(linked) => linked_item(linked).unwrap_or_else(report::refused),
@@ -156,42 +183,40 @@ pub fn link(tokens: TokenStream) -> TokenStream {
     }
 }
 
-/// An item that was read before the chain set out is read again here, with the same result, so errors of reading can
-/// only come from a call by hand.
+/// Expands an item at the end of its chain.
+///
+/// The end of a chain is a new macro call, to which only tokens pass: the item is parsed once in
+/// each call. Its start has reported all errors of reading, so an error here means a call by hand.
 fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
     let facade = facade(linked.attribute.clone());
-    match linked.kind {
-        Kind::Kernel => {
+    match linked.end {
+        ChainEnd::Kernel => {
             let item: ItemFn = syn::parse2(linked.item)?;
-            let parsed = syntax::kernel(linked.attribute, &item)?;
-            let failed = |errors| {
-                let copy = copy::kernel(&item, &facade, Some(&parsed.launch_tokens));
-                artifact::stub(&item, &facade, &parsed.instances, copy, errors)
+            let kernel = read_kernel(linked.attribute, &item)?;
+            let expansion = match callees(&kernel.function.name, &kernel.callees(), &linked.libraries) {
+                Ok(callees) => compile_kernel(&item, &facade, &kernel, &callees),
+                Err(state) => Expansion { errors: state.errors(), ..Expansion::read(&item, &facade, &kernel) },
             };
-            Ok(match callees(&parsed.function.name, &parsed.callees(), &linked.libraries) {
-                Ok(callees) => finish_kernel(&item, &parsed, &callees),
-                Err(Handed::Failed) => failed(quote!()),
-                Err(Handed::Unreadable(error)) => failed(report::refused(error)),
-            })
+            Ok(expansion.render())
         }
-        Kind::Device => {
+        ChainEnd::Device => {
             let item: ItemFn = syn::parse2(linked.item)?;
-            let Clauses { value, .. } = device_attribute(linked.attribute, On::Function)?;
+            let Clauses { value, .. } = device_attribute(linked.attribute, DeviceItemKind::Function)?;
             let parsed = syntax::device(&item)?;
             Ok(match callees(&parsed.name, &parsed.callees(), &linked.libraries) {
                 Ok(callees) => finish_device(&item, &facade, parsed, &callees, value),
-                Err(Handed::Failed) => export::failed(&item),
-                Err(Handed::Unreadable(error)) => {
-                    let (errors, export) = (report::refused(error), export::failed(&item));
+                Err(state) => {
+                    let (errors, export) = (state.errors(), export::failed(&item));
                     quote!(#errors #export)
                 }
             })
         }
-        Kind::Module => module::linked(&facade, &syn::parse2(linked.item)?, &linked.libraries),
+        ChainEnd::Module => module::linked(&facade, &syn::parse2(linked.item)?, &linked.libraries),
     }
 }
 
-/// The tolerances for what no approximation reaches: such values are the same everywhere.
+/// Returns the error of tolerances for parameters that no approximate result reaches: their values
+/// are exact everywhere.
 fn needless(
     parsed: &syntax::Kernel,
     program: &crate::hir::Program,
@@ -203,7 +228,7 @@ fn needless(
     let errors = needless.map(|(written, _)| {
         let name = &written.name;
         let message = format!(
-            "no approximation reaches `{name}`: it is the same on every executor, bit for bit\nhelp: leave the tolerance out; it is for what comes of `fast::` functions"
+            "`{name}` needs no tolerance: no approximation affects it, so its results are bit-identical on every executor\nhelp: remove the tolerance; it applies to results of `fast::` functions"
         );
         syn::Error::new(name.span(), message)
     });
@@ -213,36 +238,7 @@ fn needless(
     })
 }
 
-/// The artifact of a kernel whose callees are at hand, as an expression, with its copies inside.
-fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> TokenStream {
-    let facade = &parsed.crate_path;
-    let stub = |copies, errors| artifact::stub(item, facade, &parsed.instances, copies, errors);
-    match check::kernel(parsed, callees) {
-        Ok(checked) => {
-            let copy = copy::kernel(item, facade, Some(&parsed.launch_tokens));
-            let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
-            let copies = quote!(#copy #witness);
-            match artifact::compile(&checked.hir) {
-                Ok(compiled) => match needless(parsed, &checked.hir, &compiled) {
-                    None => artifact::whole(item, facade, &checked.hir, &parsed.instances, &compiled.texts, copies),
-                    Some(error) => stub(copies, report::refused(error)),
-                },
-                Err(failed) => {
-                    let tokens = report::Tokens { item, block: &parsed.launch_tokens.block, paths: &parsed.callees() };
-                    stub(copies, report::compilation(&tokens, &checked.hir, callees, &failed))
-                }
-            }
-        }
-        Err(mistakes) => {
-            let body = copy::with_launch(item, facade, &parsed.launch_tokens);
-            let values = parsed.instances.first().map_or(&[][..], |i| &i.0);
-            let copy = witness::mistakes(item, facade, &body, values, &mistakes);
-            stub(copy::loud(item, &copy), quote!())
-        }
-    }
-}
-
-/// What stands beside a device function whose callees are at hand.
+/// Returns the items beside a device function, with `callees` for the device items that it names.
 fn finish_device(
     item: &ItemFn,
     facade: &Path,
@@ -256,51 +252,53 @@ fn finish_device(
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             let library = serial::encode_library(&checked.hir);
             let value = value.then(|| module::function_type(item, facade, parsed.hash, &library));
-            let export = export::whole(item, &library);
+            let export = export::complete(item, &library);
             quote!(#witness #value #export)
         }
-        Err(mistakes) => {
-            let copy = witness::mistakes(item, facade, &item.block, &[], &mistakes);
-            let (copy, export) = (copy::silent(item, &copy), export::failed(item));
+        Err(diagnostics) => {
+            let copy = witness::diagnostics(item, facade, &item.block, &[], &diagnostics);
+            let (copy, export) = (copy::copy_without_lints(item, &copy), export::failed(item));
             let value = value.then(|| module::function_type(item, facade, parsed.hash, &[]));
             quote!(#copy #value #export)
         }
     }
 }
 
-/// What an item names with the libraries that its chain brought, in the same order.
-fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, Handed> {
+/// Returns the callees of an item from the libraries of its chain, in the same order.
+fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, CalleeState> {
     if paths.len() != libraries.len() {
-        let message = format!("{} device items handed over for {} that are named", libraries.len(), paths.len());
-        return Err(Handed::Unreadable(syn::Error::new(name.span(), message)));
+        let message = format!("{} device items passed for {} names", libraries.len(), paths.len());
+        return Err(CalleeState::Unreadable(syn::Error::new(name.span(), message)));
     }
     if libraries.iter().any(|l| l.value().is_empty()) {
-        return Err(Handed::Failed);
+        return Err(CalleeState::Failed);
     }
     paths.iter().zip(libraries).map(|(path, bytes)| chain::callee(path, &bytes.value())).collect()
 }
 
-/// The function under the attribute; otherwise what to say, with the item kept, so that its uses stay whole.
+/// Returns the function under the attribute; otherwise the error, with the item kept, so that its
+/// uses do not fail too.
 fn function(attribute: &str, item: TokenStream) -> Result<ItemFn, TokenStream> {
     let error = match syn::parse2::<ItemFn>(item.clone()) {
         Ok(function) => return Ok(function),
         Err(error) => match syn::parse2::<Item>(item.clone()) {
             Ok(Item::Fn(_)) | Err(_) => error,
-            Ok(other) => syn::Error::new_spanned(other, format!("`#[{attribute}]` goes on a function")),
+            Ok(other) => syn::Error::new_spanned(other, format!("`#[{attribute}]` applies to a function")),
         },
     };
     let errors = report::refused(error);
     Err(quote!(#errors #item))
 }
 
-/// A method is refused without more: next to one, nothing but a macro call can stand.
+/// Rejects a method, with no other items: beside a method only a macro call is possible.
 fn method(attribute: &str, item: &ItemFn) -> Option<TokenStream> {
     let receiver = item.sig.receiver()?;
-    let message = format!("`#[{attribute}]` goes on a free function: it has no `self`. Pass the value as a parameter");
+    let message = format!("`#[{attribute}]` applies to a free function, without `self`: pass the value as a parameter");
     Some(syn::Error::new_spanned(receiver, message).to_compile_error())
 }
 
-/// The path of the facade crate, as far as the attribute can be read: its mistakes are the syntax stage's to tell.
+/// Returns the path of the facade crate, if the attribute has one. The reader reports errors in the
+/// attribute.
 fn facade(attribute: TokenStream) -> Path {
     let find = |input: ParseStream| -> syn::Result<Option<Path>> {
         let mut found = None;
@@ -318,24 +316,24 @@ fn facade(attribute: TokenStream) -> Path {
     find.parse2(attribute).ok().flatten().unwrap_or_else(|| syn::parse_quote!(::kernel_dsl))
 }
 
-/// What `#[device]` stands on, which decides what it may say.
+/// The kind of item under `#[device]`, which determines the allowed clauses.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum On {
+enum DeviceItemKind {
     Function,
     Constant,
     Other,
 }
 
-/// What `#[device(crate = path, …)]` says.
+/// The clauses of `#[device(crate = path, …)]`.
 #[derive(Default)]
 struct Clauses {
-    /// `value`, of a function: it is a type too.
+    /// `value` on a function: the function is also a type.
     value: bool,
-    /// `constant` or `global`, of a constant: where it lies as a table.
+    /// `constant` or `global` on a constant: the placement of its table.
     placement: Option<Ident>,
 }
 
-fn device_attribute(attribute: TokenStream, on: On) -> syn::Result<Clauses> {
+fn device_attribute(attribute: TokenStream, on: DeviceItemKind) -> syn::Result<Clauses> {
     let clauses = |input: ParseStream| -> syn::Result<Clauses> {
         let mut clauses = Clauses::default();
         while !input.is_empty() {
@@ -343,17 +341,20 @@ fn device_attribute(attribute: TokenStream, on: On) -> syn::Result<Clauses> {
             if name == "crate" {
                 input.parse::<Token![=]>()?;
                 input.call(Path::parse_mod_style)?;
-            } else if name == "value" && on == On::Function {
+            } else if name == "value" && on == DeviceItemKind::Function {
                 clauses.value = true;
-            } else if (name == "constant" || name == "global") && on == On::Constant && clauses.placement.is_none() {
+            } else if (name == "constant" || name == "global")
+                && on == DeviceItemKind::Constant
+                && clauses.placement.is_none()
+            {
                 clauses.placement = Some(name);
             } else {
                 let there = match on {
-                    On::Function => "there are crate and value",
-                    On::Constant => "there are crate, and one of constant and global",
-                    On::Other => "there is crate",
+                    DeviceItemKind::Function => "the clauses are crate and value",
+                    DeviceItemKind::Constant => "the clauses are crate, and either constant or global",
+                    DeviceItemKind::Other => "the only clause is crate",
                 };
-                let message = format!("`{name}` is not a clause of `#[device]`; {there}");
+                let message = format!("unknown clause `{name}` in `#[device]`; {there}");
                 return Err(syn::Error::new(name.span(), message));
             }
             if !input.is_empty() {
@@ -365,12 +366,12 @@ fn device_attribute(attribute: TokenStream, on: On) -> syn::Result<Clauses> {
     clauses.parse2(attribute)
 }
 
-/// Attributes that decide whether an item exists, for all that is made of it.
+/// Returns the `#[cfg]` attributes of an item, for everything that is made of it.
 fn conditions(attributes: &[syn::Attribute]) -> TokenStream {
     attributes.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
 }
 
-/// The same tokens at another place.
+/// Returns the tokens with another span.
 fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     let at = |token| {
         let mut token = match token {

@@ -1,13 +1,14 @@
-//! Device items that are no functions of their own, and modules of them.
+//! Device constants, structs, enums and modules.
 //!
-//! They stay as they are. Beside each comes the macro of its name that hands it over, with all that its module holds, and
-//! for types what the host needs to know of them: what they are as generic arguments, elements of buffers, and arguments of
-//! kernels. In a module all of this stands at its end, where the names that its items use are in scope.
+//! These items stay unchanged. Beside each is the macro of its name that passes its HIR, with the
+//! whole module. Types also get impls for the host: as generic arguments, elements of buffers, and
+//! arguments of kernels. In a module these items are at the end, where the names that the module
+//! uses are in scope.
 
-use super::chain::{Handed, Kind, Link};
+use super::chain::{ChainEnd, Link};
 use super::distinct::{Purpose, distinct};
-use super::{On, callees, conditions, copy, device_attribute, export, facade, method, report, witness};
-use crate::check::{self, Within, Wrong};
+use super::{DeviceItemKind, callees, conditions, copy, device_attribute, export, facade, method, report, witness};
+use crate::check::{self, ItemDiagnostics, ItemPart};
 use crate::hir::{Root, serial};
 use crate::syntax;
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -15,12 +16,12 @@ use quote::{ToTokens, quote};
 use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, LitByteStr, Path, ReturnType};
 
-/// `#[device(attribute)] item`
+/// Expands `#[device(attribute)] item`.
 pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
     let facade = facade(attribute.clone());
-    let on = if matches!(item, Item::Const(_)) { On::Constant } else { On::Other };
+    let on = if matches!(item, Item::Const(_)) { DeviceItemKind::Constant } else { DeviceItemKind::Other };
     let read = device_attribute(attribute, on).and_then(|clauses| {
-        // Behind the chain, too, the item says where it lies.
+        // The item keeps its placement after the chain.
         if let (Item::Const(c), Some(placement)) = (&mut item, clauses.placement) {
             c.attrs.push(syn::parse_quote!(#[device(#placement)]));
         }
@@ -33,7 +34,7 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
                 true => finish(&facade, &item, module, &[]),
                 false => {
                     let payload = quote!((crate = #facade) #item);
-                    Link { kind: Kind::Module, facade: &facade, payload }.start(&callees)
+                    Link { end: ChainEnd::Module, facade: &facade, payload }.start(&callees)
                 }
             }
         }
@@ -55,7 +56,7 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
     }
 }
 
-/// Takes off what is said of where constants lie: rustc would take it for a macro.
+/// Removes placement attributes, which rustc would expand as macros.
 struct Unplaced;
 
 impl VisitMut for Unplaced {
@@ -72,15 +73,14 @@ impl VisitMut for Unplaced {
     }
 }
 
-/// What stands beside the items, once what they name is at hand.
+/// Returns the items beside a module at the end of its chain.
 pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> syn::Result<TokenStream> {
     let module = syntax::module(item)?;
     let name = name(item).unwrap_or_else(|| Ident::new("module", proc_macro2::Span::call_site()));
     Ok(match callees(&name, &module.callees(), libraries) {
         Ok(callees) => finish(facade, item, module, &callees),
-        Err(Handed::Failed) => failed(item),
-        Err(Handed::Unreadable(error)) => {
-            let (errors, exports) = (report::refused(error), failed(item));
+        Err(state) => {
+            let (errors, exports) = (state.errors(), failed(item));
             quote!(#errors #exports)
         }
     })
@@ -118,28 +118,29 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
     all
 }
 
-/// Says what is wrong, if rustc does not.
-fn told(facade: &Path, wrong: &Wrong) -> TokenStream {
-    let mistakes = &wrong.mistakes;
+/// Reports diagnostics of an item, unless rustc reports an error.
+fn told(facade: &Path, wrong: &ItemDiagnostics) -> TokenStream {
+    let diagnostics = &wrong.diagnostics;
     match &wrong.within {
-        Some(Within::Function(f)) => copy::silent(f, &witness::mistakes(f, facade, &f.block, &[], mistakes)),
-        Some(Within::Method { function, of }) => match method::mistakes(of, function, facade, mistakes) {
-            Some(copy) => copy::silent(function, &copy),
-            None => report::at_once(mistakes),
-        },
-        Some(Within::Constant { name, of }) => {
-            method::mistakes_of_constant(of.as_deref(), name, mistakes).unwrap_or_else(|| report::at_once(mistakes))
+        Some(ItemPart::Function(f)) => {
+            copy::copy_without_lints(f, &witness::diagnostics(f, facade, &f.block, &[], diagnostics))
         }
-        None => report::at_once(mistakes),
+        Some(ItemPart::Method { function, of }) => match method::diagnostics(of, function, facade, diagnostics) {
+            Some(copy) => copy::copy_without_lints(function, &copy),
+            None => report::at_once(diagnostics),
+        },
+        Some(ItemPart::Constant { name, of }) => method::diagnostics_of_constant(of.as_deref(), name, diagnostics)
+            .unwrap_or_else(|| report::at_once(diagnostics)),
+        None => report::at_once(diagnostics),
     }
 }
 
-/// The macros of items that have mistakes.
+/// Returns the macros of items with diagnostics.
 fn failed(item: &Item) -> TokenStream {
     items(item).into_iter().filter_map(|i| Some(export::named(i, &name(i)?, &[]))).collect()
 }
 
-/// The items of a module; the item itself if it is none.
+/// Returns the items of a module, or the item itself if it is not a module.
 fn items(item: &Item) -> Vec<&Item> {
     match item {
         Item::Mod(m) => m.content.iter().flat_map(|(_, items)| items).collect(),
@@ -173,8 +174,8 @@ fn generic_argument(facade: &Path, name: &Ident, hash: u64, library: &[u8]) -> T
     }
 }
 
-/// A struct as an argument of a kernel, and as an element of buffers if it is `repr(C)`: where its fields are, which rustc
-/// decides.
+/// Returns the impls of a struct as an argument of kernels and, if it is `repr(C)`, as an element
+/// of buffers.
 fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     let name = &s.ident;
     let members: Vec<_> = s.fields.members().collect();
@@ -193,18 +194,18 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     };
     let repr_c = s.attrs.iter().any(|a| a.path().is_ident("repr"));
     let element = (repr_c && !s.fields.is_empty()).then(|| {
-        // Derived impls ask of the parameters what they give.
+        // Each type parameter gets the same bound, as in derived impls.
         let element = quote!(#facade::Element);
         let generics = where_fields(s, with_bound(&s.generics, &element), &element);
         let (of_impl, of_type, bounds) = generics.split_for_impl();
         let text = name.to_string();
         quote! {
-            // SAFETY: a `repr(C)` struct of elements, between which the check stage found no padding.
+            // SAFETY: a `repr(C)` struct of elements, in which the checker found no padding.
             unsafe impl #of_impl #facade::Element for #name #of_type #bounds {
                 const TYPE: #facade::compiler::ElementType = {
                     ::core::assert!(
                         ::core::mem::size_of::<Self>() == 0 #(+ ::core::mem::size_of::<#types>())*,
-                        "a struct in a buffer has no padding: order its fields by size, or add fields for those bytes"
+                        "a struct in a buffer cannot have padding: order the fields by size, or add fields for those bytes"
                     );
                     #facade::compiler::ElementType::Struct {
                         name: #text,
@@ -217,8 +218,9 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     quote!(#value #element)
 }
 
-/// Generics of the struct, where each field's type has the trait. Of a type without parameters rustc would refuse such a
-/// condition when it does not hold; with a lifetime in front, it takes it for one that may.
+/// Returns the generics of the struct with a bound for the type of each field. rustc rejects an
+/// unsatisfied bound without parameters; with a lifetime in front it accepts the bound as one that
+/// may hold.
 fn where_fields(s: &syn::ItemStruct, mut generics: Generics, bound: &TokenStream) -> Generics {
     let conditions = s.fields.iter().map(|field| -> syn::WherePredicate {
         let ty = &field.ty;
@@ -228,7 +230,7 @@ fn where_fields(s: &syn::ItemStruct, mut generics: Generics, bound: &TokenStream
     generics
 }
 
-/// An enum as an argument of a kernel: its discriminant.
+/// Returns the impl of an enum as an argument of kernels: its discriminant.
 fn an_enum(facade: &Path, name: &Ident) -> TokenStream {
     quote! {
         impl #facade::launcher::ValueArgument for #name {
@@ -247,11 +249,11 @@ fn with_bound(generics: &Generics, bound: &TokenStream) -> Generics {
     generics
 }
 
-/// The type that stands for a `#[device(value)]` function where a type with `DeviceFn` is wanted.
+/// Returns the type of a `#[device(value)]` function, which implements `DeviceFn`.
 pub(super) fn function_type(item: &ItemFn, facade: &Path, hash: u64, library: &[u8]) -> TokenStream {
     let (name, visibility, conditions) = (&item.sig.ident, &item.vis, conditions(&item.attrs));
     if !item.sig.generics.params.is_empty() {
-        let message = "a generic function has no one type: leave `value` away, or make it a function of fixed types";
+        let message = "a generic function cannot be a `value`: remove `value`, or use fixed types";
         return report::refused(syn::Error::new_spanned(&item.sig.generics, message));
     }
     let types: Vec<_> = item
@@ -269,7 +271,7 @@ pub(super) fn function_type(item: &ItemFn, facade: &Path, hash: u64, library: &[
         ReturnType::Type(_, ty) => ty.to_token_stream(),
     };
     let argument = generic_argument(facade, name, hash, library);
-    let docs = format!("The device function `{name}` as a type: what stands for a parameter `F: DeviceFn<…>`.");
+    let docs = format!("The device function `{name}` as a type, for a parameter `F: DeviceFn<…>`.");
     quote! {
         #conditions
         #[doc = #docs]
@@ -289,7 +291,7 @@ pub(super) fn function_type(item: &ItemFn, facade: &Path, hash: u64, library: &[
     }
 }
 
-/// `#[derive(DeviceCopy)]`
+/// Returns `#[derive(DeviceCopy)]`
 pub(super) fn device_copy(item: &DeriveInput) -> syn::Result<TokenStream> {
     let name = &item.ident;
     let bound: TokenStream = quote!(::kernel_dsl::DeviceCopy);
@@ -307,12 +309,12 @@ pub(super) fn device_copy(item: &DeriveInput) -> syn::Result<TokenStream> {
         Data::Enum(data) => {
             let first = data.variants.first().filter(|v| matches!(v.fields, Fields::Unit));
             let Some(variant) = first.map(|v| &v.ident) else {
-                let message = "`DeviceCopy` needs a value to start with: a variant without data";
+                let message = "`DeviceCopy` needs an initial value: add a variant without data";
                 return Err(syn::Error::new_spanned(name, message));
             };
             (quote!(Self::#variant), quote!(Self::#variant))
         }
-        Data::Union(_) => return Err(syn::Error::new_spanned(name, "the device has no unions")),
+        Data::Union(_) => return Err(syn::Error::new_spanned(name, "unions are not supported on the device")),
     };
     Ok(quote! {
         impl #of_impl #bound for #name #of_type #bounds {

@@ -1,7 +1,7 @@
-//! The type that a kernel's name becomes, and what lies in it.
+//! The type of a kernel's name, and its contents.
 //!
-//! A braced struct, since that leaves the value namespace free: with a kernel `softmax` in scope, `let softmax = …` still
-//! binds a variable.
+//! The type is a braced struct, which leaves the value namespace free: with a kernel `softmax` in
+//! scope, `let softmax = …` still binds a variable.
 
 use super::{conditions, copy, launch};
 use crate::syntax::{self, InstanceOf};
@@ -9,22 +9,25 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericParam, ItemFn, Path};
 
-/// How far reading the kernel came.
+/// The result of reading a kernel.
 pub(super) enum Stage<'a> {
-    /// To its declared instances.
+    /// The kernel was read.
     Read(&'a syntax::Kernel),
-    /// Not even there: anything goes, so that only the mistakes are told.
+    /// The kernel could not be read: its launch functions accept any arguments, so that only the
+    /// errors are reported.
     Refused,
 }
 
-/// The type, its constants, its launch functions and its entry in the registry. `artifact` is an expression.
+/// Returns the type, its constants, its launch functions and its entry in the registry. `artifact`
+/// is an expression.
 pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: TokenStream) -> TokenStream {
     let (name, visibility, generics) = (&item.sig.ident, &item.vis, &item.sig.generics);
     let (of_impl, of_type, _) = generics.split_for_impl();
     let known = known(item, facade);
     let (conditions, fields, launch) = (conditions(&item.attrs), fields(item), launch::functions(item, facade, stage));
     let kept = item.attrs.iter().filter(|a| is_one_of(a, &["doc", "deprecated", "allow", "warn", "deny", "forbid"]));
-    // rustc marks the type from its visibility to its braces: at the function's name, not at the attribute.
+    // rustc marks the type from its visibility to its braces, which have the span of the function's
+    // name.
     let bounds = &generics.where_clause;
     let (word, fields) = (quote_spanned!(name.span()=> struct), quote_spanned!(name.span()=> { #fields }));
     let (texts, constants) = match stage {
@@ -34,7 +37,7 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
         ),
         Stage::Refused => (any_text(item), quote!()),
     };
-    // The artifact has the kernel's name too, so that rustc, where it names a constant that fails, names the kernel.
+    // The artifact has the kernel's name too, so that rustc names the kernel if the constant fails.
     quote! {
         #conditions
         #(#kept)*
@@ -56,7 +59,7 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
     }
 }
 
-/// What uses up the generic parameters that a struct must use: a kernel that has some is refused, but once.
+/// Returns a field that uses the generic parameters, as a struct must.
 fn fields(item: &ItemFn) -> TokenStream {
     let used = item.sig.generics.params.iter().filter_map(|p| match p {
         GenericParam::Lifetime(l) => Some(&l.lifetime).map(|l| quote!(&#l ())),
@@ -67,7 +70,7 @@ fn fields(item: &ItemFn) -> TokenStream {
     if used.is_empty() { quote!() } else { quote!(_unused: ::core::marker::PhantomData<(#(#used,)*)>) }
 }
 
-/// `PTX` of the `i`th declared instance.
+/// Returns the impl with `PTX` of the `i`th declared instance.
 fn text(item: &ItemFn, facade: &Path, i: usize, instance: &InstanceOf) -> TokenStream {
     let (name, conditions, constant) = (&item.sig.ident, conditions(&item.attrs), at_name(item, "PTX"));
     let of_type = instance.arguments();
@@ -82,7 +85,7 @@ fn text(item: &ItemFn, facade: &Path, i: usize, instance: &InstanceOf) -> TokenS
     }
 }
 
-/// `PTX` of any instance, of a kernel that was refused.
+/// Returns the impl with `PTX` of any instance, for a kernel that could not be read.
 fn any_text(item: &ItemFn) -> TokenStream {
     let (name, conditions, constant) = (&item.sig.ident, conditions(&item.attrs), at_name(item, "PTX"));
     let (of_impl, of_type, bounds) = item.sig.generics.split_for_impl();
@@ -96,7 +99,7 @@ fn any_text(item: &ItemFn) -> TokenStream {
     }
 }
 
-/// The generic constants of the instance that the type stands for.
+/// Returns the generic arguments of the instance that the type names.
 fn constants(item: &ItemFn, facade: &Path) -> TokenStream {
     let all = item.sig.generics.params.iter().filter_map(|parameter| match parameter {
         GenericParam::Const(constant) => {
@@ -116,7 +119,7 @@ fn constants(item: &ItemFn, facade: &Path) -> TokenStream {
     all.collect()
 }
 
-/// The `where` clause of what needs to know what stands for the type parameters.
+/// Returns the `where` clause of impls that need the type arguments as device types.
 pub(super) fn known(item: &ItemFn, facade: &Path) -> TokenStream {
     let types = item.sig.generics.type_params().map(|t| {
         let name = &t.ident;
@@ -139,25 +142,25 @@ pub(super) fn known(item: &ItemFn, facade: &Path) -> TokenStream {
     }
 }
 
-/// Refuses attributes that would be lost, since the kernel is no function any more, and a name that PTX cannot have.
+/// Rejects attributes that would have no effect, because the kernel is not a host function, and
+/// names that PTX does not allow.
 pub(super) fn fit(item: &ItemFn) -> syn::Result<()> {
     let name = &item.sig.ident;
     let plain = name.to_string().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let unfit = (!plain).then(|| {
         let message =
-            "a kernel's name is also that of its PTX entry: ASCII letters, digits and `_`, and no `r#`; rename it";
+            "a kernel's name is also the name of its PTX entry: use only ASCII letters, digits and `_`, without `r#`";
         syn::Error::new_spanned(name, message)
     });
     let refused = item.attrs.iter().filter(|a| {
-        let known = is_one_of(a, &["doc", "deprecated", "cfg", "requires"]) || is_one_of(a, &copy::LEVELS);
+        let known = is_one_of(a, &["doc", "deprecated", "cfg", "requires"]) || is_one_of(a, &copy::LINT_LEVELS);
         let tool = a.path().segments.len() > 1 && a.path().segments[0].ident == "rustfmt";
         !known && !tool
     });
     let errors = refused.map(|a| {
         let name = a.path().to_token_stream().to_string().replace(' ', "");
-        let message = format!(
-            "`#[{name}]` has no meaning on a kernel, which is compiled for the device and not as a function of the host"
-        );
+        let message =
+            format!("`#[{name}]` has no effect on a kernel, which is not compiled as a host function: remove it");
         syn::Error::new_spanned(a.path(), message)
     });
     let all = unfit.into_iter().chain(errors).reduce(|mut all, error| {
@@ -171,7 +174,8 @@ fn is_one_of(attribute: &syn::Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attribute.path().is_ident(name))
 }
 
-/// A name that the expansion defines, at the kernel's name: go-to-definition and rustc's notes lead there.
+/// Returns a generated name with the span of the kernel's name, so that go-to-definition and notes
+/// of rustc lead there.
 pub(super) fn at_name(item: &ItemFn, name: &str) -> Ident {
     Ident::new(name, item.sig.ident.span())
 }

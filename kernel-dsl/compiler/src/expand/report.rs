@@ -1,7 +1,7 @@
-//! Mistakes as tokens that make rustc say them, each at the user's tokens.
+//! Errors as tokens that make rustc report them at the user's tokens.
 
 use super::chain;
-use crate::check::{Callee, Mistake};
+use crate::check::{Callee, Diagnostic};
 use crate::error::{Error, Errors};
 use crate::hir::Program;
 use crate::source::{Source, Span};
@@ -9,45 +9,52 @@ use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{ItemFn, Path};
 
-/// Errors that do not wait for rustc. Inside a `const`, so that they fit where items and where statements stand.
+/// Renders errors that do not wait for rustc, inside a `const`, which is valid as an item and as a
+/// statement.
 pub(super) fn refused(error: syn::Error) -> TokenStream {
     let errors = error.to_compile_error();
     quote!(const _: () = { #errors };)
 }
 
-/// What of a kernel is wrong.
+/// The part of a kernel that an error is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum ErrorSubject {
     /// The clause `block` of the attribute.
     Block,
     /// The function.
     Body,
 }
 
-/// What compilation of an instance found.
-pub(super) struct Failed {
-    /// As Rust names it.
+/// An instance that failed to compile.
+pub(super) struct FailedInstance {
+    /// The Rust name of the instance.
     pub instance: String,
-    /// How many instances the kernel declares.
+    /// The number of instances of the kernel.
     pub of: usize,
-    /// Where to say it, if its errors name no place.
-    pub about: About,
+    /// The part to mark for errors without a place.
+    pub about: ErrorSubject,
     pub errors: Errors,
 }
 
 /// The user's tokens of a kernel.
 pub(super) struct Tokens<'a> {
     pub item: &'a ItemFn,
-    /// What the attribute gives for `block`.
+    /// The tokens of the clause `block`.
     pub block: &'a [TokenStream],
-    /// The device functions that it names.
+    /// The device functions that the kernel names.
     pub paths: &'a [Path],
 }
 
-/// Errors of lowering, analyses, passes and emission: each once, with the instance where not all have it.
-pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee], failed: &[Failed]) -> TokenStream {
+/// Renders errors of lowering, analyses, passes and emission, each once, with the instances if not
+/// all have the error.
+pub(super) fn compilation(
+    tokens: &Tokens,
+    program: &Program,
+    callees: &[Callee],
+    failed: &[FailedInstance],
+) -> TokenStream {
     let Tokens { item, block, paths } = *tokens;
-    let mut told: Vec<(&Error, About, Vec<&str>)> = Vec::new();
+    let mut told: Vec<(&Error, ErrorSubject, Vec<&str>)> = Vec::new();
     for failure in failed {
         for error in &failure.errors.0 {
             match told.iter_mut().find(|(e, ..)| *e == error) {
@@ -71,7 +78,9 @@ pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee]
                 let message = format!("in `{}` ({}:{line}:{}): {message}", source.name, source.file, span.column);
                 syn::Error::new_spanned(caller_of(source, callees, paths, item), message)
             }
-            None if about == About::Block && !block.is_empty() => syn::Error::new_spanned(quote!(#(#block)*), message),
+            None if about == ErrorSubject::Block && !block.is_empty() => {
+                syn::Error::new_spanned(quote!(#(#block)*), message)
+            }
             None => syn::Error::new_spanned(&item.sig.ident, message),
         };
         match &mut all {
@@ -79,11 +88,11 @@ pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee]
             none => *none = Some(error),
         }
     }
-    // A stage that fails without a word has a mistake of its own.
+    // A stage that fails without an error is a bug.
     refused(all.unwrap_or_else(|| {
         syn::Error::new_spanned(
             &item.sig.ident,
-            "kernel-dsl could not compile this kernel and does not know why: please report it",
+            "internal error: kernel-dsl failed to compile this kernel without a message; please report this",
         )
     }))
 }
@@ -92,14 +101,15 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The call in the kernel through which the function with `source` is reached.
+/// Returns the call in the kernel that leads to the function with `source`.
 fn caller_of(source: &Source, callees: &[Callee], paths: &[Path], item: &ItemFn) -> TokenStream {
     let name = callees.iter().find(|c| c.library.functions.iter().any(|f| f.source == *source)).map(|c| &c.path);
     let path = paths.iter().find(|p| Some(&chain::written(p)) == name);
     path.map_or_else(|| item.sig.ident.to_token_stream(), ToTokens::into_token_stream)
 }
 
-/// The tokens of `item` that `span` covers; the function's name if there are none, as in an editor that tells no lines.
+/// Returns the tokens of `item` that `span` covers; the function's name if there are none, as in an
+/// editor without line numbers.
 pub(super) fn tokens_at(item: &ItemFn, source: &Source, span: Span) -> TokenStream {
     let place =
         |line: u16, column: u16| (source.line as usize + usize::from(line), usize::from(column).saturating_sub(1));
@@ -114,7 +124,7 @@ pub(super) fn tokens_at(item: &ItemFn, source: &Source, span: Span) -> TokenStre
     if found.is_empty() { item.sig.ident.to_token_stream() } else { found }
 }
 
-/// Calls `f` on each token, delimiters as punctuation.
+/// Calls `f` for each token, with delimiters as punctuation.
 fn leaves(tokens: TokenStream, f: &mut dyn FnMut(TokenTree)) {
     for token in tokens {
         match token {
@@ -137,12 +147,12 @@ fn leaves(tokens: TokenStream, f: &mut dyn FnMut(TokenTree)) {
     }
 }
 
-/// Mistakes of what rustc cannot be asked about by itself.
-pub(super) fn at_once(mistakes: &[Mistake]) -> TokenStream {
-    let each = mistakes.iter().map(|mistake| {
-        let message = &mistake.message;
-        let error = quote_spanned!(mistake.mark.first=> ::core::compile_error!);
-        let words = quote_spanned!(mistake.mark.last=> { #message });
+/// Renders diagnostics of items that rustc cannot check alone.
+pub(super) fn at_once(diagnostics: &[Diagnostic]) -> TokenStream {
+    let each = diagnostics.iter().map(|diagnostic| {
+        let message = &diagnostic.message;
+        let error = quote_spanned!(diagnostic.mark.first=> ::core::compile_error!);
+        let words = quote_spanned!(diagnostic.mark.last=> { #message });
         quote!(const _: () = { #error #words };)
     });
     each.collect()

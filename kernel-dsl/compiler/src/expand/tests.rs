@@ -1,5 +1,5 @@
-//! Expansions as tokens: what is in them, that they are Rust, and that no input makes a macro panic. What rustc says to
-//! them is tested with rustc, in crate `tests`.
+//! Expansions as tokens: what is in them, that they are Rust, and that no input makes a macro
+//! panic. What rustc says to them is tested with rustc, in crate `tests`.
 
 use super::*;
 use crate::hir::serial;
@@ -38,12 +38,12 @@ fn expand(attribute: &str, item: &str) -> TokenStream {
     kernel(tokens(attribute), tokens(item))
 }
 
-/// The items of an expansion; that it has some shows that it is Rust.
+/// Parses an expansion. Returns its items.
 fn items(expansion: &TokenStream) -> Vec<Item> {
     syn::parse2::<syn::File>(expansion.clone()).unwrap_or_else(|e| panic!("{e}: {expansion}")).items
 }
 
-/// The texts of the macros of that name that an expansion calls.
+/// Returns the arguments of all calls of the macro `name` in an expansion.
 fn said(expansion: &TokenStream, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut bang = Vec::new();
@@ -64,7 +64,7 @@ fn said(expansion: &TokenStream, name: &str) -> Vec<String> {
     found
 }
 
-/// The HIR that a device function's macro hands over.
+/// Returns the HIR that the macro of a device function passes.
 fn handed(expansion: &TokenStream) -> Vec<u8> {
     let mut literals = Literals(Vec::new());
     for item in items(expansion) {
@@ -88,7 +88,7 @@ impl Literals {
     }
 }
 
-/// What rustc makes of a chain: the state of the first call, with the literals of all behind it.
+/// Simulates rustc on a chain: the state of the first call, followed by the literals of all macros.
 fn follow(expansion: &TokenStream, macros: &[(&str, &TokenStream)]) -> TokenStream {
     let called = |name: &str| said(expansion, name).pop().map(|state| tokens(&state));
     let (first, _) = macros[0];
@@ -159,7 +159,8 @@ fn rustc_is_asked_to_agree() {
     assert!(text.contains("warp :: sum :: < :: core :: primitive :: f32 > ;"), "{text}");
 }
 
-/// An editor gives all tokens one place, and a variable would be compared with the type of another.
+/// Checks that no variable is compared with the type of another, in an editor that gives all tokens
+/// the same position.
 #[test]
 fn where_names_share_a_place_no_types_are_compared() {
     let item = quote::quote!(
@@ -276,7 +277,7 @@ fn a_foreign_hir_is_refused_at_the_call() {
     let literal = proc_macro2::Literal::byte_string(&stale);
     let linked = link(quote!([] { device } { (crate = ::kernel_dsl) fn four(x: f32) -> f32 { twice(x) } } #literal));
     let [message] = said(&linked, "compile_error").try_into().unwrap();
-    assert!(message.contains("`twice` cannot be read: HIR of format 77"), "{message}");
+    assert!(message.contains("cannot read the device item `twice`: found HIR of format 77"), "{message}");
 }
 
 #[test]
@@ -300,7 +301,7 @@ fn a_place_in_the_source_is_found_among_the_tokens() {
     assert_eq!(found(70, 1, 70, 2), "k", "nowhere: the name");
 }
 
-/// Any name that could show in a message is the user's, or says what it is.
+/// Checks that every name that can appear in a message is the user's, or describes itself.
 #[test]
 fn no_name_is_made_up() {
     struct Underscored(Vec<String>);

@@ -1,18 +1,20 @@
-//! The second copy: rustc as a witness of what the checker found.
+//! The second copy: rustc as a witness of the checker's results.
 //!
-//! Where the checker accepts a function, rustc is asked to agree: each variable's type is compared with ours, and each
-//! function of the prelude with ours of that name, so that a `block::sync` of the user's own cannot mean two things.
-//! Types are compared by `&x as &T`, which rustc judges after inference and which takes no part in it.
+//! If the checker accepts a function, rustc confirms its results: the type of each variable, and
+//! the identity of each function of the prelude, so that a user's own `block::sync` cannot mean two
+//! things. Types are compared by `&x as &T`, which rustc checks after inference and which does not
+//! affect inference.
 //!
-//! Where the checker has mistakes, they wait for rustc. The copy hides the body's type in an opaque one, and a constant
-//! asks for its size. To know it rustc must first check the body; if that fails, the constant does too, without a word. So
-//! its panic, our message, is seen where rustc has nothing to say.
+//! If the checker finds errors, they wait for rustc. The copy hides the type of the body in an
+//! opaque type, and a constant needs the size of this type. To compute the size, rustc must first
+//! check the body. If the body has errors, the constant fails silently. So the constant's panic,
+//! which is our message, appears only if rustc accepts the body.
 
-use super::copy::silent;
+use super::copy::copy_without_lints;
 use super::inline;
 use super::launch::parameters;
 use super::respan;
-use crate::check::{Mistake, Teller};
+use crate::check::{Diagnostic, ReportedBy};
 use crate::syntax::InstanceArgument;
 use proc_macro2::{Delimiter, Group, Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -22,7 +24,8 @@ use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
 use syn::{Block, GenericParam, ItemFn, Pat, PatType, Path, ReturnType, Stmt, Visibility};
 
-/// A copy in which rustc confirms the types of `locals`, by the place of each one's name, and what the paths of `prelude` name.
+/// Returns a copy in which rustc confirms the types of `locals`, found by the position of their
+/// names, and the functions of `prelude`.
 pub(super) fn agreement(
     item: &ItemFn,
     facade: &Path,
@@ -45,11 +48,11 @@ pub(super) fn agreement(
         syn::parse_quote!({ #same })
     });
     copy.block.stmts.splice(0..0, parameters.into_iter().chain(paths));
-    silent(item, &copy)
+    copy_without_lints(item, &copy)
 }
 
-/// Variables by the place of their names. None, if two names of the function share a place: then places tell nothing (an
-/// editor has them all in line 1, a macro's arguments may come several times).
+/// Returns the variables by the position of their names. Returns none if two names of the function
+/// share a position, as in some editors and for repeated macro arguments.
 fn places<'l>(item: &ItemFn, locals: &'l [(Span, TokenStream)]) -> Vec<(LineColumn, &'l TokenStream)> {
     let mut names = Names(Vec::new());
     names.visit_item_fn(item);
@@ -60,7 +63,7 @@ fn places<'l>(item: &ItemFn, locals: &'l [(Span, TokenStream)]) -> Vec<(LineColu
     locals.iter().map(|(span, ty)| (span.start(), ty)).collect()
 }
 
-/// Puts a comparison behind each variable's binding.
+/// Adds a comparison after each binding of a variable.
 struct Compare<'a> {
     types: Vec<(LineColumn, &'a TokenStream)>,
 }
@@ -108,19 +111,20 @@ impl<'p> Visit<'p> for Names {
     }
 }
 
-/// A copy whose constants say `mistakes` if rustc accepts the body, as items. `values` are those of some instance, if one
-/// is declared.
-pub(super) fn mistakes(
+/// Returns a copy, and constants that report `diagnostics` if rustc accepts the body. `values` are
+/// the generic arguments of an instance, if one is declared.
+pub(super) fn diagnostics(
     item: &ItemFn,
     facade: &Path,
     body: &Block,
     values: &[InstanceArgument],
-    mistakes: &[Mistake],
+    diagnostics: &[Diagnostic],
 ) -> TokenStream {
     let body = &inline::block_for_rustc(body);
     let signature = &item.sig;
     let (name, generics) = (&signature.ident, &signature.generics);
-    // A closure's parameter cannot be `impl Fn`: such a type becomes a generic parameter, given as a function pointer.
+    // A closure parameter cannot be `impl Fn`: such a type becomes a generic parameter,
+    // instantiated with a function pointer.
     let (mut bounds, mut pointers) = (Vec::new(), Vec::new());
     let parameters: Vec<TokenStream> = parameters(item)
         .map(|PatType { pat, ty, .. }| match &**ty {
@@ -151,10 +155,10 @@ pub(super) fn mistakes(
         }
     };
     let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
-    let said = said(facade, &quote!(#name #instance), mistakes);
-    // The body's type is that of a closure: it is as opaque as needed, and rustc's words about a closure's body and
-    // parameters are those about a function's. The copy stands where the function does: rustc offers no function for a
-    // misspelt name in its own body, and would offer a copy that stands elsewhere.
+    let said = said(facade, &quote!(#name #instance), diagnostics);
+    // The hidden type is that of a closure, because rustc's messages about closures match those
+    // about functions. The copy is at the position of the function: rustc does not suggest a
+    // function for a misspelt name in its own body, and would suggest a copy at another position.
     let mut closure = Group::new(Delimiter::Brace, quote!(|#(#parameters),*| #returns #body));
     closure.set_span(item.block.brace_token.span.join());
     let fn_token = signature.fn_token;
@@ -164,20 +168,21 @@ pub(super) fn mistakes(
     }
 }
 
-/// A constant for each mistake that says it if `body`, a function that gives an opaque type, is one that rustc accepts.
-pub(super) fn said(facade: &Path, body: &TokenStream, mistakes: &[Mistake]) -> TokenStream {
-    let ours = mistakes.iter().filter(|mistake| mistake.teller == Teller::Us);
-    let each = ours.map(|mistake| {
-        let message = &mistake.message;
+/// Returns a constant for each diagnostic, which reports it if rustc accepts `body`, a function
+/// with an opaque return type.
+pub(super) fn said(facade: &Path, body: &TokenStream, diagnostics: &[Diagnostic]) -> TokenStream {
+    let ours = diagnostics.iter().filter(|diagnostic| diagnostic.reported_by == ReportedBy::Compiler);
+    let each = ours.map(|diagnostic| {
+        let message = &diagnostic.message;
         // rustc marks a range from the first token of the panic to its last.
-        let panic = quote_spanned!(mistake.mark.first=> ::core::panic!);
-        let argument = quote_spanned!(mistake.mark.last=> ("{}", #message));
+        let panic = quote_spanned!(diagnostic.mark.first=> ::core::panic!);
+        let argument = quote_spanned!(diagnostic.mark.last=> ("{}", #message));
         quote!(const _: () = if #facade::__private::size_of_body(#body) == 0 { #panic #argument };)
     });
     each.collect()
 }
 
-/// `fn(A) -> R` for `impl Fn(A) -> R`.
+/// Returns the function pointer type `fn(A) -> R` for `impl Fn(A) -> R`.
 fn pointer(callable: &syn::TypeImplTrait) -> TokenStream {
     let signature = callable.bounds.iter().find_map(|bound| match bound {
         syn::TypeParamBound::Trait(t) => match &t.path.segments.last()?.arguments {
@@ -192,11 +197,12 @@ fn pointer(callable: &syn::TypeImplTrait) -> TokenStream {
     }
 }
 
-/// A value that a generic constant can have.
+/// Returns some argument for a generic parameter.
 pub(super) fn any_value(parameter: &GenericParam) -> Option<TokenStream> {
     let constant = match parameter {
         GenericParam::Const(constant) => constant,
-        // The one type that has most of what a bound may ask; where it has not, rustc says so of the instance's line.
+        // The type that satisfies most bounds. If it does not satisfy one, rustc reports that at
+        // the instance.
         GenericParam::Type(_) => return Some(quote!(f32)),
         GenericParam::Lifetime(_) => return None,
     };

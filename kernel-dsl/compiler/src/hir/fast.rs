@@ -1,4 +1,4 @@
-//! The functions of `fast::`, which the hardware approximates.
+//! The functions of `fast::`, made of hardware approximations.
 
 use crate::approximation::Approximation;
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 pub enum Fast {
     /// One instruction.
     One(Approximation),
-    /// eˣ: 2 to the x · log₂ e.
+    /// eˣ, computed as 2^(x · log₂ e).
     Exp,
-    /// The natural logarithm: ln 2 times that to base 2.
+    /// The natural logarithm, computed as ln 2 · log₂ x.
     Ln,
-    /// a · (1 / b).
+    /// The quotient, computed as a · (1 / b).
     Div,
-    /// One instruction from sm_75, and 1 − 2 / (e²ˣ + 1) before.
+    /// One instruction from sm_75; before, 1 − 2 / (e²ˣ + 1).
     Tanh,
 }

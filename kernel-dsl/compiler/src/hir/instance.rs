@@ -1,4 +1,4 @@
-//! What stands for a kernel's generic parameters.
+//! Instances: the generic arguments of a kernel.
 
 use crate::scalar::Scalar;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Values for a kernel's generic parameters, in order.
+/// The generic arguments of a kernel, in order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Instance(pub Vec<Constant>);
 
-/// What stands for a generic parameter.
+/// A generic argument.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Constant {
@@ -18,19 +18,19 @@ pub enum Constant {
     Bool(bool),
     /// An element type.
     Scalar(Scalar),
-    /// A struct or enum, or a device function where a type with `DeviceFn` is wanted.
+    /// A struct or enum, or a device function passed for a type with `DeviceFn`.
     Item(Item),
 }
 
-/// A device item that stands for a type parameter. It is the same as another by its hash and name.
+/// A device item passed for a type parameter. Items are equal if their hashes and names are equal.
 #[derive(Clone, Eq, Debug, Serialize, Deserialize)]
 pub struct Item {
-    /// Name in Rust.
+    /// Returns the name in Rust.
     pub name: Cow<'static, str>,
-    /// The item's hash.
+    /// The hash of the item.
     pub hash: u64,
-    /// The serialised [`Library`](super::Library) that has it as its root. Empty where the kernel's program has the item
-    /// already.
+    /// The serialized [`Library`](super::Library) with the item as root. Empty if the kernel's
+    /// program contains the item.
     pub library: Cow<'static, [u8]>,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Constant {
 }
 
 impl Instance {
-    /// The instance of `kernel` as Rust names it: `saxpy`, `matmul::<16>`.
+    /// Returns the Rust name of the instance of `kernel`: `saxpy`, `matmul::<16>`.
     pub fn name(&self, kernel: &str) -> String {
         if self.0.is_empty() {
             return kernel.to_string();
@@ -67,7 +67,7 @@ impl Instance {
         format!("{kernel}::<{}>", values.join(", "))
     }
 
-    /// The entry's name in PTX: `saxpy`, `matmul_16`.
+    /// Returns the name of the PTX entry: `saxpy`, `matmul_16`.
     pub fn entry(&self, kernel: &str) -> String {
         let plain = |value: &Constant| -> String {
             let value = value.to_string();

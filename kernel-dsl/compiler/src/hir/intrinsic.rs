@@ -1,11 +1,11 @@
-//! What the language provides beside operators: functions of the prelude and methods of its types.
+//! Built-in operations: functions of the prelude and methods of the built-in types.
 
 use super::{Collective, Fast, Method, OnOverflow};
 use crate::ir;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 
-/// A function or method of the language, resolved. Arguments of a method start with its receiver.
+/// A resolved built-in function or method. The first argument of a method is its receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Intrinsic {
     /// `thread::{x, y, z}()`.
@@ -36,11 +36,11 @@ pub enum Intrinsic {
     BlockSync,
     /// `warp::sync()`.
     WarpSync,
-    /// `warp::sum(x)` and its kin: the warp is the group of 32 lanes.
+    /// `warp::sum(x)` and the other collective operations of a warp, a group of 32 lanes.
     OfWarp(Collective),
     /// `fence::{block, grid, system}()`.
     Fence(ir::Scope),
-    /// `target::SM`: the number in the name of what the instance is compiled for.
+    /// `target::SM`: the number in the name of the target.
     TargetSm,
     /// `warp::count()`: block::threads() / 32.
     WarpCount,
@@ -50,17 +50,21 @@ pub enum Intrinsic {
     GroupLane,
     /// `group.index()`: thread::index() / W.
     GroupIndex,
-    /// `group.sum(x)` and its kin.
+    /// `group.sum(x)` and the other collective operations of a group.
     OfGroup(Collective),
-    /// `block::sum(x)` and its kin.
+    /// `block::sum(x)` and the other collective operations of a block.
     OfBlock(Collective),
-    /// How many elements of `block::share(shape)` a thread has at most; the argument is the shape.
+    /// The largest number of elements of `block::share(shape)` for a thread; the argument is the
+    /// shape.
     ShareCount,
-    /// Whether the thread has an element of that number; the arguments are the shape and the number.
+    /// Whether the thread has an element with this number; the arguments are the shape and the
+    /// number.
     ShareHas,
-    /// The indices of the thread's element of that number; the arguments are the shape and the number.
+    /// The indices of the thread's element with this number; the arguments are the shape and the
+    /// number.
     ShareAt,
-    /// `x.len()` of a slice or view of rank 1, `x.dim(d)`, `x.rows()`, `x.cols()`. `Extent(None)` has `d` as an argument.
+    /// `x.len()` for a slice or view of rank 1, `x.dim(d)`, `x.rows()`, `x.cols()`. `Extent(None)`
+    /// takes `d` as an argument.
     Extent(Option<u8>),
     /// `x.is_empty()`.
     IsEmpty,
@@ -78,7 +82,7 @@ pub enum Intrinsic {
     ViewStreaming,
     /// `view.coherent()`.
     ViewCoherent,
-    /// `x.aligned(n)`: base and strides are multiples of n elements. In launch conditions only.
+    /// `x.aligned(n)`: base and strides are multiples of n elements. Only in launch conditions.
     Aligned,
     /// `Shared::new(shape)`.
     SharedNew,
@@ -124,35 +128,38 @@ pub enum Intrinsic {
     Store,
     /// `x.store_in(at, values)`.
     StoreIn,
-    /// `x.fetch_add(at, value)` and its kin.
+    /// `x.fetch_add(at, value)` and the other atomic operations.
     Atomic(ir::Atomic),
-    /// A method of one operand that the IR has: `abs`, `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `count_ones`, `leading_zeros`.
+    /// A method that is one unary operation of the IR: `abs`, `sqrt`, `floor`, `ceil`, `trunc`,
+    /// `round_ties_even`, `count_ones`, `leading_zeros`.
     Unary(ir::Unary),
-    /// A method of two operands that the IR has: `min`, `max`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`.
+    /// A method that is one binary operation of the IR: `min`, `max`, `wrapping_add`,
+    /// `wrapping_sub`, `wrapping_mul`.
     Binary(ir::Binary),
-    /// A method of numbers that takes several operators of the IR.
+    /// A method of numbers that takes several operations of the IR.
     Method(Method),
-    /// `a.checked_add(b)`, `a.overflowing_add(b)`, `a.saturating_add(b)` and their kin: `Add`, `Sub`, `Mul`, and `Div` and
-    /// `Rem` of the checked ones.
+    /// `a.checked_add(b)`, `a.overflowing_add(b)`, `a.saturating_add(b)` and the same for `Sub` and
+    /// `Mul`; the checked form also for `Div` and `Rem`.
     Overflow(OnOverflow, ir::Binary),
     /// `a.mul_add(b, c)`.
     MulAdd,
-    /// `fast::exp2(x)` and its kin.
+    /// `fast::exp2(x)` and the other functions of `fast::`.
     Fast(Fast),
-    /// `int::mul_hi(a, b)` and its kin: an instruction on integers; and, of [`Bits::Dot4`](ir::Bits::Dot4) and `Dot2`, `dp4a` and
-    /// `dp2a`, whose operands may be arrays.
+    /// `int::mul_hi(a, b)` and the other integer instructions. [`Bits::Dot4`](ir::Bits::Dot4) and
+    /// `Dot2` are `dp4a` and `dp2a`, whose operands may be arrays.
     Bits(ir::Bits),
     /// `x.to_bits()` and `f32::from_bits(b)`.
     Bitcast,
-    /// `x.to_f32()`, `f16::from_f32(x)` and `bf16::from_f32(x)`: floats of 16 bits to and from `f32`.
+    /// `x.to_f32()`, `f16::from_f32(x)` and `bf16::from_f32(x)`: conversions between 16-bit floats
+    /// and `f32`.
     Convert,
     /// `Float16::<…>::truncate(x)`: from `f32`, towards zero.
     Truncate,
-    /// `a.div_ceil(b)` of unsigned integers.
+    /// `a.div_ceil(b)` for unsigned integers.
     DivCeil,
-    /// `a.next_multiple_of(b)` of unsigned integers.
+    /// `a.next_multiple_of(b)` for unsigned integers.
     NextMultipleOf,
-    /// `a.saturating_sub(b)` of unsigned integers.
+    /// `a.saturating_sub(b)` for unsigned integers.
     SaturatingSub,
     /// `Some(x)`.
     Some,
@@ -162,7 +169,7 @@ pub enum Intrinsic {
     IsSome,
     /// `view.get(at)`, an element or `None`; `slice.get(i)`, a reference to one or `None`.
     Get,
-    /// `option.copied()`: what the reference names.
+    /// `option.copied()`: the value that the reference names.
     Copied,
     /// `array.map(f)`.
     ArrayMap,
@@ -173,7 +180,8 @@ pub enum Intrinsic {
 }
 
 impl Intrinsic {
-    /// The first target that has it, and its name in Rust, where that is not the first of all.
+    /// Returns the first target that supports the operation, and its Rust name, if older targets do
+    /// not.
     pub fn first_target(self) -> Option<(Target, &'static str)> {
         match self {
             Intrinsic::CpAsync => Some((Target::SM_80, "cp_async")),

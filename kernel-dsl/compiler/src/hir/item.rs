@@ -1,6 +1,6 @@
-//! Device items beside functions: structs, enums, traits, and impls.
+//! Device items other than functions: structs, enums, traits, and impls.
 //!
-//! Each carries a hash over its tokens and place, by which it is the same item when libraries are merged.
+//! Each item has a hash of its tokens and position, which identifies it when libraries are merged.
 
 use super::{FunctionId, Generic, StructId, TraitId, Type, TypeId};
 use crate::Scalar;
@@ -16,12 +16,12 @@ pub struct Items {
     pub impls: Vec<Impl>,
 }
 
-/// A struct of the device.
+/// A device struct.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Struct {
-    /// Name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
-    /// Tells structs of one name apart.
+    /// Distinguishes structs of the same name.
     pub hash: u64,
     /// Generic parameters, in order.
     pub generics: Vec<Generic>,
@@ -29,11 +29,11 @@ pub struct Struct {
     pub types: Vec<Type>,
     /// Fields, in order.
     pub fields: Vec<Field>,
-    /// Declared `repr(C)`: its values have a place in buffers.
+    /// Whether the struct is `repr(C)`, so that buffers can hold it.
     pub repr_c: bool,
 }
 
-/// A field of a struct. Those of a tuple struct are called `0`, `1`, ….
+/// A field of a struct. The fields of a tuple struct are named `0`, `1`, ….
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Field {
@@ -44,11 +44,11 @@ pub struct Field {
 /// An enum without data.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Enum {
-    /// Name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
-    /// Tells enums of one name apart.
+    /// Distinguishes enums of the same name.
     pub hash: u64,
-    /// In order; an enum without variants has no values and stands for a type only.
+    /// The variants, in order; an enum without variants has no values and serves only as a type.
     pub variants: Vec<Variant>,
 }
 
@@ -60,20 +60,20 @@ pub struct Variant {
     pub value: i32,
 }
 
-/// A trait. It has no generic parameters but `Self`.
+/// A trait. Its only generic parameter is `Self`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Trait {
-    /// Name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
-    /// Tells traits of one name apart.
+    /// Distinguishes traits of the same name.
     pub hash: u64,
-    /// Traits that an implementing type has, too.
+    /// The supertraits.
     pub bounds: Vec<Bound>,
-    /// What its impls provide, in order.
+    /// The items that impls provide, in order.
     pub items: Vec<TraitItem>,
 }
 
-/// Something that a trait declares.
+/// An item of a trait.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct TraitItem {
@@ -81,8 +81,8 @@ pub struct TraitItem {
     pub kind: TraitItemKind,
 }
 
-/// What a trait declares. A function or constant is one whose first generic parameter is `Self`; its body is empty where
-/// it is not provided.
+/// The kind of a trait item. A function or constant has `Self` as its first generic parameter; its
+/// body is empty if the trait does not provide it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum TraitItemKind {
@@ -94,11 +94,11 @@ pub enum TraitItemKind {
 /// An `impl` block.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Impl {
-    /// Tells impls apart.
+    /// Distinguishes impls.
     pub hash: u64,
-    /// Generic parameters, in order; also the first ones of its functions.
+    /// The generic parameters, in order; they are also the first ones of the impl's functions.
     pub generics: Vec<Generic>,
-    /// The types that are named here.
+    /// The types that the impl names.
     pub types: Vec<Type>,
     /// The trait; `None` for an inherent impl.
     pub of_trait: Option<TraitId>,
@@ -119,7 +119,7 @@ pub enum Associated {
 }
 
 impl Associated {
-    /// The function that it is, or whose value it is.
+    /// Returns the function, or the function that returns the constant.
     pub fn function(self) -> FunctionId {
         match self {
             Associated::Constant(function) | Associated::Function { function, .. } => function,
@@ -127,7 +127,7 @@ impl Associated {
     }
 }
 
-/// What a type parameter has to be.
+/// A bound of a type parameter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Bound {
     /// A trait of the prelude, or of Rust.
@@ -139,25 +139,25 @@ pub enum Bound {
     Function { parameters: Vec<TypeId>, returns: TypeId },
 }
 
-/// Traits that the language knows.
+/// Built-in traits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Builtin {
-    /// `Copy`, `Clone`, `DeviceCopy`, `Send`, `Sync`, `Sized`: every value of the language.
+    /// `Copy`, `Clone`, `DeviceCopy`, `Send`, `Sync`, `Sized`: every value.
     Value,
-    /// What a buffer can hold.
+    /// Types that a buffer can hold.
     Element,
-    /// Elements that are numbers: + − ×, comparisons, a default of zero.
+    /// Elements that are numbers: +, −, ×, comparisons, and zero as default.
     Number,
-    /// `f16`, `bf16`, `f32`, `f64`: also ÷, negation, and the way to and from `f32`.
+    /// `f16`, `bf16`, `f32`, `f64`: also ÷, negation, and conversions to and from `f32`.
     Float,
-    /// The integers of fixed width: also bit operations.
+    /// Fixed-width integers: also bit operations.
     Integer,
     /// `Default`.
     Default,
 }
 
 impl Builtin {
-    /// The trait of that name.
+    /// Returns the trait with this name.
     pub fn from_name(name: &str) -> Option<Builtin> {
         Some(match name {
             "Copy" | "Clone" | "DeviceCopy" | "Send" | "Sync" | "Sized" => Builtin::Value,
@@ -170,7 +170,7 @@ impl Builtin {
         })
     }
 
-    /// Name in Rust.
+    /// Returns the name in Rust.
     pub fn name(self) -> &'static str {
         match self {
             Builtin::Value => "Copy",
@@ -182,7 +182,7 @@ impl Builtin {
         }
     }
 
-    /// Whether a scalar type implements it.
+    /// Returns whether a scalar type implements the trait.
     pub fn holds(self, scalar: Scalar) -> bool {
         let element = !matches!(scalar, Scalar::Bool | Scalar::Usize);
         let float = scalar.is_float() || scalar.is_half();
@@ -194,7 +194,7 @@ impl Builtin {
         }
     }
 
-    /// Whether what implements `self` implements `other`.
+    /// Returns whether every type that implements `self` implements `other`.
     pub fn implies(self, other: Builtin) -> bool {
         use Builtin::*;
         self == other
@@ -209,12 +209,12 @@ impl Builtin {
 }
 
 impl Items {
-    /// The struct that `id` names.
+    /// Returns the struct with index `id`.
     pub fn a_struct(&self, id: StructId) -> &Struct {
         &self.structs[id.0 as usize]
     }
 
-    /// The trait that `id` names.
+    /// Returns the trait with index `id`.
     pub fn a_trait(&self, id: TraitId) -> &Trait {
         &self.traits[id.0 as usize]
     }

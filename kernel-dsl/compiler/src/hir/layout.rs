@@ -1,8 +1,8 @@
-//! Where the parts of a value lie in memory: as `repr(C)` has it, on host and device alike.
+//! The memory layout of values: that of `repr(C)`, on host and device.
 
 use super::{Size, Type, TypeId};
 
-/// How much room a value takes, and where it may lie.
+/// The size and alignment of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
     /// A multiple of `align`.
@@ -11,7 +11,8 @@ pub struct Layout {
     pub align: u32,
 }
 
-/// The layout of a type of a monomorphic program; `None` for what has none, such as a view.
+/// Returns the layout of a type of a monomorphic program; `None` for a type without one, such as a
+/// view.
 pub fn layout(types: &[Type], id: TypeId) -> Option<Layout> {
     match &types[id.0 as usize] {
         Type::Unit => Some(Layout { bytes: 0, align: 1 }),
@@ -33,7 +34,7 @@ pub fn layout(types: &[Type], id: TypeId) -> Option<Layout> {
     }
 }
 
-/// The first byte of each part of a tuple of these types.
+/// Returns the offset of each part of a tuple of these types.
 pub fn offsets(types: &[Type], parts: &[TypeId]) -> Option<Vec<u32>> {
     let mut end = 0u32;
     parts

@@ -1,11 +1,11 @@
-//! Libraries put together: each item once, all names renumbered.
+//! Merging of libraries: each item is kept once, and all indices are renumbered.
 
 use super::{
     Associated, Bound, Constant, EnumId, ExprKind, Function, FunctionId, Generic, GenericKind, Items, Library, Root,
     StructId, TraitId, TraitItemKind, Type, visit,
 };
 
-/// Where the items of one library are in what it was merged into.
+/// The indices of a library's items in the lists it was merged into.
 #[derive(Clone, Debug, Default)]
 struct Places {
     functions: Vec<FunctionId>,
@@ -14,12 +14,12 @@ struct Places {
     traits: Vec<TraitId>,
 }
 
-/// Adds what `library` has and the lists lack, and gives the place of its root. An item is the same as another by its name
-/// and hash.
+/// Adds the items of `library` that the lists lack. Returns the index of its root. Items are equal
+/// if their names and hashes are equal.
 pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library) -> Option<Root> {
     let mut places = Places::default();
     let mut new = Vec::new();
-    // Only what another library brought can be the same.
+    // Only an item of another library can be equal.
     let before = functions.len();
     for function in &library.functions {
         let at = functions[..before].iter().position(|f| f.hash == function.hash && f.name == function.name);
@@ -136,7 +136,7 @@ impl Places {
     }
 }
 
-/// The place of the item that stands for a type parameter, if the lists have it.
+/// Returns the index of an item passed for a type parameter, if the lists contain it.
 pub fn find(functions: &[Function], items: &Items, constant: &Constant) -> Option<Root> {
     let Constant::Item(item) = constant else { return None };
     let same = |name: &str, hash: u64| hash == item.hash && name == item.name;

@@ -1,9 +1,9 @@
-//! Methods of numbers that lowering writes out in operators of the IR.
+//! Methods of numbers that lowering expresses with operations of the IR.
 
 use serde::{Deserialize, Serialize};
 
-/// A method of a number, as Rust has it; [`Intrinsic::Unary`](super::Intrinsic::Unary) and
-/// [`Binary`](super::Intrinsic::Binary) are those that the IR has as one operator.
+/// A method of a number, as in Rust. Methods that are one operation of the IR are
+/// [`Intrinsic::Unary`](super::Intrinsic::Unary) and [`Binary`](super::Intrinsic::Binary).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Method {
@@ -34,7 +34,7 @@ pub enum Method {
     UnsignedAbs,
     WrappingAbs,
     WrappingNeg,
-    // Floats; `Clamp` and `Signum` too.
+    // Floats, which also have `Clamp` and `Signum`.
     Copysign,
     Fract,
     IsFinite,
@@ -46,13 +46,13 @@ pub enum Method {
     Round,
 }
 
-/// What a method makes of a result that does not fit.
+/// The result of a method on overflow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum OnOverflow {
-    /// `checked_add` and its kin: `None`.
+    /// `checked_add` and similar methods: `None`.
     Checked,
-    /// `overflowing_add` and its kin: the wrapped result, and whether it is one.
+    /// `overflowing_add` and similar methods: the wrapped result, and whether it overflowed.
     Overflowing,
-    /// `saturating_add` and its kin: the nearest there is.
+    /// `saturating_add` and similar methods: the nearest value of the type.
     Saturating,
 }

@@ -1,9 +1,11 @@
-//! The high-level representation: a kernel as checked, typed, still generic, closed over the device functions that it
-//! calls, and serialised into the expansion so that other instances can be compiled at run time.
+//! The high-level representation (HIR): a checked and typed kernel, still generic, with all device
+//! functions that it calls. The expansion contains the serialized HIR, so that other instances can
+//! be compiled at run time.
 //!
-//! A [`Program`] holds a kernel; a [`Library`] a device function with all that it calls. Names are resolved: a local is
-//! a [`LocalId`] of its [`Function`], a callee a [`FunctionId`] of the closed list, a method an [`Intrinsic`]. Each
-//! expression has a type, by index into its function's `types`, where inference has left no unknowns.
+//! A [`Program`] contains a kernel, a [`Library`] a device item, each with all items that it refers
+//! to. Names are resolved: a local is a [`LocalId`] of its [`Function`], a callee is a
+//! [`FunctionId`], and a built-in method is an [`Intrinsic`]. Each expression has a type, by index
+//! into the `types` of its function. No type is unknown.
 
 pub mod collective;
 pub mod fast;
@@ -35,29 +37,30 @@ use crate::source::{Source, Span};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 
-/// A kernel, closed over what it calls. `functions[0]` is the kernel's own body.
+/// A kernel, with all items that it refers to. `functions[0]` is the kernel's own body.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Program {
-    /// What the launch needs to know.
+    /// The launch shape and conditions.
     pub launch: Launch,
-    /// The kernel and, after it, the device functions; each callee is in the list.
+    /// The kernel, followed by the device functions; the list contains each callee.
     pub functions: Vec<Function>,
-    /// The structs, enums, traits and impls that the functions name.
+    /// The structs, enums, traits and impls that the functions refer to.
     pub items: Items,
 }
 
-/// Device items, closed over what they name: what a `#[device]` item hands to those that use it.
+/// Device items, with all items that they refer to: the form in which a `#[device]` item is passed
+/// to its users.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Library {
-    /// The item that was asked for; `None` for a library that only brings others along.
+    /// The item that a path names; `None` for a library that only supplies other items.
     pub root: Option<Root>,
-    /// Functions, constants among them; each callee is in the list.
+    /// The functions, including constants; the list contains each callee.
     pub functions: Vec<Function>,
-    /// The structs, enums, traits and impls that come along.
+    /// The structs, enums, traits and impls.
     pub items: Items,
 }
 
-/// What a path names.
+/// The item that a path names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Root {
     /// A device function.
@@ -72,46 +75,48 @@ pub enum Root {
     Trait(TraitId),
 }
 
-/// Launch shape and conditions, as expressions over the kernel's parameters and generic constants (expressions of
-/// `functions[0]`).
+/// The launch shape and conditions, as expressions over the kernel's parameters and generic
+/// constants (expressions of `functions[0]`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Launch {
-    /// Threads of a block in x, y, z (1 to 3 of them).
+    /// The threads of a block in x, y, z (1 to 3 extents).
     pub block: Vec<BlockExtent>,
-    /// Blocks of the grid in x, y, z (1 to 3 of them).
+    /// The blocks of the grid in x, y, z (1 to 3 extents).
     pub grid: Vec<Expr>,
-    /// Conditions that a launch must meet.
+    /// The conditions that a launch must meet.
     pub requires: Vec<Requirement>,
-    /// Blocks that a multiprocessor should hold at once.
+    /// The number of blocks that a multiprocessor should hold at once.
     pub min_blocks: Option<Expr>,
-    /// Registers a thread at most.
+    /// The largest number of registers of a thread.
     pub max_registers: Option<Expr>,
-    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    /// Whether sums and differences that contain a product are contracted to `mul_add`.
     pub contract: bool,
-    /// What its declared instances are compiled for, and those compiled later unless another target is asked for.
+    /// The target of the declared instances, and the default target of instances compiled later.
     pub target: Target,
-    /// The instances that the kernel declares: one value a generic parameter.
+    /// The declared instances, each with one argument for each generic parameter.
     pub instances: Vec<Instance>,
-    /// How near a GPU's results must be, for parameters that the hardware's approximations reach.
+    /// The tolerances of a GPU's results, for parameters that approximate results reach.
     pub tolerances: Vec<Tolerance>,
-    /// Parameters of which the kernel says how much it writes.
+    /// The parameters for which the kernel declares how much it writes.
     pub outputs: Vec<Output>,
 }
 
-/// How far floats that a kernel writes may be from those of the interpreter: absolute + relative · |value|.
-/// Of numbers of 16 bits the next one is near enough, too: what is within the tolerance before it is rounded may round apart.
+/// The largest difference between a float that a GPU writes and the interpreter's value: absolute +
+/// relative · |value|. An adjacent 16-bit float is always within the tolerance, because values
+/// within the tolerance may round to adjacent floats.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tolerance {
-    /// Which parameter of the kernel, by its index.
+    /// The index of the kernel parameter.
     pub parameter: u32,
-    /// The part of the interpreter's value.
+    /// The bound relative to the interpreter's value.
     pub relative: f64,
-    /// What is added to that.
+    /// The absolute bound, which is added.
     pub absolute: f64,
 }
 
 impl Tolerance {
-    /// Whether `value` is as near to `reference` as it must be: a NaN to a NaN, an infinity to itself.
+    /// Returns whether `value` is within the tolerance of `reference`. A NaN matches a NaN, and an
+    /// infinity matches itself.
     pub fn holds(&self, value: f64, reference: f64) -> bool {
         let room = self.absolute + self.relative * reference.abs();
         let near = value.is_finite() && reference.is_finite() && (value - reference).abs() <= room;
@@ -119,24 +124,24 @@ impl Tolerance {
     }
 }
 
-/// Threads of a block along an axis.
+/// The threads of a block along an axis.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum BlockExtent {
-    /// What an expression comes to: over constants, or over the kernel's parameters too.
+    /// The value of an expression over constants and the kernel's parameters.
     Computed(Expr),
-    /// What the launch says: `least..=most`, perhaps in steps. The expressions are over constants.
+    /// Chosen by the launch: `least..=most`, perhaps in steps. The expressions are over constants.
     Chosen {
-        /// The least.
+        /// The smallest value.
         least: Expr,
-        /// The largest, included.
+        /// The largest value, inclusive.
         most: Expr,
-        /// From one to the next; none is written where whole warps or single threads are meant.
+        /// The step; `None` for whole warps or single threads.
         step: Option<Expr>,
     },
 }
 
 impl BlockExtent {
-    /// Its expressions.
+    /// Returns the expressions of the extent.
     pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let (first, second, third) = match self {
             BlockExtent::Computed(e) => (e, None, None),
@@ -151,20 +156,22 @@ impl BlockExtent {
 pub struct Requirement {
     /// The `bool` expression.
     pub condition: Expr,
-    /// Its Rust text.
+    /// The Rust text.
     pub text: String,
 }
 
-/// A kernel's or device function's body, generic.
+/// The generic body of a kernel or device function.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Function {
-    /// Name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
-    /// Tells functions of one name apart when libraries are merged: a hash over tokens and place.
+    /// Distinguishes functions of the same name when libraries are merged: a hash of tokens and
+    /// position.
     pub hash: u64,
-    /// The text, for reports.
+    /// The source text, for reports.
     pub source: Source,
-    /// Generic parameters, in order. Those of an impl come before those of its method; `Self` of a trait before both.
+    /// The generic parameters, in order. The parameters of an impl precede those of its method;
+    /// `Self` of a trait precedes both.
     pub generics: Vec<Generic>,
     /// The types that expressions and locals name by [`TypeId`].
     pub types: Vec<Type>,
@@ -174,45 +181,46 @@ pub struct Function {
     pub parameters: u32,
     /// Return type.
     pub returns: TypeId,
-    /// Of a constant, which is a function without parameters that gives its value: where it is to lie, if it is read by an index
-    /// of run time.
+    /// For a constant, which is a function without parameters that returns its value: the placement
+    /// of its table, if a run-time index reads it.
     pub constant: Option<ir::Placement>,
-    /// What its statements may do though the oracle forbids it.
+    /// The violations that its statements may make.
     pub allowances: Vec<Allowance>,
-    /// What it does; its value is the function's.
+    /// The body; its value is the result of the function.
     pub body: Block,
 }
 
 /// A generic parameter of a function, struct or impl.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Generic {
-    /// Name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
-    /// What stands for it.
+    /// The kind of the parameter.
     pub kind: GenericKind,
 }
 
-/// What can stand for a generic parameter.
+/// The kind of a generic parameter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum GenericKind {
     /// A constant: `usize` or `bool`.
     Constant(Scalar),
-    /// A type with these bounds; types in them are of the table of whatever has the parameter.
+    /// A type with these bounds. Types in bounds are indices into the table of the item with the
+    /// parameter.
     Type(Vec<Bound>),
 }
 
-/// A variable. Shadowing makes another one.
+/// A variable. Shadowing creates another variable.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Local {
-    /// Name in Rust.
+    /// Returns the name in Rust.
     pub name: String,
-    /// Its type.
+    /// The type.
     pub ty: TypeId,
-    /// Declared `mut`; a view or slice: assigned anew somewhere.
+    /// Whether the variable is declared `mut`; for a view or slice, whether it is assigned.
     pub mutable: bool,
     /// Declared `const`.
     pub constant: bool,
-    /// Where it is declared.
+    /// The declaration.
     pub span: Span,
 }
 
@@ -240,56 +248,60 @@ pub struct TraitId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct FunctionId(pub u32);
 
-/// A type, with inference done.
+/// A type after inference.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Type {
     /// `()`.
     Unit,
-    /// `!`: of an expression that does not give a value.
+    /// `!`: the type of an expression that yields no value.
     Never,
-    /// A number or a truth value.
+    /// A number or `bool`.
     Scalar(Scalar),
     /// A tuple of two or more.
     Tuple(Vec<TypeId>),
-    /// A register array of that many elements.
+    /// An array in registers with this number of elements.
     Array(TypeId, Size),
     /// `&[T]` or `&mut [T]`: a buffer in global memory.
     #[allow(missing_docs)]
     Slice { element: TypeId, mutable: bool },
-    /// `View<T, R>` or `ViewMut<T, R>`; `Strided<T, R>` or `StridedMut<T, R>`, whose last stride is not 1 but a value.
+    /// `View<T, R>` or `ViewMut<T, R>`; `Strided<T, R>` or `StridedMut<T, R>`, whose last stride is
+    /// a value instead of 1.
     #[allow(missing_docs)]
     View { element: TypeId, rank: u32, mutable: bool, strided: bool },
     /// `Shared<T, R>`: a handle to an array in shared memory.
     #[allow(missing_docs)]
     Shared { element: TypeId, rank: u32 },
-    /// `Pending`: copies to shared memory that have begun.
+    /// `Pending`: a token for copies to shared memory in flight.
     Pending,
-    /// `warp::Group<W>`: as many neighbouring lanes. It holds nothing at run time.
+    /// `warp::Group<W>`: W adjacent lanes. The value has no parts at run time.
     Group(Size),
-    /// `&mut T` or `&T` of a variable: a parameter of a device function that names the caller's place.
+    /// `&mut T` or `&T` of a variable: a parameter of a device function that names a place of the
+    /// caller.
     #[allow(missing_docs)]
     Reference { to: TypeId, mutable: bool },
     /// `Option<T>`.
     Option(TypeId),
-    /// A closure or device function; which one is known where it is called.
+    /// A closure or device function; each call knows which one.
     #[allow(missing_docs)]
     Function { parameters: Vec<TypeId>, returns: TypeId },
-    /// Not a type of values: a generic argument that is a number (`true` is 1).
+    /// A generic argument that is a number (`true` is 1), and not a type of values.
     Constant(Size),
-    /// A generic parameter, by index into the generics of whatever has the table.
+    /// A generic parameter, by index into the generics of the item with the table.
     Parameter(u32),
-    /// `<T as Trait>::Name`: an associated type, by its index among the trait's items.
+    /// `<T as Trait>::Name`: an associated type, by its index in the trait's items.
     #[allow(missing_docs)]
     Projection { of: TypeId, of_trait: TraitId, item: u32 },
-    /// A struct with its generic arguments. In a monomorphic program it is a tuple of its fields.
+    /// A struct with its generic arguments. In a monomorphic program it is replaced by the tuple of
+    /// its fields.
     Struct(StructId, Vec<TypeId>),
-    /// An enum without data. In a monomorphic program it is the `i32` of its discriminant.
+    /// An enum without data. In a monomorphic program it is replaced by the `i32` of its
+    /// discriminant.
     Enum(EnumId),
     /// A device function as a type that implements `DeviceFn`. It has no values.
     Item(FunctionId),
 }
 
-/// What a view is called in Rust.
+/// Returns the Rust name of a view type.
 pub(crate) fn view_name(mutable: bool, strided: bool) -> &'static str {
     match (strided, mutable) {
         (false, false) => "View",
@@ -302,7 +314,7 @@ pub(crate) fn view_name(mutable: bool, strided: bool) -> &'static str {
 /// A number in a type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Size {
-    /// Written out.
+    /// A literal size.
     Known(u32),
     /// A generic constant, by index into [`Function::generics`].
     Generic(u32),
@@ -333,21 +345,21 @@ pub enum Statement {
     Assert { condition: Expr, message: String },
 }
 
-/// What a `let`, `for`, `match` or closure binds, and of what values it matches.
+/// The pattern of a `let`, `for`, `match` or closure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Pattern {
     /// `_`.
     Ignore,
     /// A variable.
     Local(LocalId),
-    /// A tuple or array, part by part.
+    /// A pattern for each part of a tuple or array.
     Parts(Vec<Pattern>),
     /// The value of a literal or associated constant.
     Value(Box<Expr>),
     /// `low..=high`, `low..high`, or without one of the two.
     #[allow(missing_docs)]
     Range { low: Option<Box<Expr>>, high: Option<Box<Expr>>, closed: bool },
-    /// `a | b`; none of them binds.
+    /// `a | b`; the alternatives bind no names.
     Any(Vec<Pattern>),
     /// `name @ pattern`
     Named(LocalId, Box<Pattern>),
@@ -355,37 +367,37 @@ pub enum Pattern {
     Some(Box<Pattern>),
     /// `None`
     None,
-    /// `&pattern`: what the reference names.
+    /// `&pattern`: matches the value that the reference names.
     Dereference(Box<Pattern>),
 }
 
 /// A case of a `match`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Arm {
-    /// Values that it is for.
+    /// The values that the arm matches.
     pub pattern: Pattern,
-    /// A `bool` that must hold, too.
+    /// The guard, a `bool` that must also hold.
     pub guard: Option<Expr>,
-    /// What it gives.
+    /// The value of the arm.
     pub body: Expr,
 }
 
 /// A typed expression.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Expr {
-    /// What it is.
+    /// The kind.
     pub kind: ExprKind,
-    /// Its type.
+    /// The type.
     pub ty: TypeId,
-    /// Where it stands.
+    /// The source range.
     pub span: Span,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum ExprKind {
-    /// Bits of a scalar, zero-extended to 64; the type is the expression's.
+    /// The bits of a scalar of the expression's type, zero-extended to 64 bits.
     Literal(u64),
     /// A variable.
     Local(LocalId),
@@ -397,9 +409,9 @@ pub enum ExprKind {
     Binary(ir::Binary, Box<Expr>, Box<Expr>),
     /// A comparison of scalars.
     Compare(ir::Comparison, Box<Expr>, Box<Expr>),
-    /// `&&`; the right side runs only where the left holds.
+    /// `&&`; the right side runs only if the left holds.
     AndAlso(Box<Expr>, Box<Expr>),
-    /// `||`; the right side runs only where the left does not hold.
+    /// `||`; the right side runs only if the left does not hold.
     OrElse(Box<Expr>, Box<Expr>),
     /// `place = value`, or `place op= value`.
     Assign {
@@ -409,19 +421,20 @@ pub enum ExprKind {
     },
     /// `value as ty`.
     Cast(Box<Expr>),
-    /// A function or method of the language.
+    /// A built-in function or method.
     Intrinsic {
         intrinsic: Intrinsic,
         arguments: Vec<Expr>,
     },
-    /// A device function with an argument for each of its generics: a [`Type::Constant`] or a type.
+    /// A call of a device function, with a generic argument for each generic parameter: a
+    /// [`Type::Constant`] or a type.
     Call {
         function: FunctionId,
         generics: Vec<TypeId>,
         arguments: Vec<Expr>,
     },
-    /// An associated function or constant of a trait, by its index among the trait's items; which impl's it is the type
-    /// `of` decides, once it is known. Not in a monomorphic program.
+    /// An associated function or constant of a trait, by its index in the trait's items. The type
+    /// `of` determines the impl. Not in a monomorphic program.
     CallMethod {
         of: TypeId,
         of_trait: TraitId,
@@ -429,19 +442,21 @@ pub enum ExprKind {
         generics: Vec<TypeId>,
         arguments: Vec<Expr>,
     },
-    /// An associated function of a trait where a closure fits. Not in a monomorphic program.
+    /// An associated function of a trait passed as a closure. Not in a monomorphic program.
     MethodValue {
         of: TypeId,
         of_trait: TraitId,
         item: u32,
         generics: Vec<TypeId>,
     },
-    /// `F::call(arguments)` of a type parameter that is a device function. Not in a monomorphic program.
+    /// `F::call(arguments)` for a type parameter that is a device function. Not in a monomorphic
+    /// program.
     CallItem {
         of: TypeId,
         arguments: Vec<Expr>,
     },
-    /// `base[index]`: an element of an array, slice, view or shared array. The index is a `usize`, or a tuple or array of them.
+    /// `base[index]`: an element of an array, slice, view or shared array. The index is a `usize`,
+    /// or a tuple or array of them.
     Index {
         base: Box<Expr>,
         index: Box<Expr>,
@@ -452,8 +467,8 @@ pub enum ExprKind {
         field: u32,
     },
     Tuple(Vec<Expr>),
-    /// `Name { field: value, … }`: fields by index in the order in which they are written, and the struct that has the
-    /// others.
+    /// `Name { field: value, … }`: the fields by index, in source order, and the struct that
+    /// supplies the others.
     Struct {
         fields: Vec<(u32, Expr)>,
         rest: Option<Box<Expr>>,
@@ -464,7 +479,8 @@ pub enum ExprKind {
     Array(Vec<Expr>),
     /// `[value; N]`; N is in the type.
     Repeat(Box<Expr>),
-    /// `ptx!(…)`, with what its operands are whose values come in, in order. Its value is the result, or a tuple of them.
+    /// `ptx!(…)` with its input values, in order. The value is the output, or a tuple of the
+    /// outputs.
     Inline {
         source: inline::Source,
         arguments: Vec<Expr>,
@@ -478,29 +494,29 @@ pub enum ExprKind {
         then: Block,
         otherwise: Option<Box<Expr>>,
     },
-    /// The first arm that matches; where none of them is sure to, the last one is.
+    /// A `match`: the first arm that matches. The last arm matches if no other does.
     Match {
         value: Box<Expr>,
         arms: Vec<Arm>,
     },
-    /// `|parameters| body`: captures by reference, is inlined where it is called.
+    /// `|parameters| body`: captures by reference, and is inlined at each call.
     Closure {
         parameters: Vec<Pattern>,
         body: Box<Expr>,
     },
-    /// A device function where a closure fits.
+    /// A device function passed as a closure.
     Function {
         function: FunctionId,
         generics: Vec<TypeId>,
     },
-    /// A call of a closure, or of what stands for one.
+    /// A call of a closure or of a function passed as one.
     CallValue {
         callee: Box<Expr>,
         arguments: Vec<Expr>,
     },
     Block(Block),
     /// `'label: { … }`
-    Labelled {
+    Labeled {
         label: LabelId,
         body: Block,
     },
@@ -530,31 +546,31 @@ pub enum ExprKind {
     Return(Option<Box<Expr>>),
 }
 
-/// A loop or labelled block of its function, as `break` and `continue` name it.
+/// The label of a loop or labeled block, for `break` and `continue`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct LabelId(pub u32);
 
-/// What a `for` runs over: `start..end`, perhaps stepped.
+/// The range of a `for`: `start..end`, perhaps stepped.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Range {
-    /// First index.
+    /// The first index.
     pub start: Expr,
-    /// Index that is not reached.
+    /// The exclusive end.
     pub end: Expr,
-    /// Of `step_by`.
+    /// The step of `step_by`.
     pub step: Option<Expr>,
-    /// Of `unroll(…)`, `unroll_by::<F>(…)` and `rolled(…)`.
+    /// The unrolling hint: `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)`.
     pub unroll: Unroll,
-    /// Of `.rev()`.
+    /// The order, set by `.rev()`.
     pub order: Order,
-    /// Of `.enumerate()`: the variable that gets each index's number.
+    /// For `.enumerate()`: the variable for the number of each index.
     pub enumerate: Option<LocalId>,
 }
 
-/// What the kernel says about unrolling a loop.
+/// The unrolling hint of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Unroll {
-    /// Nothing.
+    /// No hint.
     Auto,
     /// `unroll(…)`.
     Full,
@@ -564,19 +580,19 @@ pub enum Unroll {
     By(Size),
 }
 
-/// In which order a range is run through.
+/// The order of iteration over a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Order {
-    /// From `start` on.
+    /// Ascending from `start`.
     Ascending,
-    /// `(a..b).rev()`, perhaps stepped: from the end − 1 on down.
+    /// `(a..b).rev()`, perhaps stepped: descending from end − 1.
     Descending,
-    /// `(a..b).step_by(n).rev()`: from the last index of the stepped range on down to `start`.
+    /// `(a..b).step_by(n).rev()`: descending from the last index of the stepped range to `start`.
     Reversed,
 }
 
 impl Function {
-    /// The type that `id` names.
+    /// Returns the type with index `id`.
     pub fn ty(&self, id: TypeId) -> &Type {
         &self.types[id.0 as usize]
     }

@@ -1,8 +1,9 @@
-//! One instance of a program, with nothing generic left.
+//! Monomorphization: one instance of a program without generic parameters.
 //!
-//! Each function is made anew for each list of generic arguments that it is called with. What stood for a type parameter is
-//! put in, trait methods become calls of the impl's functions, and nominal types what they are made of: a struct the tuple of
-//! its fields, an enum the `i32` of its discriminant. All functions share one table of types.
+//! Each function is instantiated for each list of generic arguments that it is called with. Type
+//! parameters are replaced by their arguments, and trait methods by the functions of the impl. A
+//! struct becomes the tuple of its fields, and an enum the `i32` of its discriminant. All functions
+//! share one table of types.
 
 use super::{
     Block, Constant, Expr, ExprKind, Function, FunctionId, GenericKind, Instance, Program, Root, Size, Tolerance,
@@ -13,33 +14,36 @@ use crate::error::{Error, Errors};
 use crate::oracle::Output;
 use std::collections::HashMap;
 
-/// Functions of a monomorphic program at most: generic functions that call one another with ever larger types have no end.
-const FUNCTIONS: usize = 1 << 14;
-/// Structs in one another, and associated types of associated types, at most.
-const DEPTH: usize = 64;
+/// The largest number of functions of a monomorphic program. It ends generic functions that call
+/// one another with ever larger types.
+const MAX_FUNCTIONS: usize = 1 << 14;
+/// The largest depth of nested structs, and of associated types of associated types.
+const MAX_DEPTH: usize = 64;
 
-/// A program for one instance: no type has a parameter in it, no call has generic arguments, and each names a function.
+/// A program for one instance: no type contains a parameter, and each call names a function without
+/// generic arguments.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Monomorphic {
     program: Program,
     instance: Instance,
-    /// The types of the functions with names where they have some, for messages.
+    /// The types of the functions with structs and enums by name, for messages.
     named: Vec<Type>,
     items: item::Items,
 }
 
 impl Monomorphic {
-    /// The program. Launch expressions still name the kernel's generic constants, so that a refusal can.
+    /// Returns the program. Launch expressions still name the kernel's generic constants, so that a
+    /// refusal can name them.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The kernel itself.
+    /// Returns the kernel's function.
     pub fn kernel(&self) -> &Function {
         &self.program.functions[0]
     }
 
-    /// A type of its functions as Rust writes it.
+    /// Returns a type of the functions in Rust notation.
     pub fn name(&self, id: TypeId) -> String {
         match &self.named[id.0 as usize] {
             Type::Scalar(s) => s.to_string(),
@@ -59,13 +63,14 @@ impl Monomorphic {
         }
     }
 
-    /// How near a GPU's results must be, of argument number `index`; `None` where the kernel does not say.
+    /// Returns the tolerance of argument number `index`; `None` if the kernel declares none.
     pub fn tolerance(&self, index: usize) -> Option<Tolerance> {
         let parameter = self.arguments().get(index)?.parameter;
         self.program.launch.tolerances.iter().copied().find(|t| t.parameter == parameter)
     }
 
-    /// The arguments of which the kernel says how much it writes: those views and slices that the parameters are, or hold.
+    /// Returns the arguments for which the kernel declares how much it writes: the views and slices
+    /// of the declared parameters.
     pub fn outputs(&self) -> Vec<Output> {
         let memory = |ty: TypeId| {
             let ty = &self.kernel().types[ty.0 as usize];
@@ -76,7 +81,8 @@ impl Monomorphic {
         arguments.filter_map(|(i, a)| Some(Output { index: i as u32, ..*of(a.parameter)? })).collect()
     }
 
-    /// What a launch passes: an argument for each number and view that the kernel's parameters are made of, in order.
+    /// Returns the arguments of a launch, in order: one for each number, slice and view in the
+    /// kernel's parameters.
     pub fn arguments(&self) -> Vec<Argument> {
         let kernel = self.kernel();
         let mut all = Vec::new();
@@ -107,7 +113,7 @@ impl Monomorphic {
         }
     }
 
-    /// What stands for the kernel's generic parameters.
+    /// Returns the generic arguments of the kernel.
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
@@ -116,29 +122,29 @@ impl Monomorphic {
 /// One argument of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Argument {
-    /// As Rust names it: `x`, `epilogue.scale`.
+    /// The name in Rust: `x`, `epilogue.scale`.
     pub name: String,
     /// A scalar, slice or view.
     pub ty: TypeId,
-    /// The parameter that it is, or is a part of.
+    /// The index of the parameter that contains the argument.
     pub parameter: u32,
 }
 
-/// The `instance` of `program`.
+/// Instantiates `program` with the generic arguments of `instance`.
 pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic, Errors> {
     let mut program = program.clone();
     let Some(kernel) = program.functions.first() else {
-        return Err(Error::whole("the program holds no kernel").into());
+        return Err(Error::whole("the program contains no kernel").into());
     };
     if instance.0.len() != kernel.generics.len() {
         let (name, wanted) = (&kernel.name, kernel.generics.len());
-        let message = format!("`{name}` has {wanted} generic parameters, {} given", instance.0.len());
+        let message = format!("`{name}` takes {wanted} generic arguments, {} given", instance.0.len());
         return Err(Error::whole(message).into());
     }
     for constant in &instance.0 {
         bring(&mut program, constant)?;
     }
-    let mut maker = Maker {
+    let mut monomorphizer = Monomorphizer {
         source: &program,
         types: Vec::new(),
         erased: Vec::new(),
@@ -151,42 +157,42 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
     };
     let mut arguments = Vec::with_capacity(instance.0.len());
     for (constant, generic) in instance.0.iter().zip(&program.functions[0].generics) {
-        match maker.argument(constant, &generic.kind) {
+        match monomorphizer.argument(constant, &generic.kind) {
             Some(ty) => arguments.push(ty),
             None => {
                 let wanted = match &generic.kind {
                     GenericKind::Constant(scalar) => format!("a `{scalar}`"),
                     GenericKind::Type(_) => "a type".to_string(),
                 };
-                maker.errors.push(Error::whole(format!(
-                    "`{}` of `{}` stands for {wanted}, and `{constant}` is given",
+                monomorphizer.errors.push(Error::whole(format!(
+                    "the parameter `{}` of `{}` must be {wanted}, found `{constant}`",
                     generic.name, program.functions[0].name
                 )));
             }
         }
     }
-    if !maker.errors.is_empty() {
-        return Err(Errors(maker.errors));
+    if !monomorphizer.errors.is_empty() {
+        return Err(Errors(monomorphizer.errors));
     }
-    maker.instance(FunctionId(0), arguments.clone());
+    monomorphizer.instance(FunctionId(0), arguments.clone());
     let mut launch = program.launch.clone();
     let conditions = launch.requires.iter_mut().map(|r| &mut r.condition);
     let block = launch.block.iter_mut().flat_map(super::BlockExtent::expressions_mut);
     let limits = launch.min_blocks.iter_mut().chain(&mut launch.max_registers);
     for e in block.chain(&mut launch.grid).chain(limits).chain(conditions) {
         let keep = true;
-        visit::expr(e, &mut |e| maker.expr(e, &program.functions[0], &arguments, keep));
+        visit::expr(e, &mut |e| monomorphizer.expr(e, &program.functions[0], &arguments, keep));
     }
-    // A function that is made asks for others, which come behind it.
+    // A new function requests others, which are added after it.
     let mut next = 0;
-    while next < maker.functions.len() {
-        maker.body(next);
+    while next < monomorphizer.functions.len() {
+        monomorphizer.body(next);
         next += 1;
     }
-    if !maker.errors.is_empty() {
-        return Err(Errors(maker.errors));
+    if !monomorphizer.errors.is_empty() {
+        return Err(Errors(monomorphizer.errors));
     }
-    let Maker { erased, functions, types: named, .. } = maker;
+    let Monomorphizer { erased, functions, types: named, .. } = monomorphizer;
     let mut functions: Vec<Function> = functions.into_iter().map(|(function, _)| function).collect();
     for function in &mut functions {
         function.types = erased.clone();
@@ -197,36 +203,36 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
     Ok(Monomorphic { program, instance: instance.clone(), named, items })
 }
 
-/// Sees to it that the program has the item that a constant names.
+/// Adds the item that a generic argument names to the program, if it is missing.
 fn bring(program: &mut Program, constant: &Constant) -> Result<(), Errors> {
     let Constant::Item(item) = constant else { return Ok(()) };
     if merge::find(&program.functions, &program.items, constant).is_some() {
         return Ok(());
     }
     let library = serial::library(&item.library)
-        .map_err(|e| Errors::from(Error::whole(format!("the device item `{}` cannot be read: {e}", item.name))))?;
+        .map_err(|e| Errors::from(Error::whole(format!("cannot read the device item `{}`: {e}", item.name))))?;
     merge::merge(&mut program.functions, &mut program.items, &library);
     Ok(())
 }
 
-struct Maker<'p> {
+struct Monomorphizer<'p> {
     source: &'p Program,
-    /// Closed types, nominal ones kept.
+    /// The types, with structs and enums by name.
     types: Vec<Type>,
-    /// The same with nominal types taken apart.
+    /// The types, with structs and enums replaced by their parts.
     erased: Vec<Type>,
     interned: HashMap<Type, TypeId>,
     made: HashMap<(FunctionId, Vec<TypeId>), FunctionId>,
-    /// Functions, with the arguments that they were asked for with.
+    /// The functions, with the generic arguments of each.
     functions: Vec<(Function, Vec<TypeId>)>,
-    /// Structs whose fields are being closed.
+    /// The structs whose fields are being instantiated.
     opened: Vec<Type>,
-    /// Associated types that are being looked up, each for the one before.
+    /// The depth of nested lookups of associated types.
     projected: usize,
     errors: Vec<Error>,
 }
 
-impl Maker<'_> {
+impl Monomorphizer<'_> {
     fn argument(&mut self, constant: &Constant, kind: &GenericKind) -> Option<TypeId> {
         let ty = match (constant, kind) {
             (Constant::Usize(n), GenericKind::Constant(Scalar::Usize)) => Type::Constant(Size::Known(*n)),
@@ -252,9 +258,9 @@ impl Maker<'_> {
             return *id;
         }
         let erased = match &ty {
-            Type::Struct(..) if self.opened.contains(&ty) || self.opened.len() > DEPTH => {
+            Type::Struct(..) if self.opened.contains(&ty) || self.opened.len() > MAX_DEPTH => {
                 if self.errors.is_empty() {
-                    self.errors.push(Error::whole("a struct holds itself, or structs are nested without end"));
+                    self.errors.push(Error::whole("a struct contains itself, or structs are nested too deeply"));
                 }
                 Type::Unit
             }
@@ -269,7 +275,7 @@ impl Maker<'_> {
             Type::Item(_) => Type::Unit,
             other => other.clone(),
         };
-        // Closing the fields has interned their types, so the place is known only now.
+        // Instantiating the fields has interned their types, so the index is known only now.
         let id = TypeId(self.types.len() as u32);
         self.types.push(ty.clone());
         self.erased.push(erased);
@@ -277,16 +283,16 @@ impl Maker<'_> {
         id
     }
 
-    /// The type `id` of `table` with `arguments` for its parameters.
+    /// Returns the type `id` of `table`, instantiated with `arguments`.
     fn close(&mut self, table: &[Type], id: TypeId, arguments: &[TypeId]) -> TypeId {
         let ty = match &table[id.0 as usize] {
             Type::Parameter(i) => return arguments[*i as usize],
             Type::Constant(Size::Generic(i)) => return arguments[*i as usize],
             Type::Projection { of, of_trait, item } => {
                 let of = self.close(table, *of, arguments);
-                if self.projected > DEPTH {
+                if self.projected > MAX_DEPTH {
                     if self.errors.is_empty() {
-                        self.errors.push(Error::whole("an associated type is named by itself: there is no end"));
+                        self.errors.push(Error::whole("an associated type refers to itself"));
                     }
                     return self.intern(Type::Unit);
                 }
@@ -338,7 +344,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The impl of a trait for a type, with what stands for the impl's own parameters.
+    /// Returns the impl of a trait for a type, with the generic arguments of the impl.
     fn implementation(&mut self, of_trait: TraitId, of: TypeId) -> Option<(usize, Vec<TypeId>)> {
         let source = self.source;
         source.items.impls.iter().enumerate().find_map(|(i, each)| {
@@ -353,7 +359,8 @@ impl Maker<'_> {
         })
     }
 
-    /// Whether the closed type `of` is `pattern` with something for its parameters.
+    /// Returns whether the type `of` is an instance of `pattern`; `bound` collects the generic
+    /// arguments.
     fn fits(&mut self, table: &[Type], pattern: TypeId, of: TypeId, bound: &mut [Option<TypeId>]) -> bool {
         let closed = self.types[of.0 as usize].clone();
         match (&table[pattern.0 as usize], &closed) {
@@ -391,7 +398,7 @@ impl Maker<'_> {
             (Type::Shared { element: p, rank: r }, Type::Shared { element: q, rank: s }) => {
                 r == s && self.fits(table, *p, *q, bound)
             }
-            // Of the same table, or without parts in one.
+            // Types of the same table, or types without parts.
             (Type::Scalar(a), Type::Scalar(b)) => a == b,
             (Type::Enum(a), Type::Enum(b)) => a == b,
             (Type::Item(a), Type::Item(b)) => a == b,
@@ -424,11 +431,12 @@ impl Maker<'_> {
             _ => "the type given".to_string(),
         };
         self.errors.push(Error::whole(format!(
-            "`{of}` has no `{the_trait}::{name}` on the device: put its `impl {the_trait}` into a `#[device] mod`, with the type or with the trait"
+            "there is no `{the_trait}::{name}` of `{of}` on the device: put `impl {the_trait}` into the `#[device] mod` of the type or of the trait"
         )));
     }
 
-    /// The function of a trait's item for the type `of`, and all its generic arguments.
+    /// Returns the function of a trait item for the type `of`, instantiated with all generic
+    /// arguments.
     fn method(&mut self, of: TypeId, of_trait: TraitId, item: u32, own: Vec<TypeId>) -> Option<FunctionId> {
         let source = self.source;
         let declared = &source.items.a_trait(of_trait).items[item as usize];
@@ -449,15 +457,16 @@ impl Maker<'_> {
         None
     }
 
-    /// The number of a function with these arguments; it is made later.
+    /// Returns the number of a function with these generic arguments; the function is made later.
     fn instance(&mut self, id: FunctionId, arguments: Vec<TypeId>) -> FunctionId {
         if let Some(made) = self.made.get(&(id, arguments.clone())) {
             return *made;
         }
         let source = &self.source.functions[id.0 as usize];
-        if self.functions.len() >= FUNCTIONS {
-            if self.functions.len() == FUNCTIONS && self.errors.is_empty() {
-                let message = format!("`{}` is needed with ever other generic arguments: there is no end", source.name);
+        if self.functions.len() >= MAX_FUNCTIONS {
+            if self.functions.len() == MAX_FUNCTIONS && self.errors.is_empty() {
+                let message =
+                    format!("`{}` is instantiated without end, each time with other generic arguments", source.name);
                 self.errors.push(Error::whole(message));
             }
             return FunctionId(0);
@@ -468,7 +477,7 @@ impl Maker<'_> {
         number
     }
 
-    /// Makes function `number` of what it was asked for with.
+    /// Instantiates function `number` with its requested generic arguments.
     fn body(&mut self, number: usize) {
         let (mut function, arguments) = self.functions[number].clone();
         let generic = function.clone();
@@ -483,14 +492,14 @@ impl Maker<'_> {
         self.functions[number].0 = function;
     }
 
-    /// Closes one expression, whose parts are closed. `keep` leaves generic constants be.
+    /// Instantiates one expression, whose parts are instantiated already. `keep` keeps generic
+    /// constants.
     fn expr(&mut self, e: &mut Expr, function: &Function, arguments: &[TypeId], keep: bool) {
         let generic = matches!(function.types[e.ty.0 as usize], Type::Parameter(_) | Type::Projection { .. });
         e.ty = self.close(&function.types, e.ty, arguments);
         match &mut e.kind {
             ExprKind::Literal(_) if generic && !matches!(self.types[e.ty.0 as usize], Type::Scalar(_)) => {
-                let message =
-                    "`default` of a struct or enum is the host's: give its trait a function or constant for that";
+                let message = "`default` of a struct or enum exists only on the host: add a function or constant to a device trait instead";
                 self.errors.push(Error::at(&function.source, e.span, message));
             }
             ExprKind::Generic(i) if !keep => {

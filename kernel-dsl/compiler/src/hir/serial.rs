@@ -1,10 +1,11 @@
-//! HIR as bytes: what an expansion embeds and what one device function hands to the macros of another crate.
+//! HIR as bytes: the form that expansions embed, and that device functions pass to macros of other
+//! crates.
 //!
-//! A header of ten bytes, the format's version (`u16`) and a checksum of the rest (`u64`), both little-endian, and then
-//! [postcard](https://postcard.jamesmunns.com/wire-format). The checksum is looked at before anything is decoded, so bytes
-//! that are not what an encoder wrote are refused rather than interpreted: postcard alone would follow a damaged
-//! length or a run of nested expressions as far as they go. What decodes also calls no function that it does not
-//! bring along.
+//! A header of ten bytes holds the format version (`u16`) and a checksum of the rest (`u64`), both
+//! little-endian. The rest is [postcard](https://postcard.jamesmunns.com/wire-format). The checksum
+//! is verified before anything is decoded, so corrupt bytes are rejected: postcard alone would
+//! follow a corrupt length or deeply nested expressions. Decoding also verifies that all indices
+//! are valid.
 
 use super::{
     ExprKind, Function, FunctionId, Items, Library, Program, Root, TraitId, TraitItemKind, Type, TypeId, visit,
@@ -13,27 +14,27 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
-/// one of those holds.
+/// The format that this compiler writes and reads. Increment it with every change of a type in
+/// [`hir`](super) or of a type that such a type contains.
 pub const VERSION: u16 = 9;
 
-const HEADER: usize = 10;
+const HEADER_BYTES: usize = 10;
 
-/// Why bytes are not HIR.
+/// Error returned when bytes are not HIR.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// Shorter than the header; the number of bytes.
+    /// Fewer bytes than the header; the number of bytes.
     Short(usize),
-    /// Written in another format.
+    /// Another format version.
     Version(u16),
-    /// The checksum is not that of the bytes.
+    /// A wrong checksum.
     Checksum {
-        /// As the header has it.
+        /// The checksum in the header.
         written: u64,
-        /// Of the bytes that follow.
+        /// The checksum of the bytes.
         found: u64,
     },
-    /// A good checksum over something else than was asked for, such as a library where a kernel is needed.
+    /// A valid checksum over another kind of item, such as a library where a kernel is needed.
     Shape,
 }
 
@@ -41,54 +42,55 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Short(n) => {
-                write!(f, "these {n} bytes are not a kernel's HIR, which has a header of {HEADER} bytes")
+                write!(f, "{n} bytes are too few for a kernel's HIR, whose header has {HEADER_BYTES} bytes")
             }
             Error::Version(v) => write!(
                 f,
-                "HIR of format {v}, where this compiler reads format {VERSION}: build both crates with one version of kernel-dsl"
+                "found HIR of format {v}, this compiler reads format {VERSION}: build both crates with the same version of kernel-dsl"
             ),
             Error::Checksum { written, found } => {
                 write!(
                     f,
-                    "damaged HIR: its checksum should be {written:016x} and is {found:016x}; build its crate anew"
+                    "corrupt HIR: expected checksum {written:016x}, found {found:016x}; rebuild the crate that it comes from"
                 )
             }
-            Error::Shape => f.write_str(
-                "these bytes are HIR of another kind: a device function where a kernel is needed, or the reverse",
-            ),
+            Error::Shape => {
+                f.write_str("wrong kind of HIR: a device function where a kernel is needed, or the reverse")
+            }
         }
     }
 }
 
 impl std::error::Error for Error {}
 
-/// A kernel as bytes.
+/// Encodes a kernel.
 pub fn encode_program(program: &Program) -> Vec<u8> {
     encode(program)
 }
 
-/// A device function as bytes.
+/// Encodes a device item.
 pub fn encode_library(library: &Library) -> Vec<u8> {
     encode(library)
 }
 
-/// The kernel that `bytes` hold.
+/// Decodes a kernel.
 pub fn program(bytes: &[u8]) -> Result<Program, Error> {
     let mut program: Program = decode(bytes)?;
     let kernel = !program.functions.is_empty();
     if kernel && closed(&mut program.functions, &program.items, None) { Ok(program) } else { Err(Error::Shape) }
 }
 
-/// The device item that `bytes` hold.
+/// Decodes a device item.
 pub fn library(bytes: &[u8]) -> Result<Library, Error> {
     let mut library: Library = decode(bytes)?;
     if closed(&mut library.functions, &library.items, library.root) { Ok(library) } else { Err(Error::Shape) }
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {
-    // Every type of HIR is a struct, enum, vector, string or number, and postcard writes all of those to memory.
-    let body = postcard::to_stdvec(value).expect("HIR has no type that postcard cannot write");
-    let mut bytes = Vec::with_capacity(HEADER + body.len());
+    // Every HIR type is a struct, enum, vector, string or number, which postcard can write to
+    // memory.
+    let body = postcard::to_stdvec(value).expect("postcard can serialize every type of HIR");
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(checksum(&body).to_le_bytes());
     bytes.extend(body);
@@ -96,7 +98,7 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else { return Err(Error::Short(bytes.len())) };
+    let Some((header, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Err(Error::Short(bytes.len())) };
     let [v0, v1, sum @ ..] = *header;
     let version = u16::from_le_bytes([v0, v1]);
     if version != VERSION {
@@ -112,7 +114,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     }
 }
 
-/// Whether every index names something of its list.
+/// Returns whether every index is valid.
 fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool {
     let count = functions.len();
     let function = |id: FunctionId| (id.0 as usize) < count;
@@ -173,7 +175,8 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
     inside
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): each step is a bijection of the state, so no single damaged byte goes unseen.
+/// Computes the 64-bit FNV-1a hash (Fowler, Noll, Vo). Each step is a bijection of the state, so
+/// any single corrupt byte changes the result.
 pub fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -252,7 +255,7 @@ mod tests {
         let mut bytes = encode_program(&sample());
         bytes[0] = 10;
         assert_eq!(program(&bytes), Err(Error::Version(10)));
-        let told = format!("format 10, where this compiler reads format {VERSION}");
+        let told = format!("format 10, this compiler reads format {VERSION}");
         assert!(Error::Version(10).to_string().contains(&told));
     }
 

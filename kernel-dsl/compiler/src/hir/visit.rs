@@ -1,8 +1,8 @@
-//! Walks over the expressions of a function.
+//! Traversal of the expressions of a function.
 
 use super::{Block, Expr, ExprKind, Pattern, Statement};
 
-/// Calls `f` on each expression of `b`, inner ones first.
+/// Calls `f` for each expression of `b`, inner expressions first.
 pub fn block(b: &mut Block, f: &mut dyn FnMut(&mut Expr)) {
     for statement in &mut b.statements {
         match statement {
@@ -25,7 +25,7 @@ pub fn block(b: &mut Block, f: &mut dyn FnMut(&mut Expr)) {
     }
 }
 
-/// Calls `f` on each expression in `e` and then on `e`.
+/// Calls `f` for each expression in `e`, then for `e`.
 pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
     match &mut e.kind {
         ExprKind::Literal(_)
@@ -89,7 +89,7 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
             expr(callee, f);
             arguments.iter_mut().for_each(|e| expr(e, f));
         }
-        ExprKind::Block(b) | ExprKind::Labelled { body: b, .. } | ExprKind::Loop { body: b, .. } => block(b, f),
+        ExprKind::Block(b) | ExprKind::Labeled { body: b, .. } | ExprKind::Loop { body: b, .. } => block(b, f),
         ExprKind::While { condition, body, .. } => {
             expr(condition, f);
             block(body, f);
@@ -112,7 +112,7 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
     f(e);
 }
 
-/// Calls `f` on each expression of `p`.
+/// Calls `f` for each expression of `p`.
 fn pattern(p: &mut Pattern, f: &mut dyn FnMut(&mut Expr)) {
     match p {
         Pattern::Ignore | Pattern::Local(_) | Pattern::None => {}

@@ -1,4 +1,4 @@
-//! How many threads a block has: what is known of it before a launch, and what a launch makes of it.
+//! The number of threads of a block: what is known before a launch, and its value in a launch.
 
 use super::bounds::Bounds;
 use super::evaluate::{Facts, Failure};
@@ -6,7 +6,8 @@ use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
 use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, Launch};
 use crate::ir::{Binary, Block, Comparison, Open};
 
-/// What all launches of an instance have in common. `facts` know no argument.
+/// Returns the properties of the block that all launches of an instance share. `facts` contains no
+/// arguments.
 pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refusal> {
     if !(1..=3).contains(&launch.block.len()) {
         return Err(Refusal(format!("block: expected 1 to 3 extents, given {}", launch.block.len())));
@@ -27,8 +28,7 @@ pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refus
             (None, Err(bounds)) => open = Some((axis, bounds)),
             (Some((before, _)), _) if most[axis] != 1 => {
                 return Err(Refusal(format!(
-                    "block: its extent in {} is known at launch only, and it has more than one thread in {} too, which \
-                     comes after; put the axis that the launch decides last",
+                    "block: the extent in {} is known only at launch, so the later extent in {} must be 1; put the axis that the launch chooses last",
                     AXES[*before], AXES[axis]
                 )));
             }
@@ -39,13 +39,13 @@ pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refus
     let block = match open {
         None => Block::fixed(most),
         Some((axis, Bounds { least, step, .. })) => Block::ranging(most, axis, least, step)
-            .ok_or_else(|| Refusal(format!("block: the range of its extent in {} is empty", AXES[axis])))?,
+            .ok_or_else(|| Refusal(format!("block: the range of the extent in {} is empty", AXES[axis])))?,
     };
     Ok(launch.requires.iter().fold(block, |block, r| known_divisors(&r.condition, facts, block)))
 }
 
-/// The block of a launch that passes `given` as the extent that is its to choose. `Err(None)`: it depends on an argument that has
-/// been refused.
+/// Returns the block of a launch that chooses the extent `given`. `Err(None)` means that the block
+/// depends on a rejected argument.
 pub(super) fn of_launch(
     launch: &Launch,
     facts: &Facts,
@@ -63,9 +63,9 @@ pub(super) fn of_launch(
             BlockExtent::Chosen { .. } => {
                 let expected = expected(block, axis);
                 let Some(n) = given.take() else {
-                    return Err(Some(Refusal(format!("block: expected the launch to say {expected}, given none"))));
+                    return Err(Some(Refusal(format!("block: expected the launch to choose {expected}, given none"))));
                 };
-                // What conditions say of the number of threads, they say themselves.
+                // Violated conditions on the number of threads are reported as conditions.
                 match u32::try_from(n) {
                     Ok(n) if block.has_extent(axis, n) => n,
                     _ => return Err(Some(Refusal(format!("block: expected {expected}, given {n}")))),
@@ -74,12 +74,14 @@ pub(super) fn of_launch(
         };
     }
     match given {
-        Some(n) => Err(Some(Refusal(format!("block: expected none, since the kernel says its own, given {n}")))),
+        Some(n) => Err(Some(Refusal(format!(
+            "block: the kernel fixes its block size, so the launch cannot choose one; given {n}"
+        )))),
         None => checked(extents).map_err(Some),
     }
 }
 
-/// Which extents there may be along an axis.
+/// Describes the allowed extents along an axis.
 fn expected(block: &Block, axis: usize) -> String {
     let of = AXES[axis];
     match block.open() {
@@ -91,43 +93,42 @@ fn expected(block: &Block, axis: usize) -> String {
     }
 }
 
-/// The bounds of a range that the launch chooses from.
+/// Returns the bounds of the range that the launch chooses from.
 fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> Result<Bounds, Refusal> {
     let constant = |e: &Expr| match facts.count(e) {
         Ok(n) => Ok(n),
         Err(Failure::Unknown) => Err(Refusal(format!(
-            "block: the ends of the range in {} depend on an argument; they must be constant for an instance",
+            "block: the bounds of the range in {} depend on an argument; they must be compile-time constants",
             AXES[axis]
         ))),
         Err(failure) => Err(said(axis, failure, e, facts)),
     };
     let [least, most] = [constant(ends[0])?, constant(ends[1])?];
-    let whole = |n: u32| n.is_multiple_of(WARP);
+    let whole = |n: u32| n.is_multiple_of(WARP_THREADS);
     let step = match step {
         Some(step) => constant(step)?,
-        None if whole(least) && whole(most) => WARP,
+        None if whole(least) && whole(most) => WARP_THREADS,
         None => 1,
     };
     if least == 0 || least > most || step == 0 {
         return Err(Refusal(format!(
-            "block: expected a range from 1 or more with a step of 1 or more, given {least}..={most} in steps of {step}"
+            "block: expected a range that starts at 1 or more, with a step of 1 or more; given {least}..={most} in steps of {step}"
         )));
     }
     Ok(Bounds { least, most, step })
 }
 
-/// The bounds that follow from an expression over arguments.
+/// Returns the bounds that follow from an expression over arguments.
 fn computed(axis: usize, e: &Expr, facts: &Facts) -> Result<Bounds, Refusal> {
     Bounds::of(e, facts).ok_or_else(|| {
         Refusal(format!(
-            "block: its extent in {} depends on an argument, and how large it can be does not follow from the \
-             expression: bound it, as in `n.min(256)` or `n.clamp(32, 256)`",
+            "block: the extent in {} depends on an argument and has no upper bound: add one, as in `n.min(256)` or `n.clamp(32, 256)`",
             AXES[axis]
         ))
     })
 }
 
-/// What conditions `block::threads() % n == 0` say.
+/// Adds the divisors that conditions `block::threads() % n == 0` state.
 fn known_divisors(condition: &Expr, facts: &Facts, block: Block) -> Block {
     match &condition.kind {
         ExprKind::AndAlso(a, b) => known_divisors(b, facts, known_divisors(a, facts, block)),
@@ -150,7 +151,7 @@ fn said(axis: usize, failure: Failure, e: &Expr, facts: &Facts) -> Refusal {
         Failure::Invalid(why) => why,
         Failure::Unknown => "depends on an argument".to_string(),
     };
-    Refusal(format!("block: its extent in {} {why}{}", AXES[axis], because(&explain::mentioned(e, facts))))
+    Refusal(format!("block: the extent in {} {why}{}", AXES[axis], because(&explain::mentioned(e, facts))))
 }
 
 fn checked(block: [u32; 3]) -> Result<[u32; 3], Refusal> {
@@ -165,5 +166,5 @@ fn checked(block: [u32; 3]) -> Result<[u32; 3], Refusal> {
     Ok(block)
 }
 
-/// Threads of a warp.
-const WARP: u32 = 32;
+/// The number of threads of a warp.
+const WARP_THREADS: u32 = 32;

@@ -1,10 +1,10 @@
-//! How large an expression over arguments can be, whatever they are.
+//! Bounds of expressions over unknown arguments.
 
 use super::evaluate::Facts;
 use crate::hir::{Block, Expr, ExprKind, Intrinsic, Method};
 use crate::ir::Binary;
 
-/// Numbers from `least` to `most`, in steps from the least.
+/// The numbers from `least` to `most` in steps that start at `least`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bounds {
     pub least: u32,
@@ -13,18 +13,19 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The numbers of threads that `e` can come to; `None` if there is no largest.
+    /// Returns the possible numbers of threads that `e` evaluates to; `None` if there is no upper
+    /// bound.
     pub fn of(e: &Expr, facts: &Facts) -> Option<Bounds> {
         let Span { least, most, multiple } = Span::of(e, facts);
         let most = u32::try_from(most?).ok()?;
-        // None of them is 0: no launch is.
+        // None of them is 0, because a block has at least one thread.
         let step = u32::try_from(multiple).ok()?.max(1);
         let least = u32::try_from(least).ok()?.next_multiple_of(step).max(step);
         (least <= most).then_some(Bounds { least, most, step })
     }
 }
 
-/// What is known of an unsigned number: multiples of `multiple` that are not less than `least` and not more than `most`.
+/// The possible values of an unsigned number: multiples of `multiple` from `least` to `most`.
 #[derive(Clone, Copy)]
 struct Span {
     least: u64,
@@ -84,7 +85,7 @@ impl Span {
         }
     }
 
-    /// One or the other.
+    /// Returns the smallest span that contains both.
     fn or(self, other: Span) -> Span {
         let most = self.most.zip(other.most).map(|(a, b)| a.max(b));
         Span { least: self.least.min(other.least), most, multiple: gcd(self.multiple, other.multiple) }

@@ -1,4 +1,4 @@
-//! The checks of a launch: each argument for itself, the arguments against one another, the kernel's conditions, and
+//! The checks of a launch: each argument, overlaps between arguments, the kernel's conditions, and
 //! the limits of block and grid.
 
 use super::evaluate::{Facts, Failure};
@@ -35,7 +35,8 @@ pub(super) fn shape(
         return Err(refusals);
     }
 
-    // An argument that is refused for itself has no part in what follows: one mistake is told once.
+    // A rejected argument is excluded from the checks that follow, so that a mistake is reported
+    // once.
     let mut known = Vec::new();
     for ((name, ty), fact) in parameters.iter().zip(facts) {
         let wrong = argument(monomorphic, name, ty, fact);
@@ -62,9 +63,11 @@ pub(super) fn shape(
         match facts.condition(&requirement.condition) {
             Ok(true) | Err(Failure::Unknown) => {}
             Ok(false) => refusals.push(Refusal(format!("requires `{}`: {}", requirement.text, mentioned()))),
-            Err(Failure::Invalid(why)) => {
-                refusals.push(Refusal(format!("requires `{}`, which {why}{}", requirement.text, because(&mentioned()))))
-            }
+            Err(Failure::Invalid(why)) => refusals.push(Refusal(format!(
+                "requires `{}`, but the condition {why}{}",
+                requirement.text,
+                because(&mentioned())
+            ))),
         }
     }
 
@@ -89,10 +92,10 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<Limits, Refusal> {
             None => Ok(None),
             Some(Ok(0)) => Err(Refusal(format!("{name}: expected 1 or more, given 0"))),
             Some(Ok(n)) => Ok(Some(n)),
-            Some(Err(Failure::Invalid(why))) => Err(Refusal(format!("{name}: it {why}"))),
-            Some(Err(Failure::Unknown)) => {
-                Err(Refusal(format!("{name}: it depends on an argument; it must be constant for an instance")))
-            }
+            Some(Err(Failure::Invalid(why))) => Err(Refusal(format!("{name}: the expression {why}"))),
+            Some(Err(Failure::Unknown)) => Err(Refusal(format!(
+                "{name}: the expression depends on an argument; it must be a compile-time constant"
+            ))),
         };
         Ok(Limits {
             min_blocks: limit("min_blocks", launch.min_blocks.as_ref())?,
@@ -101,7 +104,7 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<Limits, Refusal> {
     })?
 }
 
-/// What `f` makes of the facts that there are before any launch.
+/// Calls `f` with the facts that are known before any launch.
 pub(super) fn without_arguments<R>(monomorphic: &Monomorphic, f: impl FnOnce(&Facts) -> R) -> Result<R, Refusal> {
     let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic)?;
@@ -123,10 +126,10 @@ fn kernel(program: &Monomorphic) -> Result<&Function, Refusal> {
     let function = program.kernel();
     let well_formed = function.locals.len() >= function.parameters as usize
         && function.locals.iter().all(|l| (l.ty.0 as usize) < function.types.len());
-    if well_formed { Ok(function) } else { Err(Refusal("the program's HIR is not well formed".to_string())) }
+    if well_formed { Ok(function) } else { Err(Refusal("the program's HIR is malformed".to_string())) }
 }
 
-/// What is wrong with one argument for itself.
+/// Checks one argument. Returns its errors.
 fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Refusal> {
     let types = &program.kernel().types;
     let mut wrong = Vec::new();
@@ -155,24 +158,26 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
     }
     match fact {
         Fact::Scalar { ty: Scalar::Usize, bits } if *bits > U32_MAX => {
-            refuse(format!("{bits} does not fit `usize`, 32 bits on the device"));
+            refuse(format!("{bits} does not fit in `usize`, which has 32 bits on the device"));
         }
-        Fact::Scalar { ty, bits } if bits & !ty.mask() != 0 => refuse(format!("{bits:#x} is not a value of `{ty}`")),
+        Fact::Scalar { ty, bits } if bits & !ty.mask() != 0 => refuse(format!("{bits:#x} is not a valid `{ty}`")),
         Fact::Scalar { .. } => {}
         Fact::Slice { len, .. } => {
             if *len > U32_MAX {
-                refuse(format!("its length {len} does not fit `usize`, 32 bits on the device"));
+                refuse(format!("the length {len} does not fit in `usize`, which has 32 bits on the device"));
             }
         }
         Fact::View { extents, strides, strided, mutable, .. } => {
             for (what, numbers) in [("extent", extents), ("stride", strides)] {
                 for (d, n) in numbers.iter().enumerate().filter(|(_, n)| **n > U32_MAX) {
-                    refuse(format!("{what} {n} of dimension {d} does not fit `usize`, 32 bits on the device"));
+                    refuse(format!(
+                        "{what} {n} of dimension {d} does not fit in `usize`, which has 32 bits on the device"
+                    ));
                 }
             }
             if *strided && *mutable && shared_element(extents, strides) {
                 refuse(format!(
-                    "two indices name one element, and the kernel may write it: extents {extents:?}, strides {strides:?}"
+                    "a view that the kernel may write has two indices for one element: extents {extents:?}, strides {strides:?}"
                 ));
             }
             if !strided && strides.last() != Some(&1) {
@@ -186,22 +191,26 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
     {
         let mut refuse = |what: String| wrong.push(Refusal(format!("argument `{name}`: {what}")));
         if range.elements > u128::from(U32_MAX) {
-            refuse(format!("it reaches over {} elements, more than `usize` counts on the device", range.elements));
+            refuse(format!(
+                "the view spans {} elements, more than a 32-bit `usize` can index on the device",
+                range.elements
+            ));
         }
         if range.end > 1 << 64 {
-            refuse(format!("it starts at {:#x} and would end beyond the address space", range.start));
+            refuse(format!("the memory starts at {:#x} and would end beyond the address space", range.start));
         }
         let align = range.element.device_align();
         if range.start % u128::from(align) != 0 {
             let (start, element) = (range.start, range.element);
             let what = if element.scalar().is_some() { "size" } else { "alignment" };
-            refuse(format!("its address {start:#x} is not a multiple of {align} bytes, the {what} of `{element}`"));
+            refuse(format!("the address {start:#x} is not a multiple of {align} bytes, the {what} of `{element}`"));
         }
     }
     wrong
 }
 
-/// Whether two indices may name one element: a stride does not step over all that smaller ones reach.
+/// Returns whether two indices may name one element: whether a stride is at most the reach of the
+/// smaller strides.
 fn shared_element(extents: &[u64], strides: &[u64]) -> bool {
     let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
     dims.sort_by_key(|(_, stride)| **stride);
@@ -214,7 +223,8 @@ fn shared_element(extents: &[u64], strides: &[u64]) -> bool {
         })
 }
 
-/// Bytes that a slice or view reaches over, gaps included; end exclusive. In 128 bits, so that no sum wraps.
+/// The bytes that a slice or view spans, including gaps; the end is exclusive. Sums use 128 bits,
+/// so that none wraps.
 #[derive(Clone, Copy)]
 struct Range {
     element: ElementType,
@@ -224,7 +234,8 @@ struct Range {
 }
 
 impl Range {
-    /// `None` for scalars and for what is empty, which touches nothing.
+    /// Returns the range of a slice or view; `None` for scalars and empty views, which access no
+    /// memory.
     fn of(fact: &Fact) -> Option<Range> {
         let (element, address, elements) = match fact {
             Fact::Scalar { .. } => return None,
@@ -241,7 +252,7 @@ impl Range {
     }
 }
 
-/// Refuses each pair of arguments of which one is written and that share bytes.
+/// Rejects each pair of overlapping arguments of which the kernel writes one.
 fn overlaps(parameters: &[(&str, &Type)], known: &[Option<&Fact>], refusals: &mut Vec<Refusal>) {
     let ranges: Vec<_> = parameters
         .iter()
@@ -265,8 +276,8 @@ fn overlaps(parameters: &[(&str, &Type)], known: &[Option<&Fact>], refusals: &mu
     }
 }
 
-/// The value of `grid`; axes that are not named have extent 1. `Err(None)`: it depends on an argument that
-/// has been refused.
+/// Evaluates `grid`; missing axes have extent 1. `Err(None)` means that the grid depends on a
+/// rejected argument.
 fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option<Refusal>> {
     if !(1..=3).contains(&exprs.len()) {
         return Err(Some(Refusal(format!("{what}: expected 1 to 3 extents, given {}", exprs.len()))));
@@ -277,7 +288,7 @@ fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option
             Failure::Unknown => None,
             Failure::Invalid(why) => {
                 let mentioned = explain::mentioned(expr, facts);
-                Some(Refusal(format!("{what}: its extent in {} {why}{}", AXES[axis], because(&mentioned))))
+                Some(Refusal(format!("{what}: the extent in {} {why}{}", AXES[axis], because(&mentioned))))
             }
         })?;
     }

@@ -1,7 +1,8 @@
-//! The value of an expression of `block`, `grid` or `requires`, on the host.
+//! Evaluation of the expressions of `block`, `grid` and `requires` on the host.
 //!
-//! The meaning is the device's, but nothing wraps unseen: arithmetic runs in 128 bits, and a result that does not fit its
-//! type (32 bits for `usize`) is a failure that names the numbers. `wrapping_…` wraps.
+//! Expressions mean the same as on the device, but overflow is an error: arithmetic uses 128 bits,
+//! and a result that does not fit in its type (32 bits for `usize`) fails with the numbers.
+//! `wrapping_…` wraps.
 
 use super::{DeviceFacts, Fact, explain};
 use crate::Scalar;
@@ -14,21 +15,21 @@ use crate::ir::{Binary, Comparison, Unary};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// What an expression is evaluated over. There is a fact for each argument; `None` where the argument has been refused
-/// already, or where there are no arguments yet.
+/// The facts that an expression is evaluated over. There is a fact for each argument; `None` if the
+/// argument was rejected, or if there is no launch yet.
 pub(super) struct Facts<'a> {
-    /// The kernel, or a device function that is called.
+    /// The kernel, or a called device function.
     pub function: &'a Function,
-    /// All functions, by number.
+    /// All functions, by index.
     pub functions: &'a [Function],
-    /// Of a device function: its variables, so far.
+    /// For a device function: the values of its variables so far.
     pub bound: Option<RefCell<Vec<Option<Value>>>>,
     pub instance: &'a Instance,
-    /// Where there is a launch.
+    /// The properties of the device, if there is a launch.
     pub device: Option<DeviceFacts>,
-    /// Threads of a block, once they are known.
+    /// The threads of a block, once known.
     pub block: Option<[u32; 3]>,
-    /// What a launch passes, in order.
+    /// The arguments of a launch, in order.
     pub arguments: &'a [Argument],
     pub facts: &'a [Option<&'a Fact>],
 }
@@ -36,19 +37,19 @@ pub(super) struct Facts<'a> {
 /// A value on the host.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Value {
-    /// A scalar's bits, zero-extended.
+    /// The bits of a scalar, zero-extended.
     Scalar(Scalar, u64),
-    /// The argument of that index.
+    /// The argument with this index.
     Argument(usize),
     Tuple(Vec<Value>),
 }
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Failure {
-    /// It depends on an argument that has no fact.
+    /// The expression depends on an unknown argument.
     Unknown,
-    /// It has none, for the reason given.
+    /// The expression is invalid, for this reason.
     Invalid(String),
 }
 
@@ -58,7 +59,7 @@ pub(super) fn invalid<T>(why: impl Into<String>) -> Evaluated<T> {
     Err(Failure::Invalid(why.into()))
 }
 
-/// A scalar as a number.
+/// Returns a scalar as a number.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 enum Number {
     Integer(i128),
@@ -81,7 +82,7 @@ pub(super) fn integer(ty: Scalar, bits: u64) -> i128 {
     if ty.is_signed() { i128::from((bits << unused) as i64 >> unused) } else { i128::from(bits & ty.mask()) }
 }
 
-/// A scalar's bits, in Rust's notation.
+/// Formats the bits of a scalar in Rust notation.
 pub(super) fn display(ty: Scalar, bits: u64) -> String {
     match ty {
         Scalar::Bool => (bits != 0).to_string(),
@@ -94,8 +95,9 @@ pub(super) fn display(ty: Scalar, bits: u64) -> String {
     }
 }
 
-/// Bits of `value` rounded to the float type `ty`. For one operation of `f32` done in `f64`, rounding twice is as good as
-/// once: 53 ≥ 2 · 24 + 2 bits. One of 16 bits is that of `f32`, rounded.
+/// Returns the bits of `value` rounded to the float type `ty`. For one `f32` operation computed in
+/// `f64`, rounding twice equals rounding once, because 53 ≥ 2 · 24 + 2 bits. A 16-bit result is the
+/// rounded `f32` result.
 fn float_bits(ty: Scalar, value: f64) -> u64 {
     match ty {
         Scalar::F16 => u64::from(half::f16_from_f32(value as f32)),
@@ -106,14 +108,14 @@ fn float_bits(ty: Scalar, value: f64) -> u64 {
     }
 }
 
-/// Bits of `value` if `ty` has it.
+/// Returns the bits of `value`, if it fits in `ty`.
 pub(super) fn fit(ty: Scalar, value: i128) -> Option<u64> {
     let bits = value as u64 & ty.mask();
     (integer(ty, bits) == value).then_some(bits)
 }
 
 impl Facts<'_> {
-    /// The value of `expr`, which must be a `bool`.
+    /// Evaluates `expr`, which must be a `bool`.
     pub fn condition(&self, expr: &Expr) -> Evaluated<bool> {
         match self.scalar(expr)? {
             (Scalar::Bool, bits) => Ok(bits != 0),
@@ -121,7 +123,7 @@ impl Facts<'_> {
         }
     }
 
-    /// The value of `expr`, which must be an unsigned number of 32 bits.
+    /// Evaluates `expr`, which must be an unsigned 32-bit number.
     pub fn count(&self, expr: &Expr) -> Evaluated<u32> {
         match self.scalar(expr)? {
             (Scalar::Usize | Scalar::U32, bits) => Ok(bits as u32),
@@ -145,14 +147,14 @@ impl Facts<'_> {
         match &expr.kind {
             ExprKind::Literal(bits) => match self.function.types.get(expr.ty.0 as usize) {
                 Some(Type::Scalar(ty)) => Ok(Value::Scalar(*ty, *bits)),
-                _ => invalid("has a literal that is not a scalar"),
+                _ => invalid("contains a literal that is not a scalar"),
             },
             ExprKind::Local(id) => self.parameter(id.0 as usize),
             ExprKind::Generic(index) => match self.instance.0.get(*index as usize) {
                 Some(Constant::Usize(n)) => Ok(Value::Scalar(Scalar::Usize, u64::from(*n))),
                 Some(Constant::Bool(b)) => Ok(Value::Scalar(Scalar::Bool, u64::from(*b))),
-                Some(Constant::Scalar(_) | Constant::Item(_)) => invalid("takes a type for a number"),
-                None => invalid(format!("names generic constant {index}, which the instance lacks")),
+                Some(Constant::Scalar(_) | Constant::Item(_)) => invalid("uses a type where a number is needed"),
+                None => invalid(format!("uses generic constant {index}, which the instance lacks")),
             },
             ExprKind::Unary(op, a) => scalar(unary(*op, self.scalar(a)?)?),
             ExprKind::Binary(op, a, b) => scalar(binary(*op, self.scalar(a)?, self.scalar(b)?)?),
@@ -161,7 +163,7 @@ impl Facts<'_> {
             ExprKind::OrElse(a, b) => scalar((Scalar::Bool, u64::from(self.condition(a)? || self.condition(b)?))),
             ExprKind::Cast(a) => match self.function.types.get(expr.ty.0 as usize) {
                 Some(Type::Scalar(to)) => scalar((*to, cast(self.scalar(a)?, *to)?)),
-                _ => invalid("casts to what is not a scalar"),
+                _ => invalid("casts to a type that is not a scalar"),
             },
             ExprKind::If { condition, then, otherwise: Some(otherwise) } => {
                 if self.condition(condition)? {
@@ -185,10 +187,10 @@ impl Facts<'_> {
             ExprKind::Tuple(parts) => parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(Value::Tuple),
             ExprKind::Field { base, field } => match self.value(base)? {
                 Value::Tuple(mut parts) if (*field as usize) < parts.len() => Ok(parts.swap_remove(*field as usize)),
-                _ => invalid(format!("takes field {field} of what has none")),
+                _ => invalid(format!("reads field {field} of a value without such a field")),
             },
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(*intrinsic, arguments),
-            _ => invalid("has a construct that only the device evaluates"),
+            _ => invalid("contains an expression that only the device can evaluate"),
         }
     }
 
@@ -199,7 +201,7 @@ impl Facts<'_> {
                     let value = self.value(value)?;
                     bound.borrow_mut()[id.0 as usize] = Some(value);
                 }
-                _ => return invalid("has a block with statements, which only the device evaluates"),
+                _ => return invalid("contains a block with statements, which only the device can evaluate"),
             }
         }
         match &block.value {
@@ -208,10 +210,10 @@ impl Facts<'_> {
         }
     }
 
-    /// A device function's value: one without loops, and with variables that stay as they are.
+    /// Evaluates a call of a device function without loops and without assigned variables.
     fn call(&self, function: FunctionId, arguments: &[Expr]) -> Evaluated<Value> {
         let Some(callee) = self.functions.get(function.0 as usize) else {
-            return invalid("calls a function that is not there");
+            return invalid("calls a missing function");
         };
         let mut bound = vec![None; callee.locals.len()];
         for (variable, e) in bound.iter_mut().zip(arguments) {
@@ -220,14 +222,14 @@ impl Facts<'_> {
         Facts { function: callee, bound: Some(RefCell::new(bound)), ..*self }.block(&callee.body)
     }
 
-    /// The value of a parameter, put together of its arguments.
+    /// Returns the value of a parameter, assembled from its arguments.
     fn parameter(&self, index: usize) -> Evaluated<Value> {
         if let Some(bound) = &self.bound {
             let value = bound.borrow().get(index).cloned().flatten();
-            return value.map_or_else(|| invalid("names a variable that has no value there"), Ok);
+            return value.map_or_else(|| invalid("uses a variable before its initialization"), Ok);
         }
         let Some(local) = self.function.locals.get(index).filter(|_| index < self.function.parameters as usize) else {
-            return invalid("names a variable that is not a parameter");
+            return invalid("uses a variable that is not a parameter");
         };
         let mut next = self.arguments.iter().position(|a| a.parameter as usize == index).unwrap_or(0);
         self.made_of(local.ty, &mut next)
@@ -250,15 +252,15 @@ impl Facts<'_> {
             Some(Some(Fact::Scalar { ty, bits })) => Ok(Value::Scalar(*ty, *bits)),
             Some(Some(_)) => Ok(Value::Argument(index)),
             Some(None) => Err(Failure::Unknown),
-            None => invalid("names a variable that is not a parameter"),
+            None => invalid("uses a variable that is not a parameter"),
         }
     }
 
-    /// The slice or view that `expr` names.
+    /// Returns the slice or view that `expr` names.
     fn memory(&self, expr: &Expr) -> Evaluated<&Fact> {
         match self.value(expr)? {
             Value::Argument(index) => self.facts[index].ok_or(Failure::Unknown),
-            _ => invalid("asks for the extent of what is neither a slice nor a view"),
+            _ => invalid("reads the extent of a value that is neither a slice nor a view"),
         }
     }
 
@@ -274,7 +276,7 @@ impl Facts<'_> {
             (Intrinsic::Aligned, [x, n]) => {
                 let n = self.usize(n)?;
                 if n == 0 {
-                    return invalid("asks for an alignment of 0 elements");
+                    return invalid("checks an alignment of 0 elements");
                 }
                 bool(self.memory(x)?.aligned(n))
             }
@@ -294,25 +296,26 @@ impl Facts<'_> {
             }
             (Intrinsic::BlockThreads, []) => usize(self.threads(0..3)?),
             (Intrinsic::BlockDim(axis), []) => usize(self.threads(usize::from(axis)..usize::from(axis) + 1)?),
-            _ => invalid("calls a function that only the device evaluates"),
+            _ => invalid("calls a function that only the device can evaluate"),
         }
     }
 
-    /// Threads of a block along these axes.
+    /// Returns the number of threads of a block along these axes.
     fn threads(&self, axes: Range<usize>) -> Evaluated<u64> {
         let block = self.block.ok_or(Failure::Unknown)?;
         Ok(block.get(axes).unwrap_or_default().iter().map(|n| u64::from(*n)).product())
     }
 
     fn device(&self) -> Evaluated<DeviceFacts> {
-        self.device.map_or_else(|| invalid("asks for a fact of the device, which an instance does not know"), Ok)
+        self.device.map_or_else(|| invalid("uses a property of the device, which is unknown before a launch"), Ok)
     }
 
-    /// `f` of two unsigned integers of one type; `None` is a division by zero.
+    /// Applies `f` to two unsigned integers of the same type; `None` from `f` is a division by
+    /// zero.
     fn unsigned(&self, a: &Expr, b: &Expr, f: impl Fn(i128, i128) -> Option<i128>) -> Evaluated<Value> {
         let ((ty, a), (other, b)) = (self.scalar(a)?, self.scalar(b)?);
         if ty != other || !ty.is_integer() || ty.is_signed() {
-            return invalid(format!("needs two unsigned integers of one type, not `{ty}` and `{other}`"));
+            return invalid(format!("needs two unsigned integers of the same type, not `{ty}` and `{other}`"));
         }
         let Some(result) = f(integer(ty, a), integer(ty, b)) else { return invalid("divides by zero") };
         match fit(ty, result) {
@@ -323,7 +326,7 @@ impl Facts<'_> {
 }
 
 impl Fact {
-    /// Extents, outermost first; none of a scalar.
+    /// Returns the extents, outermost first; none for a scalar.
     pub(super) fn extents(&self) -> &[u64] {
         match self {
             Fact::Scalar { .. } => &[],
@@ -336,7 +339,7 @@ impl Fact {
         let extents = self.extents();
         match usize::try_from(d).ok().and_then(|d| extents.get(d)) {
             Some(n) => Ok(*n),
-            None => invalid(format!("asks for dimension {d} of {}, which has {}", explain::fact(self), extents.len())),
+            None => invalid(format!("reads dimension {d} of {}, which has {}", explain::fact(self), extents.len())),
         }
     }
 
@@ -347,11 +350,11 @@ impl Fact {
         };
         match usize::try_from(d).ok().and_then(|d| strides.get(d)) {
             Some(n) => Ok(*n),
-            None => invalid(format!("asks for stride {d} of {}, which has {}", explain::fact(self), strides.len())),
+            None => invalid(format!("reads stride {d} of {}, which has {}", explain::fact(self), strides.len())),
         }
     }
 
-    /// Whether base and all strides but the last, which is 1, are multiples of `n` elements.
+    /// Returns whether the base and all strides except the last are multiples of `n` elements.
     fn aligned(&self, n: u64) -> bool {
         let outer: &[u64] = match self {
             Fact::View { strides, .. } => &strides[..strides.len().saturating_sub(1)],
@@ -370,8 +373,10 @@ impl Fact {
 
 pub(super) fn overflow(ty: Scalar, value: i128) -> String {
     match ty {
-        Scalar::Usize => format!("comes to {value}, which does not fit `usize`, 32 bits on the device"),
-        _ => format!("comes to {value}, which does not fit `{ty}`"),
+        Scalar::Usize => {
+            format!("evaluates to {value}, which does not fit in `usize`, which has 32 bits on the device")
+        }
+        _ => format!("evaluates to {value}, which does not fit in `{ty}`"),
     }
 }
 
@@ -380,7 +385,7 @@ fn unary(op: Unary, (ty, bits): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
     let float = |v: f64| Ok((ty, float_bits(ty, v)));
     let signed = |v: i128| fit(ty, v).map(|bits| (ty, bits)).map_or_else(|| invalid(overflow(ty, v)), Ok);
     match (op, number(ty, bits)) {
-        // A sign is a bit, of a NaN too.
+        // The sign is a bit, also for a NaN.
         (Unary::Neg, Number::Float(_)) => Ok((ty, bits ^ (1 << (ty.bits() - 1)))),
         (Unary::Abs, Number::Float(_)) => Ok((ty, bits & (ty.mask() >> 1))),
         (Unary::Sqrt, Number::Float(v)) => float(v.sqrt()),
@@ -439,7 +444,7 @@ fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64
         And => integer(ty, a_bits & b_bits),
         Or => integer(ty, a_bits | b_bits),
         Xor => integer(ty, a_bits ^ b_bits),
-        // Bits that leave on the left are lost, as in Rust.
+        // Bits shifted out on the left are lost, as in Rust.
         Shl | WrappingShl => integer(ty, (a_bits << amount) & ty.mask()),
         Shr | WrappingShr => a >> amount,
         RotateLeft => integer(ty, u64::from((a_bits as u32).rotate_left(amount))),
@@ -452,7 +457,7 @@ fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64
     }
 }
 
-/// The lesser; the one that is not a NaN; −0 below +0.
+/// Returns the smaller number; −0 is less than +0, and a NaN is ignored.
 fn least(a: f64, b: f64) -> f64 {
     if a.is_nan() {
         b
@@ -479,7 +484,7 @@ fn compare(op: Comparison, (ty, a): (Scalar, u64), (other, b): (Scalar, u64)) ->
     Ok((Scalar::Bool, u64::from(holds)))
 }
 
-/// Rust's `as`; but what does not fit `usize` fails.
+/// Casts as Rust's `as` does, but fails if the result does not fit in `usize`.
 fn cast((from, bits): (Scalar, u64), to: Scalar) -> Evaluated<u64> {
     match (number(from, bits), to) {
         _ if from != to && (from.is_half() || to.is_half()) => invalid(format!("casts `{from}` to `{to}`")),
@@ -493,7 +498,7 @@ fn cast((from, bits): (Scalar, u64), to: Scalar) -> Evaluated<u64> {
         (Number::Float(v), _) => {
             let largest = if to.is_signed() { to.mask() >> 1 } else { to.mask() } as i128;
             let least = if to.is_signed() { -largest - 1 } else { 0 };
-            // `as` to i128 saturates and makes 0 of a NaN.
+            // `as i128` saturates and converts a NaN to 0.
             Ok((v as i128).clamp(least, largest) as u64 & to.mask())
         }
     }

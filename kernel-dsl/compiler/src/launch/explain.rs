@@ -1,10 +1,10 @@
-//! Words for what a launch was given and what its contract mentions.
+//! Descriptions of the arguments of a launch and of the values that a condition uses.
 
 use super::evaluate::{Facts, display};
 use super::{AXES, Fact};
 use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type, view_name};
 
-/// The argument's type as Rust writes the parameter that it is for.
+/// Returns the type of an argument, in Rust notation.
 pub(super) fn fact(fact: &Fact) -> String {
     match fact {
         Fact::Scalar { ty, .. } => format!("`{ty}`"),
@@ -16,7 +16,7 @@ pub(super) fn fact(fact: &Fact) -> String {
     }
 }
 
-/// A parameter's type as Rust writes it.
+/// Returns the type of a parameter, in Rust notation.
 pub(super) fn parameter(program: &Monomorphic, ty: &Type) -> String {
     match ty {
         Type::Scalar(ty) => format!("`{ty}`"),
@@ -25,11 +25,11 @@ pub(super) fn parameter(program: &Monomorphic, ty: &Type) -> String {
         Type::View { element, rank, mutable, strided } => {
             format!("`{}<{}, {rank}>`", view_name(*mutable, *strided), program.name(*element))
         }
-        other => format!("`{other:?}`, which no argument can have"),
+        other => format!("`{other:?}`, which is not an argument type"),
     }
 }
 
-/// The values of what `expr` mentions, in order and each once: `x.len() is 5, y.len() is 4`.
+/// Returns the values that `expr` uses, in order and each once: `x.len() is 5, y.len() is 4`.
 pub(super) fn mentioned(expr: &Expr, facts: &Facts) -> String {
     let mut words = Vec::new();
     Mentions(facts).collect(expr, &mut words);
@@ -101,12 +101,12 @@ impl Mentions<'_> {
         }
     }
 
-    /// The parameter that `expr` names, and what is known of it.
+    /// Returns the parameter that `expr` names, with its fact.
     fn argument(&self, expr: &Expr) -> Option<(&str, &Fact)> {
         let ExprKind::Local(id) = expr.kind else { return None };
         let mut all = self.0.arguments.iter().enumerate().filter(|(_, a)| a.parameter == id.0);
         let (i, argument) = all.next()?;
-        // A struct is told of by its parts.
+        // A struct is described by its parts.
         all.next().is_none().then_some(())?;
         Some((&argument.name, (*self.0.facts.get(i)?)?))
     }

@@ -4,11 +4,11 @@ use super::evaluate::{Evaluated, fit, integer, invalid, overflow};
 use crate::Scalar;
 use crate::hir::Method;
 
-/// `method` of a receiver and its arguments: the result's type and bits.
+/// Evaluates `method` of a receiver and its arguments. Returns the type and bits of the result.
 pub(super) fn evaluate(method: Method, all: &[(Scalar, u64)]) -> Evaluated<(Scalar, u64)> {
-    let Some(&(ty, bits)) = all.first() else { return invalid("calls a method of nothing") };
+    let Some(&(ty, bits)) = all.first() else { return invalid("calls a method without a receiver") };
     if !ty.is_integer() {
-        return invalid(format!("calls a method of `{ty}` that only the device evaluates"));
+        return invalid(format!("calls a method of `{ty}` that only the device can evaluate"));
     }
     let a = integer(ty, bits);
     let argument = |i: usize| match all.get(i) {
@@ -41,7 +41,7 @@ pub(super) fn evaluate(method: Method, all: &[(Scalar, u64)]) -> Evaluated<(Scal
             (b, Method::DivEuclid) => (ty, a.div_euclid(b)),
             (b, _) => (ty, a.rem_euclid(b)),
         },
-        _ => return invalid("calls a method that only the device evaluates"),
+        _ => return invalid("calls a method that only the device can evaluate"),
     };
     match (of, fit(of, result)) {
         (Scalar::Bool, _) => Ok((Scalar::Bool, result as u64)),

@@ -1,22 +1,24 @@
-//! What a kernel's conditions promise of its arguments, for lowering to rely on: no launch runs that breaks them.
+//! Guarantees about arguments that follow from a kernel's conditions. Lowering relies on them,
+//! because a launch that violates a condition does not run.
 
 use super::contract;
 use super::evaluate::Facts;
 use crate::hir::{Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
 use crate::ir::{Binary, Comparison};
 
-/// A condition that lowering makes use of.
+/// A guarantee that lowering uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Promise {
-    /// Base and all strides but the last of a slice or view that is a parameter are multiples of that many elements.
+    /// The base and all strides except the last of a slice or view parameter are multiples of this
+    /// number of elements.
     #[allow(missing_docs)]
     Aligned { parameter: LocalId, elements: u32 },
-    /// An extent of it is a multiple of that: the kernel says so, or what the extent is.
+    /// An extent of the parameter is a multiple of this number.
     #[allow(missing_docs)]
     Extent { parameter: LocalId, dimension: u8, multiple: u32 },
 }
 
-/// Those of an instance.
+/// Returns the guarantees of an instance.
 pub(super) fn promises(program: &Monomorphic) -> Vec<Promise> {
     let mut all = Vec::new();
     let _ = contract::without_arguments(program, |facts| {

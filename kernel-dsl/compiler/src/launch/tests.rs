@@ -135,7 +135,8 @@ fn words(refused: Result<Shape, Vec<Refusal>>) -> Vec<String> {
     refused.expect_err("to be refused").into_iter().map(|r| r.0).collect()
 }
 
-/// `saxpy(a: f32, x: &[f32], y: &mut [f32])`, block 256, a block for each 256 elements, lengths equal.
+/// `saxpy(a: f32, x: &[f32], y: &mut [f32])`, block 256, a block for each 256 elements, lengths
+/// equal.
 fn saxpy() -> Program {
     let mut program =
         kernel(&[], &[("a", Type::Scalar(Scalar::F32)), ("x", slice(F32, false)), ("y", slice(F32, true))]);
@@ -184,7 +185,7 @@ fn all_mistakes_are_told_at_once_and_each_once() {
         [
             "argument `a`: expected `f32`, given `f64`",
             "argument `x`: expected `&[f32]`, given `&[i32]`",
-            "argument `y`: its address 0x2002 is not a multiple of 4 bytes, the size of `f32`",
+            "argument `y`: the address 0x2002 is not a multiple of 4 bytes, the size of `f32`",
         ]
     );
 }
@@ -222,16 +223,16 @@ fn numbers_that_the_device_cannot_count_are_refused() {
     assert_eq!(
         words(run(most + 1, most + 1, [most + 1, 1], [most + 1, 2])),
         [
-            "argument `n`: 4294967296 does not fit `usize`, 32 bits on the device",
-            "argument `x`: its length 4294967296 does not fit `usize`, 32 bits on the device",
-            "argument `v`: extent 4294967296 of dimension 0 does not fit `usize`, 32 bits on the device",
-            "argument `v`: stride 4294967296 of dimension 0 does not fit `usize`, 32 bits on the device",
+            "argument `n`: 4294967296 does not fit in `usize`, which has 32 bits on the device",
+            "argument `x`: the length 4294967296 does not fit in `usize`, which has 32 bits on the device",
+            "argument `v`: extent 4294967296 of dimension 0 does not fit in `usize`, which has 32 bits on the device",
+            "argument `v`: stride 4294967296 of dimension 0 does not fit in `usize`, which has 32 bits on the device",
             "argument `v`: expected a last stride of 1, given strides [4294967296, 2]",
         ]
     );
     assert_eq!(
         words(run(0, 0, [3, 1], [most, 1])),
-        ["argument `v`: it reaches over 8589934591 elements, more than `usize` counts on the device"]
+        ["argument `v`: the view spans 8589934591 elements, more than a 32-bit `usize` can index on the device"]
     );
 }
 
@@ -240,7 +241,7 @@ fn an_address_range_must_exist() {
     let refused = launch(&[f32(0.0), at(u64::MAX - 3, 2, false), at(0x1000, 2, true)]);
     assert_eq!(
         words(refused),
-        ["argument `x`: it starts at 0xfffffffffffffffc and would end beyond the address space"]
+        ["argument `x`: the memory starts at 0xfffffffffffffffc and would end beyond the address space"]
     );
 }
 
@@ -291,19 +292,19 @@ fn the_block_depends_on_constants_alone() {
     assert!(refused(0, true).contains("given 0 × 0 × 1"));
     assert_eq!(
         refused(u32::MAX, true),
-        "block: its extent in x comes to 8589934590, which does not fit `usize`, 32 bits on the device: \
+        "block: the extent in x evaluates to 8589934590, which does not fit in `usize`, which has 32 bits on the device: \
          WIDE is true, T is 4294967295"
     );
-    assert_eq!(block(&program, &Instance(vec![])).unwrap_err().0, "`kernel` has 2 generic parameters, 0 given");
+    assert_eq!(block(&program, &Instance(vec![])).unwrap_err().0, "`kernel` takes 2 generic arguments, 0 given");
     assert_eq!(
         block(&program, &Instance(vec![Constant::Bool(true); 2])).unwrap_err().0,
-        "`T` of `kernel` stands for a `usize`, and `true` is given"
+        "the parameter `T` of `kernel` must be a `usize`, found `true`"
     );
     program.launch.block = extents([local(0)]);
     assert_eq!(
         block(&program, &instance(1, true)).unwrap_err().0,
-        "block: its extent in x depends on an argument, and how large it can be does not follow from the expression: \
-         bound it, as in `n.min(256)` or `n.clamp(32, 256)`"
+        "block: the extent in x depends on an argument and has no upper bound: add one, as in `n.min(256)` or \
+         `n.clamp(32, 256)`"
     );
     // Deep blocks are shallow on the GPU.
     program.launch.block = extents([number(1), number(1), number(65)]);
@@ -320,12 +321,15 @@ fn a_launch_chooses_from_what_the_kernel_leaves_open() {
     let none = Instance::default();
     let shape = |program: &Program, block| shape_of(program, &none, block, &[usize(5)]).map(|shape| shape.block);
     let refused = |program: &Program, block| words(shape_of(program, &none, block, &[usize(5)])).remove(0);
-    assert_eq!(refused(&program, Some(32)), "block: expected none, since the kernel says its own, given 32");
+    assert_eq!(
+        refused(&program, Some(32)),
+        "block: the kernel fixes its block size, so the launch cannot choose one; given 32"
+    );
 
     // Whole warps from whole warps on.
     program.launch.block = vec![chosen(32, 1024, None)];
     assert_eq!(shape(&program, Some(96)), Ok([96, 1, 1]));
-    let expected = "block: expected the launch to say 32 to 1024 threads in x, in steps of 32, given none";
+    let expected = "block: expected the launch to choose 32 to 1024 threads in x, in steps of 32, given none";
     assert_eq!(refused(&program, None), expected);
     for n in [0, 31, 48, 1056, 1 << 40] {
         let expected = format!("block: expected 32 to 1024 threads in x, in steps of 32, given {n}");
@@ -340,7 +344,9 @@ fn a_launch_chooses_from_what_the_kernel_leaves_open() {
     assert!(open_block(&program, &none).unwrap().has_whole_warps());
 
     program.launch.block = vec![chosen(1, 8, None), BlockExtent::Computed(number(8))];
-    assert!(refused(&program, Some(3)).starts_with("block: its extent in x is known at launch only, and it has more"));
+    assert!(
+        refused(&program, Some(3)).starts_with("block: the extent in x is known only at launch, so the later extent")
+    );
     program.launch.block = vec![chosen(32, 2048, None)];
     assert!(refused(&program, Some(32)).contains("expected 1 to 1024 threads"));
     for (least, most, step) in [(0, 8, None), (9, 8, None), (1, 8, Some(0))] {
@@ -421,15 +427,15 @@ fn a_condition_that_has_no_value_says_why() {
     assert_eq!(
         words(shape(&program, &Instance::default(), &[usize(7), at(0, 5, false)])),
         [
-            "requires `x.len() - n > 0`, which comes to -2, which does not fit `usize`, 32 bits on the device: \
+            "requires `x.len() - n > 0`, but the condition evaluates to -2, which does not fit in `usize`, which has 32 bits on the device: \
              x.len() is 5, n is 7",
-            "requires `x.len() % (n - n) == 0`, which divides by zero: x.len() is 5, n is 7",
-            "requires `x.dim(1) == 0`, which asks for dimension 1 of `&[f32]`, which has 1",
+            "requires `x.len() % (n - n) == 0`, but the condition divides by zero: x.len() is 5, n is 7",
+            "requires `x.dim(1) == 0`, but the condition reads dimension 1 of `&[f32]`, which has 1",
         ]
     );
 }
 
-/// Each expression, of type `bool`, must hold.
+/// Checks that each `bool` expression holds.
 #[test]
 fn expressions_mean_what_rust_means() {
     use Comparison::Eq;
@@ -516,7 +522,9 @@ fn views_of_any_strides() {
     assert_eq!(told(true, fact(true, true, &[3, 4], &[1, 3])), [""; 0]);
     assert_eq!(
         told(true, fact(true, true, &[3, 4], &[2, 3])),
-        ["argument `a`: two indices name one element, and the kernel may write it: extents [3, 4], strides [2, 3]"]
+        [
+            "argument `a`: a view that the kernel may write has two indices for one element: extents [3, 4], strides [2, 3]"
+        ]
     );
     assert_eq!(told(true, fact(true, true, &[1, 4], &[0, 1])), [""; 0], "a dimension of one index takes no step");
     assert_eq!(
@@ -533,7 +541,7 @@ fn what_only_the_device_knows_is_refused() {
     program.launch.grid = vec![call(USIZE, Intrinsic::Thread(0), vec![])];
     assert_eq!(
         words(shape(&program, &Instance::default(), &[])),
-        ["grid: its extent in x calls a function that only the device evaluates"]
+        ["grid: the extent in x calls a function that only the device can evaluate"]
     );
 }
 
@@ -549,6 +557,6 @@ fn limits_are_those_of_the_instance() {
     assert_eq!(refused(&program, 0), "min_blocks: expected 1 or more, given 0");
     program.launch.min_blocks = None;
     program.launch.max_registers = Some(local(0));
-    let told = "max_registers: it depends on an argument; it must be constant for an instance";
+    let told = "max_registers: the expression depends on an argument; it must be a compile-time constant";
     assert_eq!(refused(&program, 2), told);
 }

@@ -1,43 +1,44 @@
-//! Accesses by method: several elements at once, masked at the edge, and atomic.
+//! Access methods: vector accesses, accesses masked at the edge, and atomic operations.
 
 use super::Lowerer;
-use super::cell::{Cell, align_of};
 use super::layout::aligned_pitch;
-use super::value::{Handle, Known, Place, Val};
+use super::mem_layout::{MemLayout, align_of};
+use super::value::{Handle, LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Dim, Layout, Op, Type, Values, WIDEST};
 use crate::source::Span;
 use smallvec::SmallVec;
 
-/// Elements of an access at most.
-const MOST: u32 = 16;
+/// The largest number of elements of one access.
+const MAX_ELEMENTS_PER_ACCESS: u32 = 16;
 
 impl<'h> Lowerer<'h> {
-    /// `x.load(at)` and its kin: the receiver, the indices, and what else there is.
+    /// Lowers `x.load(at)` and the other access methods. `arguments` are the receiver, the indices
+    /// and the values.
     pub(super) fn access(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let [of, at, rest @ ..] = arguments else { return Val::Unit };
         let base = self.expr(of);
         let indices = self.indices(at);
         let values: SmallVec<[Val; 2]> = rest.iter().map(|a| self.expr(a)).collect();
         self.at(e.span);
-        let Some(Place::Memory { place, cell, policy }) = self.memory_place(&base, &indices) else {
+        let Some(LoweredPlace::Memory { place, mem_layout, policy }) = self.memory_place(&base, &indices) else {
             return Val::Unit;
         };
         match (intrinsic, base, values.as_slice()) {
             (Intrinsic::Load, base, []) => {
                 let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
                 self.rows_are_aligned(&base, n, e.span);
-                let leaves = self.leaves_of(&cell, n);
-                let align = self.at_once(&base, &cell, n);
+                let leaves = self.leaves_of(&mem_layout, n);
+                let align = self.at_once(&base, &mem_layout, n);
                 let loaded = self.load_scalars(&place, &leaves, align, policy, None);
                 self.assembled(e.ty, &mut loaded.into_iter())
             }
             (Intrinsic::Store, base, [value @ Val::Array(_)]) => {
                 let Some(n) = self.elements(rest[0].ty, e.span) else { return Val::Unit };
                 self.rows_are_aligned(&base, n, e.span);
-                let leaves = self.leaves_of(&cell, n);
-                let align = self.at_once(&base, &cell, n);
+                let leaves = self.leaves_of(&mem_layout, n);
+                let align = self.at_once(&base, &mem_layout, n);
                 let values = self.scalars_of(rest[0].ty, value);
                 self.store_scalars(&place, &leaves, align, &values, None);
                 Val::Unit
@@ -45,33 +46,33 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::LoadOr, base, [other]) => {
                 let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
                 let other = self.scalars_of(rest[0].ty, other);
-                let loaded = self.load_or(&base, (&cell, policy), &indices, n, &other);
+                let loaded = self.load_or(&base, (&mem_layout, policy), &indices, n, &other);
                 self.assembled(e.ty, &mut loaded.into_iter())
             }
             (Intrinsic::StoreIn, base, [value @ Val::Array(_)]) => {
                 if let Some(n) = self.elements(rest[0].ty, e.span) {
                     let values = self.scalars_of(rest[0].ty, value);
-                    self.store_in(&base, &cell, &indices, n, &values);
+                    self.store_in(&base, &mem_layout, &indices, n, &values);
                 }
                 Val::Unit
             }
             (Intrinsic::Atomic(operation), _, values) => {
                 let values: Values = values.iter().filter_map(Val::scalar).map(|k| k.value).collect();
-                let Some(element) = cell.scalar().filter(|_| values.len() == operation.operands()) else {
+                let Some(element) = mem_layout.scalar().filter(|_| values.len() == operation.operands()) else {
                     return Val::Unit;
                 };
                 let op = Op::Atomic { operation, place, element, values };
-                Val::Scalar(Known { value: self.builder.scalar(op, element), bits: None })
+                Val::Scalar(MaybeConst { value: self.builder.scalar(op, element), bits: None })
             }
-            // An argument whose control went elsewhere, or had an error.
+            // The control flow left in an argument, or an argument had an error.
             _ => Val::Unit,
         }
     }
 
-    /// What the address of `n` elements that move at once is a multiple of.
-    fn at_once(&self, base: &Val, cell: &Cell, n: u32) -> u32 {
-        let whole = n * cell.bytes();
-        let align = if whole.is_power_of_two() { whole } else { cell.element().align() };
+    /// Returns the alignment of an access to `n` elements.
+    fn at_once(&self, base: &Val, mem_layout: &MemLayout, n: u32) -> u32 {
+        let whole = n * mem_layout.bytes();
+        let align = if whole.is_power_of_two() { whole } else { mem_layout.element().align() };
         match base {
             Val::Shared(Handle::Fixed { array, .. })
                 if self.builder.kernel.shared[array.0 as usize].swizzle().is_some() =>
@@ -82,45 +83,46 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The length of the array type `ty`, if so many elements can be accessed at once.
+    /// Returns the length of the array type `ty`, if one access can have that many elements.
     fn elements(&mut self, ty: hir::TypeId, span: Span) -> Option<u32> {
         let hir::Type::Array(_, size) = self.ty(ty) else { return None };
         let n = self.size(*size);
-        if n.is_power_of_two() && n <= MOST {
+        if n.is_power_of_two() && n <= MAX_ELEMENTS_PER_ACCESS {
             return Some(n);
         }
         self.error_with_help(
             span,
-            format!("an access takes 1, 2, 4, 8 or 16 elements at once, not {n}"),
-            "make it several accesses, or access elements one by one by their index",
+            format!("an access must have 1, 2, 4, 8 or 16 elements, not {n}"),
+            "split the access, or access single elements by index",
         );
         None
     }
 
-    /// Says so where the rows of a shared array lie such that an access of `n` elements cannot be aligned in all of them.
+    /// Reports an error if an access of `n` elements cannot be aligned in all rows of a shared
+    /// array.
     fn rows_are_aligned(&mut self, base: &Val, n: u32, span: Span) {
         let Val::Shared(Handle::Fixed { array, .. }) = base else { return };
         let array = &self.builder.kernel.shared[array.0 as usize];
         let bytes = array.element.bytes();
         let at_once = aligned_pitch(n.saturating_mul(bytes), bytes);
         let [.., pitch, _] = array.strides[..] else { return };
-        // A pad is chosen to suit the accesses.
+        // The compiler chooses a pad that suits the accesses.
         if matches!(array.layout, Layout::Padded { .. }) || pitch % at_once == 0 {
             return;
         }
         let message = format!(
-            "the rows of `{}` start {pitch} elements apart, so {at_once} elements at once cannot be aligned in all of them",
+            "accesses of {at_once} elements are not aligned in all rows of `{}`, whose pitch is {pitch} elements",
             array.name
         );
         self.error_with_help(
             span,
             message,
-            format!("make rows a multiple of {at_once} elements, or let `Shared::padded` choose the pitch"),
+            format!("make the pitch a multiple of {at_once} elements, or let `Shared::padded` choose it"),
         );
     }
 
-    /// Whether an element is there at all.
-    pub(super) fn inside(&mut self, extents: &[Known], indices: &[Known]) -> Known {
+    /// Lowers the test that `indices` are within `extents`.
+    pub(super) fn inside(&mut self, extents: &[MaybeConst], indices: &[MaybeConst]) -> MaybeConst {
         let mut all = None;
         for (index, extent) in indices.iter().zip(extents) {
             let below = self.compare(Comparison::Lt, Scalar::Usize, *index, *extent);
@@ -132,30 +134,34 @@ impl<'h> Lowerer<'h> {
         all.expect("a view has a dimension")
     }
 
-    /// Elements that are inside, and `other` for those that are not. Where the first is outside, all are; otherwise they
-    /// are counted from the first, so that no index overflows.
+    /// Loads `n` elements; elements out of bounds become `other`. If the first element is out of
+    /// bounds, all are. Otherwise the others are counted from the first, so that no index
+    /// overflows.
     fn load_or(
         &mut self,
         base: &Val,
-        (cell, policy): (&Cell, ir::Policy),
-        indices: &[Known],
+        (mem_layout, policy): (&MemLayout, ir::Policy),
+        indices: &[MaybeConst],
         n: u32,
         other: &[ir::Value],
     ) -> Values {
-        let leaves = self.leaves_of(cell, 1);
+        let leaves = self.leaves_of(mem_layout, 1);
         let extents = self.extents(base);
         let inside = self.inside(&extents, indices);
-        let load = |lowerer: &mut Self, place: &ir::Place, condition: Option<Known>| {
-            let align = align_of(place, cell);
+        let load = |lowerer: &mut Self, place: &ir::Place, condition: Option<MaybeConst>| {
+            let align = align_of(place, mem_layout);
             lowerer.load_scalars(place, &leaves, align, policy, condition.map(|c| (c, other)))
         };
         if n == 1 {
-            let Some(Place::Memory { place, .. }) = self.memory_place(base, indices) else { return Values::new() };
+            let Some(LoweredPlace::Memory { place, .. }) = self.memory_place(base, indices) else {
+                return Values::new();
+            };
             return load(self, &place, Some(inside));
         }
         self.builder.enter([]);
-        let loaded =
-            self.counted_from(base, cell, indices, n, |lowerer, _, place, condition| load(lowerer, &place, condition));
+        let loaded = self.counted_from(base, mem_layout, indices, n, |lowerer, _, place, condition| {
+            load(lowerer, &place, condition)
+        });
         let loaded: Values = loaded.into_iter().flatten().collect();
         let types: Vec<Type> = loaded.iter().map(|v| self.builder.kernel.ty(*v)).collect();
         self.builder.effect(Op::Yield(loaded));
@@ -166,46 +172,49 @@ impl<'h> Lowerer<'h> {
         self.builder.emit(Op::If { condition: inside.value, then, otherwise }, types)
     }
 
-    /// Stores the values, the scalars of `n` elements, whose elements are inside.
-    fn store_in(&mut self, base: &Val, cell: &Cell, indices: &[Known], n: u32, values: &[ir::Value]) {
-        let leaves = self.leaves_of(cell, 1);
+    /// Stores the scalars of those of `n` elements that are in bounds.
+    fn store_in(&mut self, base: &Val, mem_layout: &MemLayout, indices: &[MaybeConst], n: u32, values: &[ir::Value]) {
+        let leaves = self.leaves_of(mem_layout, 1);
         let extents = self.extents(base);
         let inside = self.inside(&extents, indices);
-        let store = |lowerer: &mut Self, place: &ir::Place, i: u32, condition: Option<Known>| {
-            let (align, first) = (align_of(place, cell), i as usize * leaves.len());
+        let store = |lowerer: &mut Self, place: &ir::Place, i: u32, condition: Option<MaybeConst>| {
+            let (align, first) = (align_of(place, mem_layout), i as usize * leaves.len());
             if let Some(values) = values.get(first..first + leaves.len()) {
                 lowerer.store_scalars(place, &leaves, align, values, condition);
             }
         };
         if n == 1 {
-            let Some(Place::Memory { place, .. }) = self.memory_place(base, indices) else { return };
+            let Some(LoweredPlace::Memory { place, .. }) = self.memory_place(base, indices) else { return };
             return store(self, &place, 0, Some(inside));
         }
         self.builder.enter([]);
-        self.counted_from(base, cell, indices, n, |lowerer, i, place, condition| store(lowerer, &place, i, condition));
+        self.counted_from(base, mem_layout, indices, n, |lowerer, i, place, condition| {
+            store(lowerer, &place, i, condition)
+        });
         let then = self.builder.leave();
         self.builder.enter([]);
         let otherwise = self.builder.leave();
         self.builder.effect(Op::If { condition: inside.value, then, otherwise });
     }
 
-    /// Accesses `n` elements from `indices` on, an element that is there: with the place of each and, but for the first,
-    /// whether it is there.
+    /// Calls `access` for `n` elements that start at `indices`, where the first is in bounds.
+    /// `access` gets the place of each element and, except for the first, whether it is in bounds.
     fn counted_from<R>(
         &mut self,
         base: &Val,
-        cell: &Cell,
-        indices: &[Known],
+        mem_layout: &MemLayout,
+        indices: &[MaybeConst],
         n: u32,
-        mut access: impl FnMut(&mut Self, u32, ir::Place, Option<Known>) -> R,
+        mut access: impl FnMut(&mut Self, u32, ir::Place, Option<MaybeConst>) -> R,
     ) -> Vec<R> {
         let extents = self.extents(base);
         let (Some(index), Some(extent)) = (indices.last(), extents.last()) else { return Vec::new() };
-        // A view moves there, so that what is counted is small; elsewhere it is known to be.
+        // The view is moved there, so that the counted indices are small; in other memory they are
+        // known to be small.
         let moved = match base {
             Val::View(view) => {
                 let terms = indices.iter().zip(&view.strides).map(|(k, stride)| (k.value, *stride)).collect();
-                Some(self.builder.value(Op::Offset { base: view.base, terms, bytes: cell.bytes() }, Type::Global))
+                Some(self.builder.value(Op::Offset { base: view.base, terms, bytes: mem_layout.bytes() }, Type::Global))
             }
             _ => None,
         };
@@ -217,10 +226,10 @@ impl<'h> Lowerer<'h> {
             let place = match (moved, self.memory_place(base, indices)) {
                 (Some(base), _) => {
                     let dim = Dim { index: k.value, extent: left.value, stride: None };
-                    ir::Place::Global { base, dims: [dim].into_iter().collect(), within: cell.within() }
+                    ir::Place::Global { base, dims: [dim].into_iter().collect(), within: mem_layout.within() }
                 }
-                (None, Some(Place::Memory { place, .. })) => {
-                    self.further(&place, i * cell.bytes(), cell.scalar().unwrap_or(Scalar::U8))
+                (None, Some(LoweredPlace::Memory { place, .. })) => {
+                    self.further(&place, i * mem_layout.bytes(), mem_layout.scalar().unwrap_or(Scalar::U8))
                 }
                 _ => return all,
             };
@@ -229,8 +238,8 @@ impl<'h> Lowerer<'h> {
         all
     }
 
-    /// Elements in each dimension of a view or shared array.
-    pub(super) fn extents(&mut self, of: &Val) -> SmallVec<[Known; 3]> {
+    /// Returns the extents of a view or shared array.
+    pub(super) fn extents(&mut self, of: &Val) -> SmallVec<[MaybeConst; 3]> {
         match of {
             Val::View(view) | Val::Shared(Handle::Dynamic(view)) => view.extents.iter().copied().collect(),
             Val::Shared(Handle::Fixed { array, prefix, .. }) => {
@@ -242,8 +251,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The element of a slice, view or shared array at `indices`.
-    pub(super) fn memory_place(&self, base: &Val, indices: &[Known]) -> Option<Place> {
+    /// Returns the element of a slice, view or shared array at `indices`.
+    pub(super) fn memory_place(&self, base: &Val, indices: &[MaybeConst]) -> Option<LoweredPlace> {
         match base {
             Val::View(view) => Some(self.view_place(view, indices)),
             Val::Shared(handle) => Some(handle.place(indices)),

@@ -1,7 +1,7 @@
 //! Register arrays as a whole.
 
 use super::Lowerer;
-use super::value::{Known, Place, Val};
+use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::hir::{self, Expr, Intrinsic};
 
 impl<'h> Lowerer<'h> {
@@ -23,7 +23,7 @@ impl<'h> Lowerer<'h> {
             },
             (Intrinsic::ArrayLen, [array]) => {
                 let hir::Type::Array(_, size) = self.ty(array.ty) else { return Val::Unit };
-                // For what it does on the way, and not for its elements.
+                // Lowered only for its effects; the elements are not used.
                 self.place(array);
                 self.at(e.span);
                 Val::Scalar(self.index(self.size(*size)))
@@ -32,8 +32,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// An array of the type of `e` with `f(argument(i))` at each index i, in order.
-    fn filled(&mut self, e: &Expr, f: u32, argument: &mut dyn FnMut(&mut Self, Known) -> Val) -> Val {
+    /// Lowers an array of the type of `e` with `f(argument(i))` at each index i, in order.
+    fn filled(&mut self, e: &Expr, f: u32, argument: &mut dyn FnMut(&mut Self, MaybeConst) -> Val) -> Val {
         let hir::Type::Array(element, size) = *self.ty(e.ty) else { return Val::Unit };
         let to = self.storage(e.ty, self.name_hint.unwrap_or("array"));
         for i in 0..self.size(size) {
@@ -45,7 +45,7 @@ impl<'h> Lowerer<'h> {
             let argument = argument(self, i);
             let value = self.call_callable(e.span, f, vec![argument]);
             let place = self.element(&to, i);
-            self.write(&Place::Registers(place), element, value);
+            self.write(&LoweredPlace::Registers(place), element, value);
         }
         Val::Array(to)
     }

@@ -1,32 +1,33 @@
 //! Instructions on integers beyond the operators, and the dot products of packed numbers.
 
 use super::Lowerer;
-use super::value::{Known, Val};
+use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr};
 use crate::ir::{Bits, Op};
 use smallvec::SmallVec;
 
 impl<'h> Lowerer<'h> {
-    /// `what` of `values`, which the arguments are.
+    /// Lowers the instruction `what` applied to `values`, the lowered `arguments`.
     pub(super) fn instruction(&mut self, e: &'h Expr, what: Bits, arguments: &'h [Expr], values: &[Val]) -> Val {
-        let words: Option<Vec<Known>> = arguments.iter().zip(values).map(|(a, value)| self.packed(a, value)).collect();
+        let words: Option<Vec<MaybeConst>> =
+            arguments.iter().zip(values).map(|(a, value)| self.packed(a, value)).collect();
         let Some(words) = words else { return Val::Unit };
-        // Packed already.
+        // The array is packed already.
         if let (Bits::Join, [word]) = (what, words.as_slice()) {
             return Val::Scalar(*word);
         }
         let operands: SmallVec<[_; 4]> = words.iter().map(|k| k.value).collect();
         let types: Option<Vec<Scalar>> = operands.iter().map(|v| self.builder.kernel.ty(*v).scalar()).collect();
         let Some(to) = types.and_then(|types| what.result(&types)) else {
-            self.error(e.span, "the instruction does not take operands of these types");
+            self.error(e.span, "this instruction does not support operands of these types");
             return Val::Unit;
         };
-        Val::Scalar(Known { value: self.builder.scalar(Op::Bits(what, operands), to), bits: None })
+        Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Bits(what, operands), to), bits: None })
     }
 
-    /// A number as it is, and an array of small ones as one word.
-    fn packed(&mut self, e: &'h Expr, value: &Val) -> Option<Known> {
+    /// Lowers an operand: a number as it is, an array of small numbers as one word.
+    fn packed(&mut self, e: &'h Expr, value: &Val) -> Option<MaybeConst> {
         let (storage, element, size) = match (value, self.ty(e.ty)) {
             (Val::Array(storage), hir::Type::Array(element, size)) => (storage.clone(), *element, *size),
             _ => return value.scalar(),
@@ -38,6 +39,6 @@ impl<'h> Lowerer<'h> {
             parts.push(self.peek_storage(&part, element).scalar()?.value);
         }
         let to = if self.scalar_type(element).is_signed() { Scalar::I32 } else { Scalar::U32 };
-        Some(Known { value: self.builder.scalar(Op::Bits(Bits::Join, parts), to), bits: None })
+        Some(MaybeConst { value: self.builder.scalar(Op::Bits(Bits::Join, parts), to), bits: None })
     }
 }

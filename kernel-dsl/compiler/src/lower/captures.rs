@@ -1,9 +1,9 @@
-//! What a closure sees of what is around it.
+//! The variables that a closure captures.
 
 use crate::hir::{self, Expr, ExprKind, LocalId, Pattern, Statement};
 use std::collections::HashSet;
 
-/// Whether a closure names a variable from around it.
+/// Returns whether a closure captures a variable.
 pub(super) fn captures(parameters: &[Pattern], body: &Expr) -> bool {
     let (mut own, mut used) = (HashSet::new(), HashSet::new());
     parameters.iter().for_each(|p| bound(p, &mut own));

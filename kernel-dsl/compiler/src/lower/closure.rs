@@ -1,17 +1,17 @@
-//! Closures: inlined where they are called, seeing the variables of the call that they were made in.
+//! Closures. A closure is inlined where it is called, and accesses the variables of the call in
+//! which it was created.
 
 use super::Lowerer;
-use super::function::LoopFrame;
 use super::value::Val;
 use crate::hir::{self, Expr, FunctionId, Pattern, TypeId};
 use crate::source::Span;
 
-/// What a `Val::Callable` names.
+/// A closure or function value.
 #[derive(Clone, Debug)]
 pub(super) enum Callable<'h> {
     Function(FunctionId),
     Closure {
-        /// The call whose variables it sees.
+        /// The call in which the closure was created.
         frame: u32,
         parameters: &'h [Pattern],
         types: &'h [TypeId],
@@ -32,8 +32,7 @@ impl<'h> Lowerer<'h> {
     }
 
     fn callable(&mut self, callable: Callable<'h>) -> Val {
-        self.callables.push(callable);
-        Val::Callable(self.callables.len() as u32 - 1)
+        Val::Callable(self.inliner.add_callable(callable))
     }
 
     pub(super) fn call_value(&mut self, span: Span, callee: &'h Expr, arguments: &'h [Expr]) -> Val {
@@ -49,35 +48,24 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// What the closure or function of that number gives for `arguments`.
+    /// Lowers a call of the closure or function with this index.
     pub(super) fn call_callable(&mut self, span: Span, callee: u32, arguments: Vec<Val>) -> Val {
-        match self.callables[callee as usize].clone() {
+        match self.inliner.callable(callee) {
             Callable::Function(id) => self.inline(span, id, arguments),
             Callable::Closure { frame, parameters, types, returns, body } => {
                 if !self.room(span) {
                     return Val::Unit;
                 }
-                let Some(depth) = self.frames.iter().position(|f| f.id == frame) else {
-                    self.error(span, "this closure was made in a call that has ended");
+                self.at(span);
+                let Some(raised) = self.inliner.raise(frame, self.builder.location) else {
+                    self.error(span, "this closure was created in a call that has already returned");
                     return Val::Unit;
                 };
-                self.at(span);
-                // The call that made the closure comes to the top for as long as the closure runs.
-                let mut frame = self.frames.remove(depth);
-                let caller = frame.caller.replace(self.builder.location);
-                let loops: Vec<LoopFrame> = std::mem::take(&mut frame.loops);
-                let hidden = loops.iter().filter(|l| l.repeats).count() as u32;
-                self.hidden_loops += hidden;
-                self.frames.push(frame);
                 for ((pattern, ty), value) in parameters.iter().zip(types).zip(arguments) {
                     self.bind(pattern, *ty, value);
                 }
                 let value = self.leavable(returns, body.span, |l| l.expr(body));
-                if let Some(mut frame) = self.frames.pop() {
-                    (frame.caller, frame.loops) = (caller, loops);
-                    self.frames.insert(depth, frame);
-                }
-                self.hidden_loops -= hidden;
+                self.inliner.restore(raised);
                 self.at(span);
                 value
             }

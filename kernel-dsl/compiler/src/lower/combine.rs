@@ -1,35 +1,35 @@
-//! Reductions and scans by a closure of the kernel, over values of any parts.
+//! Reductions and scans with a closure, over values of any type.
 //!
-//! The closure is inlined once a step, and runs where both of its values are there and nowhere else: an overflow in
-//! it, or an access, is one that the kernel asked for.
+//! The closure is inlined once for each step. It runs only in lanes where both of its values exist,
+//! so that it causes no additional overflow or access.
 
 use super::Lowerer;
 use super::cooperation::LANES;
-use super::value::{Known, Val};
+use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::TypeId;
 use crate::ir::{Binary, Comparison, Op, Shuffle};
 use crate::source::Span;
 
-/// A number of lanes or warps, and the largest that it can be.
+/// A number of lanes or warps, with its upper bound.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
     most: u32,
-    /// The number, where it is not the largest in any case.
-    known: Option<Known>,
+    /// The number, unless it always equals the upper bound.
+    known: Option<MaybeConst>,
 }
 
 impl Count {
-    /// That number.
+    /// Returns the constant count `n`.
     pub fn exactly(n: u32) -> Count {
         Count { most: n, known: None }
     }
 }
 
-/// What the first lane of each segment has of a reduction.
+/// The result of a reduction, valid in the first lane of each segment.
 struct Folded {
     value: Val,
-    /// Whether all lanes have it, to the bit.
+    /// Whether all lanes hold the same bits.
     everywhere: bool,
 }
 
@@ -40,14 +40,15 @@ impl<'h> Lowerer<'h> {
         value
     }
 
-    /// The reduction over segments of `width` lanes, in the lanes' order, for all of them.
+    /// Lowers the reduction over segments of `width` lanes, in lane order, with the result in all
+    /// lanes.
     pub(super) fn reduced(&mut self, span: Span, x: Val, combine: u32, width: u32) -> Val {
         let folded = self.folded(span, x, combine, width);
         self.spread(folded, width)
     }
 
-    /// The butterfly over segments of `width` lanes, narrowest first: what the first lane of a segment combines is in
-    /// the lanes' order, and what the others combine is theirs to combine in some order.
+    /// Lowers a butterfly over segments of `width` lanes, narrowest first. The first lane of a
+    /// segment combines values in lane order; the other lanes combine theirs in some order.
     fn folded(&mut self, span: Span, mut x: Val, combine: u32, width: u32) -> Folded {
         let mut everywhere = true;
         let mut distance = 1;
@@ -61,7 +62,7 @@ impl<'h> Lowerer<'h> {
         Folded { value: x, everywhere }
     }
 
-    /// The value of a segment's first lane in all of its lanes.
+    /// Lowers a broadcast of the value of each segment's first lane.
     fn spread(&mut self, folded: Folded, width: u32) -> Val {
         match folded.everywhere {
             true => folded.value,
@@ -69,8 +70,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Whether each part of `both` is an operation that commutes on that part of the two, so that a lane and its partner
-    /// get the same.
+    /// Returns whether each part of `both` is a commutative operation on the same part of the two
+    /// operands. A lane and its partner then get equal results.
     fn is_symmetric(&mut self, both: &Val, a: &Val, b: &Val) -> bool {
         let [both, a, b] = [both, a, b].map(|value| {
             let mut parts = Vec::new();
@@ -86,8 +87,9 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    /// The inclusive scan over the first `count` of `width` lanes: at distances 1, 2, 4, … each lane that has one so far below it
-    /// combines that one's value with its own. The others keep theirs.
+    /// Lowers the inclusive scan over the first `count` of `width` lanes. For distances 1, 2, 4, …,
+    /// each lane combines its value with that of the lane at this distance below, if that lane
+    /// exists.
     pub(super) fn scanned(
         &mut self,
         (ty, span): (TypeId, Span),
@@ -114,17 +116,17 @@ impl<'h> Lowerer<'h> {
         x
     }
 
-    fn number_of(&mut self, count: Count) -> Known {
+    fn number_of(&mut self, count: Count) -> MaybeConst {
         count.known.unwrap_or_else(|| self.index(count.most))
     }
 
-    /// The warps of the block.
+    /// Returns the number of warps of the block.
     fn warps(&mut self) -> Count {
         let known = self.builder.kernel.block.threads().is_none().then(|| self.warp_count());
         Count { most: self.most_warps(), known }
     }
 
-    /// The reduction in each warp, and then over the warps' results.
+    /// Lowers a reduction of the block: first in each warp, then over the results of the warps.
     pub(super) fn block_reduced(&mut self, (ty, span): (TypeId, Span), x: Val, combine: u32) -> Val {
         let own = self.folded(span, x, combine, LANES);
         let warps = self.warps();
@@ -147,7 +149,7 @@ impl<'h> Lowerer<'h> {
         let mut distance = 1;
         while distance < segment {
             let other = self.shuffled(&x, Shuffle::Xor, distance, segment);
-            // The greater of a lane and its partner: both have a warp's value if it has.
+            // The larger of a lane and its partner: if that lane has a warp's value, both have.
             let by = self.index(distance);
             let greater = self.binary(Binary::Or, Scalar::Usize, from, by);
             let both = self.compare(Comparison::Lt, Scalar::Usize, greater, count);
@@ -158,7 +160,8 @@ impl<'h> Lowerer<'h> {
         self.shuffled(&x, Shuffle::Index, 0, segment)
     }
 
-    /// What the threads before this one have, and what all have.
+    /// Lowers the block's exclusive scan: the combined value of the threads before this one, and
+    /// that of all threads.
     pub(super) fn block_scanned(&mut self, (ty, span): (TypeId, Span), x: Val, identity: Val, combine: u32) -> Val {
         let through = self.scanned((ty, span), x, combine, LANES, Count::exactly(LANES));
         let before = self.shuffled(&through, Shuffle::Up, 1, LANES);
@@ -177,7 +180,7 @@ impl<'h> Lowerer<'h> {
             let count = self.number_of(warps);
             self.compare(Comparison::Lt, Scalar::Usize, lane, count)
         });
-        // Each warp scans the sums of all, so that nobody waits for one that does.
+        // Each warp scans the sums of all warps, so that no warp waits for another to do it.
         let sums = self.exchanged_value(&exchange, lane, there);
         let sums = self.scanned((ty, span), sums, combine, LANES, warps);
         let total = match warps.known {

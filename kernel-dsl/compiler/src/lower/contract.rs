@@ -1,19 +1,20 @@
-//! Contraction, where `#[kernel(contract)]` asks for it: a sum or difference with a product written in it is one
+//! Contraction under `#[kernel(contract)]`: a sum or difference that contains a product becomes one
 //! `mul_add`, rounded once.
 //!
-//! It is done here, so that the oracle sees it and every executor rounds alike. It holds for what is written in the kernel
-//! itself, its closures too: a device function means the same whoever calls it. Of two products the left one is it; one that
-//! has a name of its own (`let p = a * b;`) is rounded.
+//! Lowering contracts, so that the oracle and every other executor round alike. Contraction applies
+//! to the kernel's own body and closures, and not to device functions, which mean the same in every
+//! kernel. Of two products the left one is contracted. A product with a name (`let p = a * b;`) is
+//! rounded.
 
 use super::Lowerer;
-use super::value::Known;
+use super::value::MaybeConst;
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind};
 use crate::ir::{Binary, Op, Unary};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
-    /// The factors, if `e` is a product that a sum of type `ty` takes in.
+    /// Returns the factors of `e`, if a sum of type `ty` can contract this product.
     fn factors(&self, ty: Scalar, e: &'h Expr) -> Option<[&'h Expr; 2]> {
         let asked = self.program.launch.contract && ty.is_float();
         let own = self.program.functions.first().is_some_and(|kernel| std::ptr::eq(kernel, self.function()));
@@ -23,8 +24,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// `a` op `b` as one `mul_add`, where it is one.
-    pub(super) fn contracted(&mut self, span: Span, op: Binary, a: &'h Expr, b: &'h Expr) -> Option<Known> {
+    /// Lowers `a` op `b` as one `mul_add`, if it can be contracted.
+    pub(super) fn contracted(&mut self, span: Span, op: Binary, a: &'h Expr, b: &'h Expr) -> Option<MaybeConst> {
         if !matches!(op, Binary::Add | Binary::Sub) {
             return None;
         }
@@ -45,21 +46,21 @@ impl<'h> Lowerer<'h> {
         Some(self.added(op, ty, c, factors))
     }
 
-    /// The factors of `value`, evaluated, if `place op= value` is one `mul_add`.
-    pub(super) fn contracted_value(&mut self, op: Binary, value: &'h Expr) -> Option<[Known; 2]> {
+    /// Returns the evaluated factors of `value`, if `place op= value` can be contracted.
+    pub(super) fn contracted_value(&mut self, op: Binary, value: &'h Expr) -> Option<[MaybeConst; 2]> {
         let factors = self.factors(self.scalar_type(value.ty), value)?;
         matches!(op, Binary::Add | Binary::Sub).then(|| factors.map(|e| self.scalar(e)))
     }
 
-    /// c ± x · y.
-    pub(super) fn added(&mut self, op: Binary, ty: Scalar, c: Known, [mut x, y]: [Known; 2]) -> Known {
+    /// Lowers c ± x · y with one rounding.
+    pub(super) fn added(&mut self, op: Binary, ty: Scalar, c: MaybeConst, [mut x, y]: [MaybeConst; 2]) -> MaybeConst {
         if op == Binary::Sub {
             x = self.unary(Unary::Neg, ty, x);
         }
         self.fused(ty, [x, y, c])
     }
 
-    fn fused(&mut self, ty: Scalar, [x, y, c]: [Known; 3]) -> Known {
-        Known { value: self.builder.scalar(Op::MulAdd(x.value, y.value, c.value), ty), bits: None }
+    fn fused(&mut self, ty: Scalar, [x, y, c]: [MaybeConst; 3]) -> MaybeConst {
+        MaybeConst { value: self.builder.scalar(Op::MulAdd(x.value, y.value, c.value), ty), bits: None }
     }
 }

@@ -1,20 +1,21 @@
-//! What lanes of a group hand one another. A warp is the group of 32.
+//! Collective operations of a group of lanes. A warp is a group of 32 lanes.
 //!
-//! Values are taken apart into scalars: each is a shuffle of its own. What is narrower than a register travels in one.
+//! Values are split into scalars, and each scalar takes one shuffle. Scalars narrower than a
+//! register are widened to one.
 
 use super::Lowerer;
 use super::combine::Count;
-use super::value::{Known, Storage, Val};
+use super::value::{MaybeConst, Storage, Val};
 use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{self, Collective, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Op, Shuffle, Unary, Vote};
 use crate::target::Target;
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 pub(super) const LANES: u32 = 32;
 
-/// What a reduction does with two values.
+/// Returns the operation that combines two values of a reduction.
 pub(super) fn operator(reduction: Reduction) -> Binary {
     match reduction {
         Reduction::Sum => Binary::Add,
@@ -24,7 +25,7 @@ pub(super) fn operator(reduction: Reduction) -> Binary {
 }
 
 impl<'h> Lowerer<'h> {
-    /// `warp::group::<W>()`, and what it knows of the lane.
+    /// Lowers `warp::group::<W>()`.
     pub(super) fn group(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let of = arguments.first().map_or(e.ty, |receiver| receiver.ty);
         let hir::Type::Group(size) = self.ty(of) else { return Val::Unit };
@@ -34,8 +35,8 @@ impl<'h> Lowerer<'h> {
             if intrinsic == Intrinsic::GroupNew {
                 self.error_with_help(
                     e.span,
-                    format!("there is no group of {width} lanes"),
-                    "a group has 2, 4, 8, 16 or 32 lanes of a warp",
+                    format!("invalid group size {width}"),
+                    "a group must have 2, 4, 8, 16 or 32 lanes",
                 );
             }
             return Val::Unit;
@@ -50,12 +51,12 @@ impl<'h> Lowerer<'h> {
                 let (index, lanes) = (self.thread_index(), self.index(width));
                 Val::Scalar(self.binary(Binary::Div, Scalar::Usize, index, lanes))
             }
-            // The handle holds nothing.
+            // A group handle has no parts.
             _ => Val::Unit,
         }
     }
 
-    /// What the lanes of a group do together; the first argument is the group.
+    /// Lowers a collective operation of a group; the first argument is the group.
     pub(super) fn of_group(&mut self, e: &'h Expr, operation: Collective, arguments: &'h [Expr]) -> Val {
         let Some((group, arguments)) = arguments.split_first() else { return Val::Unit };
         self.expr(group);
@@ -65,12 +66,12 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// What groups of `width` lanes do together.
+    /// Lowers a collective operation of groups of `width` lanes.
     pub(super) fn of_lanes(&mut self, e: &'h Expr, operation: Collective, width: u32, arguments: &'h [Expr]) -> Val {
         let values: Vec<Val> = arguments.iter().map(|a| self.expr(a)).collect();
         self.at(e.span);
         self.whole_warps(e.span);
-        // Of a group that there is not, it was said where it was made.
+        // The error of an invalid group was reported where the group was created.
         let (Some(first), true, false) = (arguments.first(), is_width(width), self.builder.ended()) else {
             return Val::Unit;
         };
@@ -115,28 +116,29 @@ impl<'h> Lowerer<'h> {
                 self.shuffled_by(x, Shuffle::Index, selector, width)
             }
             (Collective::Match, [Val::Scalar(x)]) => {
-                Val::Scalar(Known { value: self.builder.scalar(Op::Match(x.value), Scalar::U32), bits: None })
+                Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Match(x.value), Scalar::U32), bits: None })
             }
             (Collective::Vote(mode), [Val::Scalar(p)]) => Val::Scalar(self.group_vote(mode, *p, width)),
-            // An argument whose control went elsewhere, or had an error.
+            // The control flow left in an argument, or an argument had an error.
             _ => Val::Unit,
         }
     }
 
-    pub(super) fn group_lane(&mut self, width: u32) -> Known {
+    pub(super) fn group_lane(&mut self, width: u32) -> MaybeConst {
         let block = self.builder.kernel.block;
         if block.extent(0) == Some(width) {
             return self.thread(0);
         }
-        // Rows of whole groups: the other axes say nothing of the lane.
+        // A row of the block is a whole number of groups, so that the other axes do not affect the
+        // lane.
         let rows = block.divisor(0).is_multiple_of(width);
         let index = if rows { self.thread(0) } else { self.thread_index() };
         let lanes = self.index(width);
         self.binary(Binary::Rem, Scalar::Usize, index, lanes)
     }
 
-    /// A vote of the warp, of which each group looks at its own bits.
-    fn group_vote(&mut self, mode: Vote, p: Known, width: u32) -> Known {
+    /// Lowers a vote of the warp; each group uses its own bits.
+    fn group_vote(&mut self, mode: Vote, p: MaybeConst, width: u32) -> MaybeConst {
         if width == LANES {
             return self.vote(mode, p);
         }
@@ -158,35 +160,37 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    pub(super) fn vote(&mut self, mode: Vote, p: Known) -> Known {
+    pub(super) fn vote(&mut self, mode: Vote, p: MaybeConst) -> MaybeConst {
         let returns = if mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
-        Known { value: self.builder.scalar(Op::Vote { mode, value: p.value }, returns), bits: None }
+        MaybeConst { value: self.builder.scalar(Op::Vote { mode, value: p.value }, returns), bits: None }
     }
 
-    /// A reduction of numbers over groups of `width` lanes: of whole warps one instruction where the target has it, else a
-    /// butterfly.
-    pub(super) fn numbers_reduced(&mut self, op: Binary, ty: Scalar, value: Known, width: u32) -> Known {
+    /// Lowers a reduction of numbers over groups of `width` lanes: one instruction for whole warps
+    /// if the target has it, otherwise a butterfly.
+    pub(super) fn numbers_reduced(&mut self, op: Binary, ty: Scalar, value: MaybeConst, width: u32) -> MaybeConst {
         let one = self.builder.kernel.target >= Target::SM_80 && ty.is_integer() && ty.bits() == 32;
         if width == LANES && one {
-            return Known { value: self.builder.scalar(Op::Reduce(op, value.value), ty), bits: None };
+            return MaybeConst { value: self.builder.scalar(Op::Reduce(op, value.value), ty), bits: None };
         }
         self.butterfly(op, ty, value, width)
     }
 
-    /// A butterfly over segments of `width` lanes, widest first, so that all lanes of one end with the same bits.
-    fn butterfly(&mut self, op: Binary, ty: Scalar, mut value: Known, width: u32) -> Known {
+    /// Lowers a butterfly over segments of `width` lanes, widest first, so that all lanes of a
+    /// segment get the same bits.
+    fn butterfly(&mut self, op: Binary, ty: Scalar, mut value: MaybeConst, width: u32) -> MaybeConst {
         let mut distance = width / 2;
         while distance > 0 {
             let selector = self.builder.constant(Scalar::U32, u64::from(distance));
             let shuffle = Op::Shuffle { mode: Shuffle::Xor, value: value.value, selector, width };
-            let other = Known { value: self.builder.scalar(shuffle, ty), bits: None };
+            let other = MaybeConst { value: self.builder.scalar(shuffle, ty), bits: None };
             value = self.binary(op, ty, value, other);
             distance /= 2;
         }
         value
     }
 
-    /// Each part of `x` from another lane of the segment, at a distance or place that is constant.
+    /// Lowers a shuffle of each part of `x` from another lane of the segment, at a constant
+    /// distance or position.
     pub(super) fn shuffled(&mut self, x: &Val, mode: Shuffle, selector: u32, width: u32) -> Val {
         let selector = self.builder.constant(Scalar::U32, u64::from(selector));
         self.shuffled_by(x, mode, selector, width)
@@ -197,12 +201,17 @@ impl<'h> Lowerer<'h> {
             let own = l.word(ty, own);
             let op = Op::Shuffle { mode, value: own.value, selector, width };
             let value = l.builder.scalar(op, word_type(ty));
-            l.out_of_word(ty, Known { value, bits: None })
+            l.out_of_word(ty, MaybeConst { value, bits: None })
         })
     }
 
-    /// The value in which `f` has been done to each number and truth value; an array gets registers of its own.
-    pub(super) fn each_scalar(&mut self, value: &Val, f: &mut dyn FnMut(&mut Self, Scalar, Known) -> Known) -> Val {
+    /// Lowers the value that results from applying `f` to each scalar of a value; an array gets new
+    /// registers.
+    pub(super) fn each_scalar(
+        &mut self,
+        value: &Val,
+        f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst,
+    ) -> Val {
         match value {
             Val::Scalar(k) => Val::Scalar(self.one_scalar(*k, f)),
             Val::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.each_scalar(p, f)).collect()),
@@ -215,8 +224,8 @@ impl<'h> Lowerer<'h> {
                 let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
                 self.error_with_help(
                     span,
-                    "lanes and threads hand over numbers, and this value holds a view, a shared array, a copy under way or a closure",
-                    "hand over the index that says where the data are",
+                    "lanes and threads cannot exchange this value: it contains a view, a shared array, a copy in copy or a closure",
+                    "exchange the index of the data instead",
                 );
                 Val::Unit
             }
@@ -224,14 +233,22 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn one_scalar(&mut self, k: Known, f: &mut dyn FnMut(&mut Self, Scalar, Known) -> Known) -> Known {
+    fn one_scalar(
+        &mut self,
+        k: MaybeConst,
+        f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst,
+    ) -> MaybeConst {
         match self.builder.kernel.ty(k.value) {
             ir::Type::Scalar(ty) => f(self, ty, k),
             _ => k,
         }
     }
 
-    fn each_register(&mut self, from: &Storage, f: &mut dyn FnMut(&mut Self, Scalar, Known) -> Known) -> Storage {
+    fn each_register(
+        &mut self,
+        from: &Storage,
+        f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst,
+    ) -> Storage {
         match from {
             Storage::Unit | Storage::Pending { .. } => Storage::Unit,
             Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.each_register(p, f)).collect()),
@@ -250,20 +267,20 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// What a value of type `ty` is in a register that lanes can trade.
-    pub(super) fn word(&mut self, ty: Scalar, k: Known) -> Known {
+    /// Lowers a value of type `ty` to a register that lanes can exchange.
+    pub(super) fn word(&mut self, ty: Scalar, k: MaybeConst) -> MaybeConst {
         if ty.is_half() {
-            let code = Known { value: self.builder.scalar(Op::Bitcast(k.value), Scalar::U16), bits: None };
+            let code = MaybeConst { value: self.builder.scalar(Op::Bitcast(k.value), Scalar::U16), bits: None };
             return self.cast(code, Scalar::U16, Scalar::U32);
         }
         self.cast(k, ty, word_type(ty))
     }
 
-    /// The value of type `ty` that [`Lowerer::word`] made a word of.
-    pub(super) fn out_of_word(&mut self, ty: Scalar, word: Known) -> Known {
+    /// Lowers the inverse of [`Lowerer::word`]: a register back to a value of type `ty`.
+    pub(super) fn out_of_word(&mut self, ty: Scalar, word: MaybeConst) -> MaybeConst {
         if ty.is_half() {
             let code = self.cast(word, Scalar::U32, Scalar::U16);
-            return Known { value: self.builder.scalar(Op::Bitcast(code.value), ty), bits: None };
+            return MaybeConst { value: self.builder.scalar(Op::Bitcast(code.value), ty), bits: None };
         }
         if ty == Scalar::Bool {
             let zero = self.number(Scalar::U32, 0);
@@ -272,15 +289,16 @@ impl<'h> Lowerer<'h> {
         self.cast(word, word_type(ty), ty)
     }
 
-    /// Lanes where `p` holds, of all lanes of the warp.
-    pub(super) fn lanes_with(&mut self, p: Known) -> Known {
+    /// Lowers the mask of the warp's lanes in which `p` holds.
+    pub(super) fn lanes_with(&mut self, p: MaybeConst) -> MaybeConst {
         let ballot = self.vote(Vote::Ballot, p);
         let count = self.builder.scalar(Op::Unary(Unary::CountOnes, ballot.value), Scalar::U32);
-        Known { value: count, bits: None }
+        MaybeConst { value: count, bits: None }
     }
 }
 
-/// The type that a value of type `ty` travels in: of 32 bits at least. In memory, where `usize` has no place, it is this one too.
+/// Returns the type in which lanes exchange a value of type `ty`, with at least 32 bits. Exchange
+/// arrays in shared memory use the same type.
 pub(super) fn word_type(ty: Scalar) -> Scalar {
     match ty {
         Scalar::I8 | Scalar::I16 => Scalar::I32,

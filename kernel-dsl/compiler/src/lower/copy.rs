@@ -1,19 +1,20 @@
-//! What the whole block does to an array in shared memory, each thread its share.
+//! Operations of the whole block on an array in shared memory. Each thread handles its share.
 
 use super::Lowerer;
-use super::cell::Leaves;
-use super::piece::Piece;
-use super::value::{Handle, Known, Place, Val, View};
+use super::mem_layout::Leaves;
+use super::pack::Pack;
+use super::value::{Handle, LoweredPlace, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::TypeId;
 use crate::ir::{self, Binary, Comparison, For, Op, Type, Unroll, Values};
 use smallvec::SmallVec;
 
-/// Copies of at most so many steps a thread are unrolled.
+/// The largest number of steps of each thread for which a copy is unrolled.
 const UNROLLED_COPY: u32 = 16;
 
 impl<'h> Lowerer<'h> {
-    /// The whole block fills `to` from `from`, each thread the elements t, t + threads, …, with zero beyond the edge.
+    /// Lowers a copy of the block from `from` to `to`. Thread t copies the elements t, t + threads,
+    /// …; elements out of bounds become zero.
     pub(super) fn copy_from(&mut self, to: &Handle, from: &View) {
         let n = self.at_once_of(to, from);
         self.shared_out(to, n, &mut |lowerer, indices| {
@@ -25,40 +26,49 @@ impl<'h> Lowerer<'h> {
         });
     }
 
-    /// The whole block fills `of` with `value`, each thread the elements that it would copy.
+    /// Lowers a fill of `of` with `value` by the block. Each thread fills the elements that it
+    /// would copy.
     pub(super) fn fill(&mut self, of: &Handle, ty: TypeId, value: &Val) {
         let scalars = self.scalars_of(ty, value);
         self.shared_out(of, 1, &mut |lowerer, indices| lowerer.put(of, indices, 1, &scalars, None));
     }
 
-    /// The scalars of an element of a view; zeros beyond its extents.
-    fn taken(&mut self, from: &View, indices: &[Known]) -> Values {
+    /// Returns the scalars of an element of a view; zeros if it is out of bounds.
+    fn taken(&mut self, from: &View, indices: &[MaybeConst]) -> Values {
         let inside = self.inside(&from.extents, indices);
-        let zeros = self.zeros(&from.cell);
-        let leaves = self.leaves_of(&from.cell, 1);
-        let Place::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
-        let align = super::cell::align_of(&place, &from.cell);
+        let zeros = self.zeros(&from.mem_layout);
+        let leaves = self.leaves_of(&from.mem_layout, 1);
+        let LoweredPlace::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
+        let align = super::mem_layout::align_of(&place, &from.mem_layout);
         self.load_scalars(&place, &leaves, align, policy, Some((inside, &zeros)))
     }
 
-    /// Stores the scalars of an element, or the registers of a piece of `n`, which move at once.
-    pub(super) fn put(&mut self, to: &Handle, indices: &[Known], n: u32, scalars: &[ir::Value], exists: Option<Known>) {
-        let Place::Memory { place, .. } = to.place(indices) else { return };
-        if let Some(piece) = Piece::of(to.cell(), n).filter(|_| n > 1) {
-            let (place, element, guard) = (piece.place(place), piece.register(), exists.map(|k| k.value));
+    /// Stores the scalars of an element, or the registers of a pack of `n` elements, in one access.
+    pub(super) fn put(
+        &mut self,
+        to: &Handle,
+        indices: &[MaybeConst],
+        n: u32,
+        scalars: &[ir::Value],
+        exists: Option<MaybeConst>,
+    ) {
+        let LoweredPlace::Memory { place, .. } = to.place(indices) else { return };
+        if let Some(pack) = Pack::of(to.mem_layout(), n).filter(|_| n > 1) {
+            let (place, element, guard) = (pack.place(place), pack.register(), exists.map(|k| k.value));
             self.builder.effect(Op::Store { place, element, values: scalars.into(), guard });
             return;
         }
-        let leaves: Leaves = self.leaves_of(to.cell(), 1);
-        let align = super::cell::align_of(&place, to.cell());
+        let leaves: Leaves = self.leaves_of(to.mem_layout(), 1);
+        let align = super::mem_layout::align_of(&place, to.mem_layout());
         self.store_scalars(&place, &leaves, align, scalars, exists);
     }
 
-    /// Shares the elements of an array out among the threads of the block, pieces of `n` that follow one another in a row: t, t +
-    /// threads, …. `each` gets the indices of a piece's first element.
-    pub(super) fn shared_out(&mut self, to: &Handle, n: u32, each: &mut dyn FnMut(&mut Self, &[Known])) {
-        let each = &mut |lowerer: &mut Self, piece: &[Known]| {
-            let indices = lowerer.first_of_piece(piece, n);
+    /// Distributes the elements of an array over the threads of the block, in packs of `n` adjacent
+    /// elements: thread t gets packs t, t + threads, …. `each` gets the indices of the first
+    /// element of a pack.
+    pub(super) fn shared_out(&mut self, to: &Handle, n: u32, each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
+        let each = &mut |lowerer: &mut Self, pack: &[MaybeConst]| {
+            let indices = lowerer.first_of_pack(pack, n);
             each(lowerer, &indices);
         };
         let mut shape: SmallVec<[u32; 3]> = match to {
@@ -76,17 +86,18 @@ impl<'h> Lowerer<'h> {
         }
         let block = self.builder.kernel.block;
         let (Some(threads), Some(width)) = (block.threads(), block.extent(0)) else {
-            let extents: SmallVec<[Known; 3]> = shape.iter().map(|n| self.index(*n)).collect();
+            let extents: SmallVec<[MaybeConst; 3]> = shape.iter().map(|n| self.index(*n)).collect();
             return self.shared_out_dynamic(&extents, each);
         };
         let steps = elements.div_ceil(threads);
-        // A row is as long as the block is wide: then a thread keeps its column, and rows go by the other axes.
+        // If a row is as long as the block is wide, a thread keeps its column, and the other axes
+        // select rows.
         let by_rows = shape.len() > 1 && shape[shape.len() - 1] == width && width > 1;
         let (first, stride, count) = match by_rows {
             true => (self.outer_index(), threads / width, elements / width),
             false => (self.thread_index(), threads, elements),
         };
-        let mut step = |lowerer: &mut Self, k: Known| {
+        let mut step = |lowerer: &mut Self, k: MaybeConst| {
             let stride = lowerer.index(stride);
             let skip = lowerer.binary(Binary::Mul, Scalar::Usize, k, stride);
             let item = lowerer.binary(Binary::Add, Scalar::Usize, first, skip);
@@ -112,20 +123,20 @@ impl<'h> Lowerer<'h> {
         let (start, end, one) = (self.index(0).value, self.index(steps).value, self.index(1).value);
         let label = self.label();
         let k = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
-        step(self, Known { value: k, bits: None });
+        step(self, MaybeConst { value: k, bits: None });
         let body = self.builder.leave();
         let unroll = if steps <= UNROLLED_COPY { Unroll::Full } else { Unroll::Auto };
         let counted = For { label, start, end, step: one, unroll, inits: Values::new(), body };
         self.builder.effect(Op::For(Box::new(counted)));
     }
 
-    /// As `shared_out`, where the number of steps is not known.
-    fn shared_out_dynamic(&mut self, extents: &[Known], each: &mut dyn FnMut(&mut Self, &[Known])) {
+    /// Distributes elements as `shared_out` does, for an unknown number of steps.
+    fn shared_out_dynamic(&mut self, extents: &[MaybeConst], each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
         let (first, step, one) = (self.thread_index(), self.block_threads(), self.index(1));
         let all = extents.iter().fold(one, |n, extent| self.binary(Binary::Mul, Scalar::Usize, n, *extent));
         let label = self.label();
         let item = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
-        let indices = self.row_major(Known { value: item, bits: None }, extents.len(), |_, d| extents[d]);
+        let indices = self.row_major(MaybeConst { value: item, bits: None }, extents.len(), |_, d| extents[d]);
         each(self, &indices);
         let body = self.builder.leave();
         let (start, end, step) = (first.value, all.value, step.value);
@@ -133,21 +144,22 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::For(Box::new(counted)));
     }
 
-    /// One element of a share: `item` counts elements, or rows where `by_rows`.
-    fn item(&mut self, shape: &[u32], item: Known, by_rows: bool, each: &mut dyn FnMut(&mut Self, &[Known])) {
+    /// Lowers one element of a thread's share. `item` counts elements, or rows if `by_rows`.
+    fn item(&mut self, shape: &[u32], item: MaybeConst, by_rows: bool, each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
         let column = by_rows.then(|| self.thread(0));
         let mut indices = self.row_major(item, shape.len() - usize::from(by_rows), |l, d| l.index(shape[d]));
         indices.extend(column);
         each(self, &indices);
     }
 
-    /// The indices of element `item` of an array of `rank` dimensions, row by row. The first has no extent that counts.
+    /// Returns the indices of element `item` of an array, in row-major order. The first extent is
+    /// not needed.
     pub(super) fn row_major(
         &mut self,
-        item: Known,
+        item: MaybeConst,
         rank: usize,
-        mut extent: impl FnMut(&mut Self, usize) -> Known,
-    ) -> SmallVec<[Known; 3]> {
+        mut extent: impl FnMut(&mut Self, usize) -> MaybeConst,
+    ) -> SmallVec<[MaybeConst; 3]> {
         let mut indices = SmallVec::new();
         let mut rest = item;
         for d in (1..rank).rev() {

@@ -1,12 +1,12 @@
-//! The sizes of arrays that the launch evaluates.
+//! Arrays whose size the launch evaluates.
 
 use crate::error::{Error, Errors};
 use crate::ir::{DynamicId, Formula, Inst, Kernel, NoFormula, Op, Region, Type, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// An array that is made: how, and where.
-struct Made {
+/// The creation of an array: the instruction, and where it is.
+struct DynamicArrayDef {
     array: usize,
     extents: SmallVec<[Value; 2]>,
     inst: Inst,
@@ -14,7 +14,7 @@ struct Made {
     nested: bool,
 }
 
-/// Takes the extents of each array of dynamic size out for the launch.
+/// Extracts the extents of each array of dynamic size as formulas for the launch.
 pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
     if kernel.dynamic.is_empty() {
         return Ok(());
@@ -22,25 +22,24 @@ pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut made = Vec::new();
     collect(&kernel.body, false, false, &mut made);
     let mut errors: Vec<Error> = Vec::new();
-    for Made { array, extents, inst, looped, .. } in &made {
+    for DynamicArrayDef { array, extents, inst, looped, .. } in &made {
         let name = &kernel.dynamic[*array].name;
         if *looped {
             let message = format!(
-                "`{name}`, an array of dynamic size, is made in a loop, where it would be the same bytes each time, and hold \
-                 what the last time left"
+                "the array `{name}` of dynamic size is created in a loop; every iteration would reuse the same bytes with their old contents"
             );
-            errors.push(kernel.error(inst.location, message).help("make it once, before the loop"));
+            errors.push(kernel.error(inst.location, message).help("create the array once, before the loop"));
             continue;
         }
         match extents.iter().map(|v| Formula::of(kernel, *v)).collect() {
             Ok(extents) => kernel.dynamic[*array].extents = extents,
             Err(why) => {
                 let why = match why {
-                    NoFormula::Special => "it depends on the thread or block",
-                    NoFormula::Opaque => "it comes through memory, a loop or a `let mut`",
+                    NoFormula::Special => "the size depends on the thread or block",
+                    NoFormula::Opaque => "the size depends on memory, a loop or a `let mut` variable",
                 };
-                let message = format!("the launch cannot tell the size of `{name}`: {why}");
-                let help = "compute it from the kernel's parameters and constants alone";
+                let message = format!("cannot compute the size of `{name}` at launch: {why}");
+                let help = "compute the size from the kernel's parameters and constants only";
                 errors.push(kernel.error(inst.location, message).help(help));
             }
         }
@@ -48,24 +47,25 @@ pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
     if !errors.is_empty() {
         return Err(Errors(errors));
     }
-    // Where one array begins follows from the sizes of those before it, so that these must be known on each way to it.
+    // The offset of an array follows from the sizes of the arrays before it, so these sizes must be
+    // known on each path to it.
     if kernel.dynamic.len() > 1 && made.iter().any(|m| m.nested) { all_first(kernel, &made) } else { Ok(()) }
 }
 
-/// Makes all arrays where the kernel begins, in their order.
-fn all_first(kernel: &mut Kernel, made: &[Made]) -> Result<(), Errors> {
+/// Moves the creation of all arrays to the start of the kernel, in their order.
+fn all_first(kernel: &mut Kernel, made: &[DynamicArrayDef]) -> Result<(), Errors> {
     let (mut insts, mut moved) = (Vec::new(), HashMap::new());
-    let mut in_order: Vec<&Made> = made.iter().collect();
+    let mut in_order: Vec<&DynamicArrayDef> = made.iter().collect();
     in_order.sort_by_key(|m| m.array);
-    for Made { array, inst, .. } in in_order {
+    for DynamicArrayDef { array, inst, .. } in in_order {
         let formulas = kernel.dynamic[*array].extents.clone();
         let extents = formulas.iter().map(|f| f.write(kernel, &mut insts, inst.location)).collect::<Option<_>>();
         let Some(extents) = extents else {
             let name = &kernel.dynamic[*array].name;
             let message = format!(
-                "`{name}`, one of several arrays of dynamic size of which one is made in a branch, has a size that a branch decides"
+                "the size of `{name}` is computed inside a branch, while several arrays of dynamic size exist and one is created in a branch"
             );
-            let help = "make each of them where all threads come, in no `if`; or compute the size by `min`, `max` and the like";
+            let help = "create all arrays of dynamic size outside branches; or compute the size without a branch, with `min` or `max`";
             return Err(Errors(vec![kernel.error(inst.location, message).help(help)]));
         };
         let address = kernel.value(Type::Shared);
@@ -80,7 +80,7 @@ fn all_first(kernel: &mut Kernel, made: &[Made]) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Takes out what makes arrays, and puts what `moved` has for its results.
+/// Removes the instructions that create arrays, and replaces their results by those in `moved`.
 fn rename(region: &mut Region, moved: &HashMap<Value, Value>) {
     region.insts.retain(|inst| !matches!(inst.op, Op::Dynamic { .. }));
     for inst in &mut region.insts {
@@ -89,11 +89,11 @@ fn rename(region: &mut Region, moved: &HashMap<Value, Value>) {
     }
 }
 
-fn collect(region: &Region, looped: bool, nested: bool, made: &mut Vec<Made>) {
+fn collect(region: &Region, looped: bool, nested: bool, made: &mut Vec<DynamicArrayDef>) {
     for inst in &region.insts {
         if let Op::Dynamic { array, extents } = &inst.op {
             let (array, extents) = (array.0 as usize, extents.clone());
-            made.push(Made { array, extents, inst: inst.clone(), looped, nested });
+            made.push(DynamicArrayDef { array, extents, inst: inst.clone(), looped, nested });
         }
         let looped = looped || matches!(inst.op, Op::For(_) | Op::Loop { .. });
         inst.op.regions().into_iter().for_each(|r| collect(r, looped, true, made));

@@ -1,25 +1,26 @@
-//! What the threads of a block do together.
+//! Collective operations of the threads of a block.
 //!
-//! Values go through arrays in shared memory, the compiler's own: one for each part of a value, and the same ones for all
-//! uses of a type. Each use writes, waits, and reads; the next one must not write before all have read, so it waits
-//! first, unless there can have been no use before.
+//! Values pass through exchange arrays in shared memory: one for each scalar of a value, shared by
+//! all uses of a type. Each use writes, synchronizes and reads. The next use must not write before
+//! all threads have read, so it synchronizes first, unless it is certainly the first use.
 
 use super::Lowerer;
 use super::cooperation::{LANES, operator, word_type};
-use super::value::{Known, Storage, Val};
+use super::value::{MaybeConst, Storage, Val};
 use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{Collective, Expr};
 use crate::ir::{self, Binary, Comparison, Guard, Layout, Op, Policy, SharedArray, SharedId, Shuffle, Vote};
 use crate::source::Span;
 
-/// A value in shared memory: a form to read it in, and the arrays of its parts.
+/// A value in shared memory: its shape, and the arrays of its scalars.
 pub(super) struct Exchange {
     form: Val,
     arrays: Vec<SharedId>,
 }
 
-/// The bits that change no value: x + −0 is x, for −0 too, and a NaN loses against any number.
+/// Returns the neutral element of a reduction: x + −0 is x, also for −0, and `min` and `max` ignore
+/// a NaN.
 fn identity(reduction: Reduction, ty: Scalar) -> u64 {
     let float = |single: f32, double: f64| match ty {
         Scalar::F32 => u64::from(single.to_bits()),
@@ -36,7 +37,7 @@ fn identity(reduction: Reduction, ty: Scalar) -> u64 {
 }
 
 impl<'h> Lowerer<'h> {
-    /// What the threads of the block do together.
+    /// Lowers a collective operation of the block.
     pub(super) fn of_block(&mut self, e: &'h Expr, operation: Collective, arguments: &'h [Expr]) -> Val {
         let values: Vec<Val> = arguments.iter().map(|a| self.expr(a)).collect();
         self.at(e.span);
@@ -60,13 +61,14 @@ impl<'h> Lowerer<'h> {
             (Collective::Scan, [x, identity, Val::Callable(combine)]) => {
                 self.block_scanned(of, x.clone(), identity.clone(), *combine)
             }
-            // An argument whose control went elsewhere, or had an error.
+            // The control flow left in an argument, or an argument had an error.
             _ => Val::Unit,
         }
     }
 
-    /// The reduction over the `own` of the warps; `missing` stands for those that there are not.
-    fn over_warps(&mut self, op: Binary, ty: Scalar, own: Known, missing: u64) -> Known {
+    /// Lowers the reduction over the values `own` of the warps; `missing` is used for warps that do
+    /// not exist.
+    fn over_warps(&mut self, op: Binary, ty: Scalar, own: MaybeConst, missing: u64) -> MaybeConst {
         let warps = self.most_warps();
         if warps < 2 {
             return own;
@@ -75,7 +77,7 @@ impl<'h> Lowerer<'h> {
         self.numbers_reduced(op, ty, others, warps.next_power_of_two())
     }
 
-    fn block_vote(&mut self, mode: Vote, p: Known) -> Known {
+    fn block_vote(&mut self, mode: Vote, p: MaybeConst) -> MaybeConst {
         let own = self.vote(mode, p);
         if self.most_warps() < 2 {
             return own;
@@ -87,8 +89,8 @@ impl<'h> Lowerer<'h> {
         self.vote(mode, others)
     }
 
-    /// The `x` of thread `from`.
-    fn block_broadcast(&mut self, x: &Val, from: Known) -> Val {
+    /// Lowers a broadcast of the value `x` of thread `from`.
+    fn block_broadcast(&mut self, x: &Val, from: MaybeConst) -> Val {
         if self.most_warps() < 2 {
             let selector = self.cast(from, Scalar::Usize, Scalar::U32).value;
             return self.shuffled_by(x, Shuffle::Index, selector, LANES);
@@ -100,9 +102,10 @@ impl<'h> Lowerer<'h> {
         self.exchanged_value(&exchange, first, None)
     }
 
-    /// Lane l gets the `own` of warp l modulo the next power of two above the largest number of warps; `missing` where there is
-    /// none. That changes nothing, so that a butterfly over so many lanes is that over the warps that there are.
-    fn of_warps(&mut self, ty: Scalar, own: Known, missing: u64) -> Known {
+    /// Gives lane l the value `own` of warp l mod m, or `missing` if that warp does not exist. m is
+    /// the largest number of warps, rounded up to a power of two. `missing` is neutral, so that a
+    /// butterfly over m lanes reduces the warps that exist.
+    fn of_warps(&mut self, ty: Scalar, own: MaybeConst, missing: u64) -> MaybeConst {
         let warps = self.most_warps();
         let (lane, warp) = (self.group_lane(LANES), self.warp(Span::default()));
         let zero = self.index(0);
@@ -123,16 +126,16 @@ impl<'h> Lowerer<'h> {
         self.out_of_word(ty, read)
     }
 
-    /// Writes `x` at `index` in the threads where `writes` holds, for all threads to read.
-    pub(super) fn exchange(&mut self, x: &Val, index: Known, writes: Known) -> Exchange {
+    /// Publishes `x` at `index` to all threads, from the threads where `writes` holds.
+    pub(super) fn exchange(&mut self, x: &Val, index: MaybeConst, writes: MaybeConst) -> Exchange {
         let mut parts = Vec::new();
         self.scalars(x, &mut parts);
         let words: Vec<_> = parts.into_iter().map(|(ty, k)| (word_type(ty), self.word(ty, k))).collect();
-        let mut used = self.in_a_loop();
+        let mut used = self.inliner.in_a_loop();
         let mut arrays = Vec::new();
         for (i, (ty, _)) in words.iter().enumerate() {
             let number = words[..i].iter().filter(|(other, _)| other == ty).count();
-            let known = self.exchanged.iter().filter(|(of, _)| of == ty).nth(number).map(|(_, array)| *array);
+            let known = self.shared.exchange_array(*ty, number);
             used |= known.is_some();
             arrays.push(known.unwrap_or_else(|| self.exchange_array(*ty, number)));
         }
@@ -148,7 +151,7 @@ impl<'h> Lowerer<'h> {
         Exchange { form: x.clone(), arrays }
     }
 
-    /// The array for the parts of type `ty` that come as number `number` in their values.
+    /// Adds the exchange array for scalar number `number` of type `ty`.
     fn exchange_array(&mut self, ty: Scalar, number: usize) -> SharedId {
         let array = SharedId(self.builder.kernel.shared.len() as u32);
         let name = if number == 0 { format!("block_{ty}") } else { format!("block_{ty}_{number}") };
@@ -161,12 +164,12 @@ impl<'h> Lowerer<'h> {
             over: None,
             offset: 0,
         });
-        self.exchanged.push((ty, array));
+        self.shared.add_exchange_array(ty, array);
         array
     }
 
-    /// What was exchanged at `index`; zeros in lanes where `there` does not hold.
-    pub(super) fn exchanged_value(&mut self, exchange: &Exchange, index: Known, there: Option<Known>) -> Val {
+    /// Lowers a read of the exchanged value at `index`; zeros in lanes where `there` is false.
+    pub(super) fn exchanged_value(&mut self, exchange: &Exchange, index: MaybeConst, there: Option<MaybeConst>) -> Val {
         let mut arrays = exchange.arrays.iter();
         self.each_scalar(&exchange.form, &mut |l, ty, own| match arrays.next() {
             Some(array) => {
@@ -177,18 +180,24 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    fn load_exchanged(&mut self, array: SharedId, ty: Scalar, index: Known, there: Option<(Known, u64)>) -> Known {
+    fn load_exchanged(
+        &mut self,
+        array: SharedId,
+        ty: Scalar,
+        index: MaybeConst,
+        there: Option<(MaybeConst, u64)>,
+    ) -> MaybeConst {
         let guard = there.map(|(condition, missing)| {
             let otherwise = self.number(ty, missing).value;
             Guard { condition: condition.value, otherwise: [otherwise].into_iter().collect() }
         });
         let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect(), within: None };
         let op = Op::Load { place, element: ty, policy: Policy::Coherent, guard };
-        Known { value: self.builder.scalar(op, ty), bits: None }
+        MaybeConst { value: self.builder.scalar(op, ty), bits: None }
     }
 
-    /// The numbers and truth values of a value, in order.
-    pub(super) fn scalars(&mut self, value: &Val, all: &mut Vec<(Scalar, Known)>) {
+    /// Collects the scalars of a value, in order.
+    pub(super) fn scalars(&mut self, value: &Val, all: &mut Vec<(Scalar, MaybeConst)>) {
         match value {
             Val::Scalar(k) => self.push_scalar(*k, all),
             Val::Tuple(parts) => parts.iter().for_each(|p| self.scalars(p, all)),
@@ -201,7 +210,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn registers(&mut self, storage: &Storage, all: &mut Vec<(Scalar, Known)>) {
+    fn registers(&mut self, storage: &Storage, all: &mut Vec<(Scalar, MaybeConst)>) {
         match storage {
             Storage::Unit | Storage::Pending { .. } => {}
             Storage::Tuple(parts) => parts.iter().for_each(|p| self.registers(p, all)),
@@ -216,14 +225,9 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn push_scalar(&self, k: Known, all: &mut Vec<(Scalar, Known)>) {
+    fn push_scalar(&self, k: MaybeConst, all: &mut Vec<(Scalar, MaybeConst)>) {
         if let ir::Type::Scalar(ty) = self.builder.kernel.ty(k.value) {
             all.push((ty, k));
         }
-    }
-
-    /// Whether what is lowered here may run more than once.
-    fn in_a_loop(&self) -> bool {
-        self.hidden_loops > 0 || self.frames.iter().any(|f| f.loops.iter().any(|l| l.repeats))
     }
 }

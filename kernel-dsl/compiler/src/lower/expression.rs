@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::storage::Binding;
-use super::value::{Known, Place, Val, View};
+use super::value::{LoweredPlace, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, Op};
@@ -17,14 +17,14 @@ impl<'h> Lowerer<'h> {
         value
     }
 
-    /// An expression of scalar type.
-    pub(super) fn scalar(&mut self, e: &'h Expr) -> Known {
+    /// Lowers an expression of scalar type.
+    pub(super) fn scalar(&mut self, e: &'h Expr) -> MaybeConst {
         match self.expr(e) {
             Val::Scalar(k) => k,
             _ => {
-                // After control has gone elsewhere, or after an error; the value is not used.
+                // The control flow has left, or there was an error: the value is not used.
                 let ty = self.scalar_type(e.ty);
-                Known { value: self.builder.constant(ty, 0), bits: None }
+                MaybeConst { value: self.builder.constant(ty, 0), bits: None }
             }
         }
     }
@@ -33,7 +33,10 @@ impl<'h> Lowerer<'h> {
         match &e.kind {
             ExprKind::Literal(bits) => {
                 let ty = self.scalar_type(e.ty);
-                Val::Scalar(Known { value: self.builder.constant(ty, *bits), bits: (!ty.is_float()).then_some(*bits) })
+                Val::Scalar(MaybeConst {
+                    value: self.builder.constant(ty, *bits),
+                    bits: (!ty.is_float()).then_some(*bits),
+                })
             }
             ExprKind::Local(id) => self.local(*id, e.ty, e.span),
             ExprKind::Unary(op, a) => {
@@ -48,7 +51,7 @@ impl<'h> Lowerer<'h> {
                     (ir::Unary::Not, Scalar::Bool, Some(b)) => Some(b ^ 1),
                     _ => None,
                 };
-                Val::Scalar(Known { value, bits })
+                Val::Scalar(MaybeConst { value, bits })
             }
             ExprKind::Binary(op, a, b) => {
                 if let Some(sum) = self.contracted(e.span, *op, a, b) {
@@ -86,7 +89,7 @@ impl<'h> Lowerer<'h> {
             | ExprKind::MethodValue { .. }
             | ExprKind::CallItem { .. }
             | ExprKind::SizeOf(_) => {
-                unreachable!("a monomorphic program has none of them")
+                unreachable!("a monomorphic program contains no generic expressions")
             }
             ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::Dereference(_) => self.read_place(e),
             ExprKind::Tuple(parts) if parts.is_empty() => Val::Unit,
@@ -115,7 +118,7 @@ impl<'h> Lowerer<'h> {
                 self.repeated(e.ty, name, value)
             }
             ExprKind::Reference(place) => match self.place(place) {
-                // Rust makes a variable of a constant that is lent to be written.
+                // Rust makes a variable of a constant that is borrowed mutably.
                 Some(table)
                     if self.in_table(&table) && matches!(self.ty(e.ty), hir::Type::Reference { mutable: true, .. }) =>
                 {
@@ -131,7 +134,7 @@ impl<'h> Lowerer<'h> {
             ExprKind::Function { function, .. } => self.function_value(*function),
             ExprKind::CallValue { callee, arguments } => self.call_value(e.span, callee, arguments),
             ExprKind::Block(block) => self.block(block),
-            ExprKind::Labelled { label, body } => self.labelled(e, *label, body),
+            ExprKind::Labeled { label, body } => self.labeled(e, *label, body),
             ExprKind::Loop { label, body } => self.endless(e, *label, body),
             ExprKind::While { label, condition, body } => {
                 self.while_loop(e.span, *label, condition, body);
@@ -158,7 +161,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// A struct from its fields, which are evaluated in the order in which they are written.
+    /// Lowers a struct expression; the fields are evaluated in source order.
     fn made(&mut self, e: &'h Expr, fields: &'h [(u32, Expr)], rest: Option<&'h Expr>) -> Val {
         let hir::Type::Tuple(types) = self.ty(e.ty) else { return Val::Unit };
         let values: Vec<_> = fields.iter().map(|(i, value)| (*i as usize, self.expr(value))).collect();
@@ -174,8 +177,8 @@ impl<'h> Lowerer<'h> {
         Val::Tuple(parts)
     }
 
-    /// The right operand: a shift's amount is a `u32`, whatever its type in Rust.
-    fn right(&mut self, op: ir::Binary, b: &'h Expr) -> Known {
+    /// Lowers a right operand. A shift amount becomes a `u32`, whatever its type in Rust.
+    fn right(&mut self, op: ir::Binary, b: &'h Expr) -> MaybeConst {
         let k = self.scalar(b);
         if matches!(op, ir::Binary::Shl | ir::Binary::Shr) {
             self.cast(k, self.scalar_type(b.ty), Scalar::U32)
@@ -184,20 +187,20 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    pub(super) fn cast(&mut self, a: Known, from: Scalar, to: Scalar) -> Known {
+    pub(super) fn cast(&mut self, a: MaybeConst, from: Scalar, to: Scalar) -> MaybeConst {
         if from == to {
             return a;
         }
         let value = self.builder.scalar(Op::Cast(a.value), to);
         let unsigned = |s: Scalar| s == Scalar::Bool || s.is_integer() && !s.is_signed();
         let bits = a.bits.filter(|_| unsigned(from) && unsigned(to)).map(|b| b & to.mask());
-        Known { value, bits }
+        MaybeConst { value, bits }
     }
 
     fn local(&mut self, id: LocalId, ty: TypeId, span: Span) -> Val {
-        // A constant is its value wherever it stands.
+        // A constant is replaced by its value.
         if let Some(constant) = self.frame().constants.get(&id)
-            && (self.evaluating || constant.table.is_some())
+            && (self.tables.evaluating || constant.table.is_some())
         {
             let value = constant.value;
             return self.expr(value);
@@ -207,18 +210,19 @@ impl<'h> Lowerer<'h> {
             Binding::Variable(storage) => self.read_storage(&storage, ty),
             Binding::Unset => {
                 let name = &self.function().locals[id.0 as usize].name;
-                self.error(span, format!("`{name}` has no value here"));
+                self.error(span, format!("`{name}` is not initialized here"));
                 Val::Unit
             }
         }
     }
 
     fn assign(&mut self, span: Span, place: &'h Expr, operator: Option<ir::Binary>, value: &'h Expr) {
-        // Rust evaluates the value first for plain numbers; the order shows only where one of the two has effects on the other.
+        // For numbers Rust evaluates the value first. The order is visible only if one side affects
+        // the other.
         let Some(operator) = operator else {
             let value = self.expr(value);
             let to = self.assigned(place);
-            // A store that goes wrong goes wrong at its place, not at its value.
+            // An error of a store is located at the place, not at the value.
             self.at(place.span);
             if let Some(to) = to {
                 self.write(&to, place.ty, value);
@@ -240,23 +244,23 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The place that is assigned to.
-    fn assigned(&mut self, place: &'h Expr) -> Option<Place> {
+    /// Returns the place of an assignment.
+    fn assigned(&mut self, place: &'h Expr) -> Option<LoweredPlace> {
         if self.storable(place.ty) || matches!(self.ty(place.ty), hir::Type::Pending) {
             return self.place(place);
         }
-        // One that was declared without a value has been told of there.
+        // The error of a variable declared without a value was reported at the declaration.
         let declared = matches!(&place.kind, ExprKind::Local(id) if matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_)));
         if !declared {
             self.error(
                 place.span,
-                "shared arrays, references and closures are bound once: give the new one a name of its own with `let`",
+                "a variable that holds a shared array, reference or closure cannot be reassigned: bind the new one with another `let`",
             );
         }
         None
     }
 
-    /// Reads what an index, field or dereference names, without making a copy of what is around it.
+    /// Reads an element, field or dereferenced value without copying the enclosing aggregate.
     fn read_place(&mut self, e: &'h Expr) -> Val {
         if let ExprKind::Field { base, field } = &e.kind
             && (!self.is_variable(base) || self.is_table(base) && !self.has_array(e.ty))
@@ -270,7 +274,7 @@ impl<'h> Lowerer<'h> {
             && !self.storable(e.ty)
         {
             return match self.expr(reference) {
-                Val::Reference(Place::Registers(_)) | Val::Unit => Val::Unit,
+                Val::Reference(LoweredPlace::Registers(_)) | Val::Unit => Val::Unit,
                 other => other,
             };
         }
@@ -283,20 +287,20 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Whether an array can be held at all; says so if not.
+    /// Returns whether an array can hold values of this type; reports an error if not.
     fn in_registers(&mut self, e: &Expr) -> bool {
         let held = self.storable(e.ty);
         if !held {
             self.error_with_help(
                 e.span,
-                "an array holds values in registers, and shared arrays, references, closures and tokens are none",
-                "give each a name of its own; `a.and(b)` makes one token of two, and `Shared::new([2, …])` one array",
+                "an array cannot hold shared arrays, references, closures or copy tokens",
+                "give each its own name; `a.and(b)` joins two tokens, and `Shared::new([2, …])` holds two arrays in one",
             );
         }
         held
     }
 
-    /// Whether an expression names registers that may be written.
+    /// Returns whether an expression names writable registers.
     fn is_variable(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Local(id) => {
@@ -308,20 +312,20 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The place that an expression names; values get a place of their own.
-    pub(super) fn place(&mut self, e: &'h Expr) -> Option<Place> {
+    /// Returns the place that an expression names; a value gets a temporary place.
+    pub(super) fn place(&mut self, e: &'h Expr) -> Option<LoweredPlace> {
         if let Some(table) = self.table_place(e) {
             return Some(table);
         }
         match &e.kind {
             ExprKind::Local(id) => match self.frame().bindings[id.0 as usize].clone() {
-                Binding::Variable(storage) => Some(Place::Registers(storage)),
-                Binding::Value(Val::Array(storage)) => Some(Place::Registers(storage)),
+                Binding::Variable(storage) => Some(LoweredPlace::Registers(storage)),
+                Binding::Value(Val::Array(storage)) => Some(LoweredPlace::Registers(storage)),
                 Binding::Value(Val::Reference(place)) => Some(place),
                 Binding::Value(value) => self.temporary(e, value),
                 Binding::Unset => {
                     let name = &self.function().locals[id.0 as usize].name;
-                    self.error(e.span, format!("`{name}` has no value here"));
+                    self.error(e.span, format!("`{name}` is not initialized here"));
                     None
                 }
             },
@@ -334,10 +338,12 @@ impl<'h> Lowerer<'h> {
                 self.temporary(e, value)
             }
             ExprKind::Field { base, field } => match self.place(base)? {
-                Place::Registers(super::value::Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
-                    Some(Place::Registers(parts.swap_remove(*field as usize)))
+                LoweredPlace::Registers(super::value::Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
+                    Some(LoweredPlace::Registers(parts.swap_remove(*field as usize)))
                 }
-                Place::Memory { place, cell, policy } => self.field_in_memory(place, &cell, *field, policy),
+                LoweredPlace::Memory { place, mem_layout, policy } => {
+                    self.field_in_memory(place, &mem_layout, *field, policy)
+                }
                 _ => None,
             },
             ExprKind::Index { base, index } => self.index_place(e.span, base, index),
@@ -348,30 +354,32 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn temporary(&mut self, e: &Expr, value: Val) -> Option<Place> {
+    fn temporary(&mut self, e: &Expr, value: Val) -> Option<LoweredPlace> {
         if let Val::Array(storage) = value {
-            return Some(Place::Registers(storage));
+            return Some(LoweredPlace::Registers(storage));
         }
         if !self.storable(e.ty) {
             self.error(
                 e.span,
-                "there are no references to shared arrays and closures: pass the array or closure itself",
+                "cannot take a reference to a shared array or closure: pass the array or closure itself",
             );
             return None;
         }
         let storage = self.storage(e.ty, super::storage::TEMPORARY);
         self.write_storage(&storage, value);
-        Some(Place::Registers(storage))
+        Some(LoweredPlace::Registers(storage))
     }
 
-    fn index_place(&mut self, span: Span, base: &'h Expr, index: &'h Expr) -> Option<Place> {
+    fn index_place(&mut self, span: Span, base: &'h Expr, index: &'h Expr) -> Option<LoweredPlace> {
         if matches!(self.ty(base.ty), hir::Type::Array(..)) {
             let place = self.place(base)?;
             let index = self.scalar(index);
             self.at(span);
             return match place {
-                Place::Registers(storage) => Some(Place::Registers(self.element(&storage, index))),
-                Place::Memory { place, cell, policy } => self.index_in_memory(place, &cell, index, policy),
+                LoweredPlace::Registers(storage) => Some(LoweredPlace::Registers(self.element(&storage, index))),
+                LoweredPlace::Memory { place, mem_layout, policy } => {
+                    self.index_in_memory(place, &mem_layout, index, policy)
+                }
             };
         }
         let base = self.expr(base);
@@ -380,14 +388,14 @@ impl<'h> Lowerer<'h> {
         self.memory_place(&base, &indices)
     }
 
-    pub(super) fn view_place(&self, view: &View, indices: &[Known]) -> Place {
-        let (dims, within) = (view.dims(indices), view.cell.within());
+    pub(super) fn view_place(&self, view: &View, indices: &[MaybeConst]) -> LoweredPlace {
+        let (dims, within) = (view.dims(indices), view.mem_layout.within());
         let place = ir::Place::Global { base: view.base, dims, within };
-        Place::Memory { place, cell: view.cell.clone(), policy: view.policy() }
+        LoweredPlace::Memory { place, mem_layout: view.mem_layout.clone(), policy: view.policy() }
     }
 
-    /// The indices in a `usize`, a tuple or an array of them.
-    pub(super) fn indices(&mut self, e: &'h Expr) -> SmallVec<[Known; 2]> {
+    /// Returns the indices given as a `usize`, a tuple or an array.
+    pub(super) fn indices(&mut self, e: &'h Expr) -> SmallVec<[MaybeConst; 2]> {
         match self.expr(e) {
             Val::Scalar(k) => [k].into_iter().collect(),
             Val::Tuple(parts) => parts

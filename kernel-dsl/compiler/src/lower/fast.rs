@@ -1,7 +1,7 @@
-//! The functions of `fast::`, in what the hardware approximates and exact operations around it.
+//! The functions of `fast::`, made of hardware approximations and exact operations around them.
 
 use super::Lowerer;
-use super::value::Known;
+use super::value::MaybeConst;
 use crate::Scalar;
 use crate::approximation::Approximation;
 use crate::hir::Fast;
@@ -10,8 +10,8 @@ use crate::ir::{Binary, Op};
 const F32: Scalar = Scalar::F32;
 
 impl Lowerer<'_> {
-    /// `function` of `x`, and for a quotient of the divisor.
-    pub(super) fn fast(&mut self, function: Fast, x: Known, divisor: Option<Known>) -> Option<Known> {
+    /// Lowers `function` applied to `x` and, for a quotient, to the divisor.
+    pub(super) fn fast(&mut self, function: Fast, x: MaybeConst, divisor: Option<MaybeConst>) -> Option<MaybeConst> {
         Some(match function {
             Fast::One(what) => self.approximate(what, x),
             Fast::Exp => self.exponential(x, std::f32::consts::LOG2_E),
@@ -32,23 +32,23 @@ impl Lowerer<'_> {
                 let sum = self.binary(Binary::Add, F32, power, one);
                 let inverse = self.approximate(Approximation::Reciprocal, sum);
                 let value = self.builder.scalar(Op::MulAdd(inverse.value, minus_two.value, one.value), F32);
-                Known { value, bits: None }
+                MaybeConst { value, bits: None }
             }
         })
     }
 
-    /// 2 to the x · `scale`.
-    fn exponential(&mut self, x: Known, scale: f32) -> Known {
+    /// Lowers 2^(x · `scale`).
+    fn exponential(&mut self, x: MaybeConst, scale: f32) -> MaybeConst {
         let scale = self.single(scale);
         let scaled = self.binary(Binary::Mul, F32, x, scale);
         self.approximate(Approximation::Exponential, scaled)
     }
 
-    fn approximate(&mut self, what: Approximation, x: Known) -> Known {
-        Known { value: self.builder.scalar(Op::Approximate(what, x.value), F32), bits: None }
+    fn approximate(&mut self, what: Approximation, x: MaybeConst) -> MaybeConst {
+        MaybeConst { value: self.builder.scalar(Op::Approximate(what, x.value), F32), bits: None }
     }
 
-    fn single(&mut self, x: f32) -> Known {
+    fn single(&mut self, x: f32) -> MaybeConst {
         self.number(F32, x.to_bits().into())
     }
 }

@@ -1,8 +1,11 @@
-//! Floats of 16 bits of a layout of their own, written out: [`Format::decode`] and [`Format::encode`] in integers and `f32`.
+//! Conversions of `Float16` formats: [`Format::decode`] and [`Format::encode`], made of integer and
+//! `f32` operations.
 //!
-//! The layout of a bfloat16 is the head of an `f32`. Most others lie within the range of `f32`. Their codes are moved to where an `f32` has its exponent and fraction, and one
-//! exact product makes the bias right, of subnormal numbers too; back, one sum rounds the bits that go, and another those
-//! of subnormal numbers. Of other layouts digits and exponent are taken apart.
+//! A bfloat16 is the upper half of an `f32`. Most other formats lie within the range of `f32`. To
+//! decode them, the code is shifted to the exponent and fraction of an `f32`, and one exact product
+//! corrects the bias, also for subnormal numbers. To encode, one sum rounds the dropped bits, and
+//! another rounds those of subnormal numbers. For the remaining formats, significand and exponent
+//! are handled separately.
 
 use super::Lowerer;
 use crate::Scalar;
@@ -13,7 +16,7 @@ const SIZE: u32 = 0x7FFF_FFFF;
 const SIGN: u32 = 0x8000_0000;
 
 impl Lowerer<'_> {
-    /// The `f32` of a code, a `u16`.
+    /// Returns the `f32` of a code, a `u16`.
     pub(super) fn decoded(&mut self, format: Format, code: Value) -> Value {
         if is_head(format) {
             let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
@@ -25,7 +28,7 @@ impl Lowerer<'_> {
         if !near || format.exponent() == 8 && format.policy() != Policy::Ieee {
             return self.decoded_far(format, code);
         }
-        // Sign-extended, so that the sign comes along.
+        // Sign-extended, so that the sign is shifted too.
         let code = self.builder.scalar(Op::Bitcast(code), Scalar::I16);
         let code = self.builder.scalar(Op::Cast(code), Scalar::I32);
         let wide = self.builder.scalar(Op::Bitcast(code), Scalar::U32);
@@ -63,7 +66,7 @@ impl Lowerer<'_> {
         let digits = self.either(Scalar::U32, normal, digits, low);
         let digits = self.builder.scalar(Op::Cast(digits), Scalar::F32);
         let field = self.by(Binary::Max, field, 1);
-        // The exponent in two halves, each a power of two, as `factors` has it.
+        // The exponent split into two powers of two, as `factors` computes them.
         let field = self.builder.scalar(Op::Bitcast(field), Scalar::I32);
         let offset = self.integer(-(format.bias() + fraction as i32));
         let exponent = self.builder.scalar(Op::Binary(Binary::WrappingAdd, field, offset), Scalar::I32);
@@ -99,12 +102,12 @@ impl Lowerer<'_> {
         self.builder.scalar(Op::Bitcast(bits), Scalar::F32)
     }
 
-    /// The code of an `f32`, as a `u32`: the nearest, or the one towards zero.
+    /// Lowers the code of an `f32`, as a `u32`, rounded to nearest or towards zero.
     pub(super) fn encoded(&mut self, format: Format, x: Value, truncate: bool) -> Value {
         let bits = self.builder.scalar(Op::Bitcast(x), Scalar::U32);
         let nan = self.builder.constant(Scalar::U32, NAN.into());
         if is_head(format) {
-            // A carry leads to the next exponent, and to infinity.
+            // A carry increments the exponent, up to infinity.
             let rounded = if truncate { bits } else { self.rounded(bits, 16) };
             let code = self.by(Binary::Shr, rounded, 16);
             let is_nan = self.builder.compare(Comparison::Ne, x, x);
@@ -120,7 +123,7 @@ impl Lowerer<'_> {
         let sign = self.by(Binary::Shr, bits, 16);
         let sign = self.by(Binary::And, sign, 0x8000);
         let signed = self.builder.scalar(Op::Binary(Binary::Or, code, sign), Scalar::U32);
-        // The NaN has no sign.
+        // The NaN of the format has no sign.
         let is_nan = match format.policy() {
             Policy::Finite => self.than(Comparison::Ge, code, NAN.into()),
             _ => self.builder.compare(Comparison::Ne, x, x),
@@ -128,7 +131,7 @@ impl Lowerer<'_> {
         self.either(Scalar::U32, is_nan, nan, signed)
     }
 
-    /// What is to lose its last `drop` bits, with what rounds it to nearest even.
+    /// Lowers the sum that rounds a value to nearest even before its last `drop` bits are dropped.
     fn rounded(&mut self, bits: Value, drop: u32) -> Value {
         let last = self.by(Binary::Shr, bits, drop);
         let last = self.by(Binary::And, last, 1);
@@ -136,11 +139,11 @@ impl Lowerer<'_> {
         self.builder.scalar(Op::Binary(Binary::WrappingAdd, sum, last), Scalar::U32)
     }
 
-    /// The code without sign; beyond [`Format::largest`] where it is too large.
+    /// Lowers the code without sign; above [`Format::largest`] if the value is too large.
     fn encoded_near(&mut self, format: Format, x: Value, size: Value, truncate: bool) -> Value {
         let (drop, bias) = (23 - format.fraction(), format.bias());
         let top = (1 << format.exponent()) - i32::from(format.policy() == Policy::Ieee) - bias;
-        // From there on all is too large; no carry of the rounding leaves 32 bits.
+        // From there on all values are too large, and no carry of the rounding exceeds 32 bits.
         let clamped = self.by(Binary::Min, size, power(top).to_bits());
         let rebased = self.by(Binary::WrappingSub, clamped, (127 - bias as u32) << 23);
         let normal = if truncate { rebased } else { self.rounded(rebased, drop) };
@@ -171,14 +174,14 @@ impl Lowerer<'_> {
         let normal = self.than(Comparison::Ne, field, 0);
         let digits = self.either(Scalar::U32, normal, digits, low);
         let exponent = self.by(Binary::Max, field, 1);
-        // Digits from 2²³ on; of zero they stay zero.
+        // The significand normalized to at least 2²³; zero stays zero.
         let zeros = self.builder.scalar(Op::Unary(Unary::LeadingZeros, digits), Scalar::U32);
         let up = self.by(Binary::WrappingSub, zeros, 8);
         let digits = self.builder.scalar(Op::Binary(Binary::Shl, digits, up), Scalar::U32);
         let exponent = self.builder.scalar(Op::Binary(Binary::WrappingSub, exponent, up), Scalar::U32);
         let exponent = self.by(Binary::WrappingAdd, exponent, (format.bias() - 127) as u32);
         let exponent = self.builder.scalar(Op::Bitcast(exponent), Scalar::I32);
-        // What is far too large stays so, and a field shifted to its place fits.
+        // A value far too large stays too large, and the shifted field fits.
         let most = self.integer((1 << format.exponent()) + 1);
         let exponent = self.builder.scalar(Op::Binary(Binary::Min, exponent, most), Scalar::I32);
         let one = self.integer(1);
@@ -194,7 +197,7 @@ impl Lowerer<'_> {
         let base = self.by(Binary::Shl, base, fraction);
         let mut kept = digits;
         if !truncate {
-            // The last digit that is kept, and all but half of what is dropped.
+            // The last kept bit, and half of the dropped part minus one.
             let one = self.builder.constant(Scalar::U32, 1);
             let length = self.builder.constant(Scalar::U32, 1);
             let operands = [digits, drop, length].into_iter().collect();
@@ -207,17 +210,17 @@ impl Lowerer<'_> {
         }
         let kept = self.builder.scalar(Op::Binary(Binary::Shr, kept, drop), Scalar::U32);
         let code = self.builder.scalar(Op::Binary(Binary::WrappingAdd, base, kept), Scalar::U32);
-        // Zero has no digits, and no exponent.
+        // Zero has no significand and no exponent.
         let zero = self.builder.constant(Scalar::U32, 0);
         let any = self.than(Comparison::Ne, size, 0);
         let code = self.either(Scalar::U32, any, code, zero);
-        // An infinity, or a NaN, whatever the exponents' range.
+        // An infinity or a NaN, whatever the exponent range.
         let infinite = self.than(Comparison::Ge, size, f32::INFINITY.to_bits());
         let beyond = self.builder.constant(Scalar::U32, 0x8000);
         self.either(Scalar::U32, infinite, beyond, code)
     }
 
-    /// What becomes of a code that is too large.
+    /// Lowers the replacement of a code that is too large.
     fn limited(&mut self, format: Format, size: Value, code: Value, truncate: bool) -> Value {
         let largest = u32::from(format.largest());
         match (format.policy(), truncate) {
@@ -234,7 +237,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// `a op b` of `u32`s.
+    /// Lowers `a op b` of `u32` values.
     fn by(&mut self, op: Binary, a: Value, b: u32) -> Value {
         let b = self.builder.constant(Scalar::U32, b.into());
         self.builder.scalar(Op::Binary(op, a, b), Scalar::U32)
@@ -258,12 +261,12 @@ impl Lowerer<'_> {
     }
 }
 
-/// Whether codes are the first 16 bits of an `f32`.
+/// Returns whether the codes of the format are the upper 16 bits of an `f32`.
 fn is_head(format: Format) -> bool {
     format.exponent() == 8 && format.bias() == 127 && format.policy() == Policy::Ieee
 }
 
-/// Whether all that encoding computes with lies within the normal numbers of `f32`.
+/// Returns whether all intermediate values of encoding are normal numbers of `f32`.
 fn near(format: Format) -> bool {
     let (bias, fraction) = (format.bias(), format.fraction() as i32);
     let top = (1 << format.exponent()) - bias;
@@ -275,7 +278,7 @@ mod tests {
     use super::*;
     use crate::float16::factors;
 
-    /// Both ways of halving an exponent reach the same product.
+    /// Checks that both ways of splitting an exponent give the same product.
     #[test]
     fn halves_of_an_exponent_are_powers_of_two() {
         for exponent in -240..=240 {

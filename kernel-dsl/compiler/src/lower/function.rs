@@ -1,28 +1,24 @@
-//! Inlining: a frame a call.
+//! Inlining: each call has a frame.
 
 use super::Lowerer;
 use super::storage::Binding;
 use super::table::Constant;
 use super::value::{Storage, Val};
 use crate::hir::{self, Expr, FunctionId, TypeId};
-use crate::ir::{self, Label, Location, Op, Values};
+use crate::ir::{Label, Location, Op, Values};
 use crate::source::Span;
 use std::collections::HashMap;
 
-/// Calls that may be nested; only a program that was not made by `check` has more.
-const DEPTH: usize = 128;
-/// Calls, and values, that a kernel may have: each call is inlined, so that a few functions that call one another twice make
-/// millions.
-const CALLS: u32 = 1 << 15;
-const VALUES: usize = 1 << 20;
+/// The largest depth of nested calls. Only a program that `check` did not make has more.
+const MAX_CALL_DEPTH: usize = 128;
 
 /// A function being lowered.
 #[derive(Clone)]
 pub(super) struct Frame<'h> {
-    /// Tells it from all other calls.
+    /// Identifies the call.
     pub id: u32,
     pub function: &'h hir::Function,
-    /// What each of the function's locals is, so far.
+    /// The bindings of the function's locals so far.
     pub bindings: Vec<Binding>,
     /// The `const`s of the body so far.
     pub constants: HashMap<hir::LocalId, Constant<'h>>,
@@ -31,20 +27,20 @@ pub(super) struct Frame<'h> {
     /// The call that is being inlined.
     pub caller: Option<Location>,
     pub loops: Vec<LoopFrame>,
-    /// Of an inlined function: what `return` breaks out of, and whether one did.
+    /// For an inlined function: the block that `return` breaks out of.
     pub exit: Option<Exit>,
 }
 
 #[derive(Clone)]
 pub(super) struct LoopFrame {
     pub id: hir::LabelId,
-    /// Whose next iteration `continue` goes on with.
+    /// The label that `continue` jumps to.
     pub label: Label,
-    /// What `break` leaves.
+    /// The label that `break` jumps to.
     pub leave: Label,
-    /// Where `break value` leaves it.
+    /// The variable for the value of `break`.
     pub result: Option<Storage>,
-    /// A loop, and not a labelled block.
+    /// Whether this is a loop, and not a labeled block.
     pub repeats: bool,
 }
 
@@ -58,17 +54,10 @@ pub(super) struct Exit {
 
 impl<'h> Lowerer<'h> {
     pub(super) fn enter_function(&mut self, function: &'h hir::Function, caller: Option<Location>) -> Frame<'h> {
-        let ir::Kernel { sources, declared, .. } = &mut self.builder.kernel;
-        let source = *self.sources.entry(function.hash).or_insert_with(|| {
-            let source = sources.len() as u32;
-            sources.push(function.source.clone());
-            declared.allowances.extend(function.allowances.iter().map(|a| (source, a.clone())));
-            source
-        });
+        let source = self.sources.source(&mut self.builder.kernel, function);
         let bindings = vec![Binding::Unset; function.locals.len()];
-        self.entered += 1;
         Frame {
-            id: self.entered,
+            id: self.inliner.next_call(),
             function,
             bindings,
             constants: HashMap::new(),
@@ -87,24 +76,23 @@ impl<'h> Lowerer<'h> {
         self.inline(span, id, arguments)
     }
 
-    /// Whether there is room for one more call; says so if not.
+    /// Returns whether there is room for one more call; reports an error if not.
     pub(super) fn room(&mut self, span: Span) -> bool {
-        let full = self.labels > CALLS || self.builder.kernel.values.len() > VALUES;
-        if full && !self.full {
-            self.full = true;
-            self.error(span, "the kernel is too large: every call is inlined, and there are too many");
+        let room = self.inliner.has_room(self.builder.kernel.values.len());
+        if !room && self.inliner.report_too_large() {
+            self.error(span, "the kernel is too large: all calls are inlined, and there are too many");
         }
-        !full
+        room
     }
 
-    /// A call of a device function.
+    /// Lowers a call of a device function.
     pub(super) fn inline(&mut self, span: Span, id: FunctionId, arguments: Vec<Val>) -> Val {
         let Some(function) = self.program.functions.get(id.0 as usize) else {
-            self.error(span, "a call of a function that is not there");
+            self.error(span, "call of a missing function");
             return Val::Unit;
         };
-        if self.frames.len() >= DEPTH {
-            self.error(span, format!("`{}` calls itself, or calls are nested too deep to inline", function.name));
+        if self.inliner.depth() >= MAX_CALL_DEPTH {
+            self.error(span, format!("`{}` calls itself, or the calls are nested too deeply to inline", function.name));
             return Val::Unit;
         }
         if !self.room(span) {
@@ -112,18 +100,18 @@ impl<'h> Lowerer<'h> {
         }
         self.at(span);
         let frame = self.enter_function(function, Some(self.builder.location));
-        self.frames.push(frame);
+        self.inliner.push(frame);
         for (i, value) in arguments.into_iter().enumerate() {
             self.bind_local(hir::LocalId(i as u32), value);
         }
         let end = function.body.value.as_ref().map_or(Span::default(), |v| v.span);
         let value = self.leavable(function.returns, end, |l| l.block(&function.body));
-        self.frames.pop();
+        self.inliner.pop();
         self.at(span);
         value
     }
 
-    /// A body that `return` leaves, and its value.
+    /// Lowers a body that `return` can leave. Returns its value.
     pub(super) fn leavable(&mut self, returns: TypeId, end: Span, body: impl FnOnce(&mut Self) -> Val) -> Val {
         let label = self.label();
         let result = self.storage(returns, "result");
@@ -142,7 +130,7 @@ impl<'h> Lowerer<'h> {
             self.builder.effect(Op::Block { label, body: region });
             value = self.read_storage(&result, returns);
         } else {
-            // Without `return` the body's values are seen here as they are.
+            // Without `return` the values of the body are visible here.
             self.builder.splice(region);
         }
         self.frame_mut().exit = outer;
@@ -158,8 +146,8 @@ impl<'h> Lowerer<'h> {
                 if !self.storable(returns) {
                     self.error_with_help(
                         span,
-                        "`return` cannot give a shared array, a reference or a closure",
-                        "end the function with `if … { a } else { b }`",
+                        "an early `return` cannot return a shared array, a reference or a closure",
+                        "make the function's last expression `if … { a } else { b }`",
                     );
                 }
                 self.write_storage(&result, value);

@@ -1,11 +1,12 @@
-//! Floats of 16 bits, written out: a value is widened to `f32`, the operation is done there, and what comes of it is
-//! rounded to nearest even.
+//! Arithmetic of 16-bit floats: operands are widened to `f32`, and the `f32` result is rounded to
+//! nearest even.
 //!
-//! That is what an operation of 16 bits gives: for +, −, ×, ÷, rounding to 24 bits first changes nothing, since 24 ≥ 2 ·
-//! 11 + 2. Of `mul_add` it is not so: the sum is rounded twice. Signs are bits, of a NaN too.
+//! This equals direct 16-bit arithmetic for +, −, × and ÷: rounding to 24 bits first changes
+//! nothing, because 24 ≥ 2 · 11 + 2. It does not for `mul_add`, whose sum is rounded twice. Sign
+//! operations work on bits, also for a NaN.
 
 use super::Lowerer;
-use super::value::Known;
+use super::value::MaybeConst;
 use crate::Scalar;
 use crate::half::NAN;
 use crate::ir::{Binary, Comparison, Op, Unary, Value};
@@ -13,8 +14,8 @@ use crate::ir::{Binary, Comparison, Op, Unary, Value};
 const SIGN: u64 = 0x8000;
 
 impl Lowerer<'_> {
-    /// The `f32` of a `ty`, exactly.
-    pub(super) fn widen(&mut self, ty: Scalar, a: Known) -> Known {
+    /// Lowers the exact conversion of a `ty` to `f32`.
+    pub(super) fn widen(&mut self, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let value = match ty {
             Scalar::F16 => self.builder.scalar(Op::Cast(a.value), Scalar::F32),
             Scalar::Custom(format) if format.is_binary16() => {
@@ -32,11 +33,11 @@ impl Lowerer<'_> {
                 self.builder.scalar(Op::Bitcast(bits), Scalar::F32)
             }
         };
-        Known { value, bits: None }
+        MaybeConst { value, bits: None }
     }
 
-    /// The `ty` nearest to an `f32`; any NaN becomes the one.
-    pub(super) fn narrow(&mut self, ty: Scalar, x: Known) -> Known {
+    /// Lowers the conversion of an `f32` to the nearest `ty`; any NaN becomes the canonical NaN.
+    pub(super) fn narrow(&mut self, ty: Scalar, x: MaybeConst) -> MaybeConst {
         let value = match ty {
             Scalar::F16 => self.builder.scalar(Op::Cast(x.value), Scalar::F16),
             Scalar::Custom(format) if format.is_binary16() => {
@@ -54,18 +55,18 @@ impl Lowerer<'_> {
                 self.builder.scalar(Op::Bitcast(code), ty)
             }
         };
-        Known { value, bits: None }
+        MaybeConst { value, bits: None }
     }
 
-    /// The `ty` of an `f32` with what does not fit cut off; of layouts of their own only.
-    pub(super) fn truncated(&mut self, ty: Scalar, x: Known) -> Option<Known> {
+    /// Lowers the conversion of an `f32` to a `Float16` format, rounded towards zero.
+    pub(super) fn truncated(&mut self, ty: Scalar, x: MaybeConst) -> Option<MaybeConst> {
         let Scalar::Custom(format) = ty else { return None };
         let code = self.encoded(format, x.value, true);
         let code = self.builder.scalar(Op::Cast(code), Scalar::U16);
-        Some(Known { value: self.builder.scalar(Op::Bitcast(code), ty), bits: None })
+        Some(MaybeConst { value: self.builder.scalar(Op::Bitcast(code), ty), bits: None })
     }
 
-    /// [`bf16_from_f32`](crate::half::bf16_from_f32), as a `u32`.
+    /// Lowers [`bf16_from_f32`](crate::half::bf16_from_f32), as a `u32`.
     fn bf16_code(&mut self, x: Value) -> Value {
         let bits = self.builder.scalar(Op::Bitcast(x), Scalar::U32);
         let last = self.bits(Binary::Shr, bits, 16);
@@ -78,43 +79,49 @@ impl Lowerer<'_> {
         self.builder.scalar(Op::Select { condition, yes: nan, no: rounded }, Scalar::U32)
     }
 
-    /// `a op b` of bits.
+    /// Lowers `a op b` of bits.
     fn bits(&mut self, op: Binary, a: Value, b: u64) -> Value {
         let b = self.builder.constant(Scalar::U32, b);
         self.builder.scalar(Op::Binary(op, a, b), Scalar::U32)
     }
 
-    pub(super) fn half_binary(&mut self, op: Binary, ty: Scalar, a: Known, b: Known) -> Known {
+    pub(super) fn half_binary(&mut self, op: Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let (a, b) = (self.widen(ty, a), self.widen(ty, b));
         let x = self.binary(op, Scalar::F32, a, b);
         self.narrow(ty, x)
     }
 
-    pub(super) fn half_compare(&mut self, comparison: Comparison, ty: Scalar, a: Known, b: Known) -> Known {
+    pub(super) fn half_compare(
+        &mut self,
+        comparison: Comparison,
+        ty: Scalar,
+        a: MaybeConst,
+        b: MaybeConst,
+    ) -> MaybeConst {
         let (a, b) = (self.widen(ty, a), self.widen(ty, b));
         self.compare(comparison, Scalar::F32, a, b)
     }
 
-    pub(super) fn half_mul_add(&mut self, ty: Scalar, operands: [Known; 3]) -> Known {
+    pub(super) fn half_mul_add(&mut self, ty: Scalar, operands: [MaybeConst; 3]) -> MaybeConst {
         let [a, b, c] = operands.map(|k| self.widen(ty, k).value);
         let value = self.builder.scalar(Op::MulAdd(a, b, c), Scalar::F32);
-        self.narrow(ty, Known { value, bits: None })
+        self.narrow(ty, MaybeConst { value, bits: None })
     }
 
-    pub(super) fn half_unary(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
+    pub(super) fn half_unary(&mut self, op: Unary, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let (op, mask) = match op {
             Unary::Neg => (Binary::Xor, SIGN),
             Unary::Abs => (Binary::And, SIGN - 1),
-            // No other is in the language.
+            // The language has no other operation.
             _ => {
                 let x = self.widen(ty, a).value;
                 let value = self.builder.scalar(Op::Unary(op, x), Scalar::F32);
-                return self.narrow(ty, Known { value, bits: None });
+                return self.narrow(ty, MaybeConst { value, bits: None });
             }
         };
         let code = self.builder.scalar(Op::Bitcast(a.value), Scalar::U16);
         let mask = self.builder.constant(Scalar::U16, mask);
         let code = self.builder.scalar(Op::Binary(op, code, mask), Scalar::U16);
-        Known { value: self.builder.scalar(Op::Bitcast(code), ty), bits: None }
+        MaybeConst { value: self.builder.scalar(Op::Bitcast(code), ty), bits: None }
     }
 }

@@ -1,7 +1,7 @@
 //! `ptx!(…)`: checked again, now that the target is known.
 
 use super::Lowerer;
-use super::value::{Known, Val};
+use super::value::{MaybeConst, Val};
 use crate::hir::Expr;
 use crate::ir::{Op, Type, Values};
 use crate::ptx::inline::Source;
@@ -16,13 +16,12 @@ impl<'h> Lowerer<'h> {
         let code = match source.check(Some(target)) {
             Ok(code) => code,
             Err(errors) => {
-                // The front end has checked the rest.
+                // The front end has checked everything else.
                 for error in errors {
                     self.error_with_help(
                         span,
                         error.message,
-                        "compile the kernel for such a target, `#[kernel(target = …)]`, or say what older ones do instead: \
-                         `if target::SM >= … { … } else { … }`",
+                        "compile the kernel for such a target, `#[kernel(target = …)]`, or provide code for older ones: `if target::SM >= … { … } else { … }`",
                     );
                 }
                 return Val::Unit;
@@ -30,7 +29,7 @@ impl<'h> Lowerer<'h> {
         };
         let results = source.outputs().map(|o| Type::Scalar(o.ty));
         let results = self.builder.emit(Op::Inline { code: Arc::new(code), inputs }, results);
-        let mut values = results.iter().map(|value| Val::Scalar(Known { value: *value, bits: None }));
+        let mut values = results.iter().map(|value| Val::Scalar(MaybeConst { value: *value, bits: None }));
         match results.len() {
             0 => Val::Unit,
             1 => values.next().unwrap_or(Val::Unit),

@@ -1,9 +1,9 @@
-//! Functions and methods of the language.
+//! Built-in functions and methods.
 
 use super::Lowerer;
 use super::cooperation::LANES;
-use super::shared::Wanted;
-use super::value::{Handle, Known, Val, View, Wish};
+use super::shared::RowLayout;
+use super::value::{CacheHint, Handle, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison, Op, Special, WaitGroup};
@@ -16,8 +16,8 @@ impl<'h> Lowerer<'h> {
             self.has_target(e.span, name, first);
         }
         match intrinsic {
-            Intrinsic::SharedNew => return self.shared(e, arguments, Wanted::Packed),
-            Intrinsic::SharedSwizzled => return self.shared(e, arguments, Wanted::Swizzled),
+            Intrinsic::SharedNew => return self.shared(e, arguments, RowLayout::Packed),
+            Intrinsic::SharedSwizzled => return self.shared(e, arguments, RowLayout::Swizzled),
             Intrinsic::SharedDynamic => return self.shared_dynamic(e, &arguments[0]),
             Intrinsic::SharedOver => {
                 let [under, shape] = arguments else { return Val::Unit };
@@ -27,8 +27,8 @@ impl<'h> Lowerer<'h> {
                 self.name_hint = name;
                 return self.shared_over(e, &under, shape);
             }
-            Intrinsic::SharedPadded => return self.shared(e, arguments, Wanted::Padded),
-            Intrinsic::SharedWithPitch => return self.shared(e, arguments, Wanted::Pitch),
+            Intrinsic::SharedPadded => return self.shared(e, arguments, RowLayout::Padded),
+            Intrinsic::SharedWithPitch => return self.shared(e, arguments, RowLayout::Pitch),
             Intrinsic::Extent(None) | Intrinsic::Stride => return self.dimension(e.span, intrinsic, arguments),
             Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
                 return self.access(e, intrinsic, arguments);
@@ -82,8 +82,8 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Multiprocessors | Intrinsic::Waves, ..) => {
                 self.error_with_help(
                     e.span,
-                    "what the device has is known when the kernel is launched, not in its body",
-                    "use it in `grid = …`, and `grid::dim_x()` in the body; or pass the number as an argument",
+                    "properties of the device are known at launch, not in the kernel's body",
+                    "use this function in `grid = …` and `grid::dim_x()` in the body, or pass the number as an argument",
                 );
                 Val::Unit
             }
@@ -120,7 +120,7 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::IsEmpty, ..) => values.first().map_or_else(unit, |v| self.is_empty(v)),
             (Intrinsic::Aligned, ..) => {
-                self.error(e.span, "`aligned` is a condition of a launch: write it in `#[requires(…)]`");
+                self.error(e.span, "`aligned` is a launch condition: write it in `#[requires(…)]`");
                 Val::Unit
             }
             (Intrinsic::ViewStrided, ..) => match values.into_iter().next() {
@@ -146,8 +146,9 @@ impl<'h> Lowerer<'h> {
             },
             (Intrinsic::ViewStreaming | Intrinsic::ViewCoherent, ..) => match values.into_iter().next() {
                 Some(Val::View(view)) => {
-                    let wish = if intrinsic == Intrinsic::ViewStreaming { Wish::Once } else { Wish::Coherent };
-                    Val::View(View { wish, ..view })
+                    let hint =
+                        if intrinsic == Intrinsic::ViewStreaming { CacheHint::Streaming } else { CacheHint::BypassL1 };
+                    Val::View(View { hint, ..view })
                 }
                 _ => Val::Unit,
             },
@@ -186,8 +187,8 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::PendingNone, ..) => Val::Pending(Vec::new()),
             (Intrinsic::PendingAnd, ..) => {
-                let flights = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });
-                Val::Pending(flights.collect())
+                let copies = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });
+                Val::Pending(copies.collect())
             }
             (Intrinsic::PendingWait, ..) => {
                 if let Some(token) = values.into_iter().next() {
@@ -210,7 +211,7 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
-                Val::Scalar(Known { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
+                Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
@@ -221,13 +222,13 @@ impl<'h> Lowerer<'h> {
                 Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
                 Some(c) => {
                     let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c.value), ty);
-                    Val::Scalar(Known { value, bits: None })
+                    Val::Scalar(MaybeConst { value, bits: None })
                 }
                 None => Val::Unit,
             },
             (Intrinsic::Bitcast, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                Val::Scalar(Known { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
+                Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
             }
             (Intrinsic::Truncate, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
@@ -256,18 +257,18 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Copied, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.copied(e, v)),
             (Intrinsic::Get, ..) => match values.as_slice() {
                 [of, Val::Tuple(at)] => {
-                    let at: Vec<Known> =
+                    let at: Vec<MaybeConst> =
                         at.iter().filter_map(|v| if let Val::Scalar(k) = v { Some(*k) } else { None }).collect();
                     self.get(e, &of.clone(), &at)
                 }
                 _ => Val::Unit,
             },
-            // An argument whose control went elsewhere, or had an error.
+            // The control flow left in an argument, or an argument had an error.
             _ => Val::Unit,
         }
     }
 
-    /// Refuses what the target lacks.
+    /// Rejects an operation that the target lacks.
     fn has_target(&mut self, span: Span, name: &str, first: Target) {
         let target = self.builder.kernel.target;
         if target >= first {
@@ -275,20 +276,19 @@ impl<'h> Lowerer<'h> {
         }
         self.error_with_help(
             span,
-            format!("`{name}` needs {first}, and this is compiled for {target}"),
+            format!("`{name}` requires {first}; the kernel is compiled for {target}"),
             format!(
-                "compile the kernel for it, `#[kernel(target = {first}, …)]`, or say what older ones do instead: \
-                 `if target::SM >= {} {{ … }} else {{ … }}`",
+                "compile the kernel for it, `#[kernel(target = {first}, …)]`, or provide code for older targets: `if target::SM >= {} {{ … }} else {{ … }}`",
                 first.sm()
             ),
         );
     }
 
-    /// `x.dim(d)`, `x.stride(d)`
+    /// Lowers `x.dim(d)`, `x.stride(d)`
     fn dimension(&mut self, span: Span, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let [of, d] = arguments else { return Val::Unit };
         let Some(d) = self.constant(d) else {
-            self.error(span, "which dimension is asked for must be constant");
+            self.error(span, "the dimension must be a constant");
             return Val::Unit;
         };
         let of = self.expr(of);
@@ -322,7 +322,7 @@ impl<'h> Lowerer<'h> {
     fn stride(&mut self, of: &Val, d: u32, span: Span) -> Val {
         let Val::View(view) = of else { return Val::Unit };
         match view.strides.get(d as usize) {
-            Some(Some(value)) => Val::Scalar(Known { value: *value, bits: None }),
+            Some(Some(value)) => Val::Scalar(MaybeConst { value: *value, bits: None }),
             Some(None) => Val::Scalar(self.index(1)),
             None => {
                 self.error(span, format!("there is no dimension {d}"));
@@ -345,18 +345,18 @@ impl<'h> Lowerer<'h> {
         any.map_or(Val::Unit, Val::Scalar)
     }
 
-    /// a / b rounded up, without the overflow of a + b − 1.
-    pub(super) fn div_ceil(&mut self, ty: Scalar, a: Known, b: Known) -> Known {
+    /// Lowers a / b rounded up, without the overflow of a + b − 1.
+    pub(super) fn div_ceil(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let quotient = self.binary(Binary::Div, ty, a, b);
         let rest = self.binary(Binary::Rem, ty, a, b);
-        let zero = Known { value: self.builder.constant(ty, 0), bits: Some(0) };
+        let zero = MaybeConst { value: self.builder.constant(ty, 0), bits: Some(0) };
         let more = self.compare(Comparison::Ne, ty, rest, zero);
         let more = self.cast(more, Scalar::Bool, ty);
         self.binary(Binary::Add, ty, quotient, more)
     }
 
-    /// max(a − b, 0).
-    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: Known, b: Known) -> Known {
+    /// Lowers max(a − b, 0).
+    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let less = self.binary(Binary::Min, ty, a, b);
         self.binary(Binary::Sub, ty, a, less)
     }

@@ -1,34 +1,34 @@
-//! Counted loops: `for` over a range, in either order, whole or in copies.
+//! Counted loops: `for` over a range, in either order, with or without unrolling.
 
 use super::Lowerer;
 use super::function::LoopFrame;
-use super::value::{Known, Val};
+use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, LabelId, LocalId, Order, Pattern};
 use crate::ir::{self, Binary, Comparison, For, Label, Op, Type, Unroll, Value, Values};
 use crate::source::Span;
 
-/// Copies of a body that `unroll_by` makes at most.
-const MOST_COPIES: u32 = 256;
+/// The largest factor of `unroll_by`.
+const MAX_UNROLL_COPIES: u32 = 256;
 
-/// A range being run through.
+/// The range of a loop.
 #[derive(Clone, Copy)]
 struct Counter {
     ty: Scalar,
-    start: Known,
-    end: Known,
-    step: Known,
+    start: MaybeConst,
+    end: MaybeConst,
+    step: MaybeConst,
     order: Order,
 }
 
-/// What a `for` does with each index.
+/// The body of a `for`.
 #[derive(Clone, Copy)]
 struct Body<'h> {
     span: Span,
     id: LabelId,
     pattern: &'h Pattern,
     index: hir::TypeId,
-    /// Where the loop counts the range's indices: the variable of the number, and the range.
+    /// For an enumerated loop: the variable of the number, and the range.
     numbered: Option<(LocalId, Counter)>,
     block: &'h hir::Block,
 }
@@ -51,8 +51,8 @@ impl<'h> Lowerer<'h> {
                 if ty.bits() < 32 {
                     self.error_with_help(
                         step.span,
-                        format!("a range of `{ty}` cannot be stepped in a kernel"),
-                        "run over `usize` or an integer of 32 or 64 bits, and cast the index",
+                        format!("`step_by` is not supported on a range of `{ty}`"),
+                        "iterate over `usize` or an integer of 32 or 64 bits, and cast the index",
                     );
                 }
                 self.cast(k, Scalar::Usize, ty)
@@ -60,7 +60,7 @@ impl<'h> Lowerer<'h> {
             None => self.number(ty, 1),
         };
         if step.bits == Some(0) {
-            self.error(range.step.as_ref().map_or(span, |s| s.span), "a loop cannot step by 0");
+            self.error(range.step.as_ref().map_or(span, |s| s.span), "the step of a loop cannot be 0");
         }
         let mut counter = Counter { ty, start, end, step, order: range.order };
         let mut body = Body { span, id, pattern, index: range.start.ty, numbered: None, block };
@@ -85,21 +85,21 @@ impl<'h> Lowerer<'h> {
             let divisor = super::wide::gcd(self.divisor(start), self.divisor(step));
             self.divides(index, divisor);
         }
-        self.iteration(label, label, counter, Known { value: index, bits: None }, body);
+        self.iteration(label, label, counter, MaybeConst { value: index, bits: None }, body);
         let region = self.builder.leave();
-        // What can be wrong with the loop is its range.
+        // An error of the loop is located at its range.
         let (first, last) = (range.start.span, range.end.span);
         self.at(Span { end_line: last.end_line, end_column: last.end_column, ..first });
         self.count(label, [start, end, step], unroll, region);
     }
 
-    fn count(&mut self, label: Label, [start, end, step]: [Known; 3], unroll: Unroll, body: ir::Region) {
+    fn count(&mut self, label: Label, [start, end, step]: [MaybeConst; 3], unroll: Unroll, body: ir::Region) {
         let (start, end, step) = (start.value, end.value, step.value);
         self.builder.effect(Op::For(Box::new(For { label, start, end, step, unroll, inits: Values::new(), body })));
     }
 
-    /// The body for the index that stands where the ascending range has `at`.
-    fn iteration(&mut self, label: Label, leave: Label, counter: Counter, at: Known, body: Body<'h>) {
+    /// Lowers the body for the index at the position where the ascending range has `at`.
+    fn iteration(&mut self, label: Label, leave: Label, counter: Counter, at: MaybeConst, body: Body<'h>) {
         let mut index = self.in_order(counter, at);
         if let Some((number, range)) = body.numbered {
             self.bind_local(number, Val::Scalar(index));
@@ -112,7 +112,7 @@ impl<'h> Lowerer<'h> {
         self.frame_mut().loops.pop();
     }
 
-    /// The numbers of a range's indices: 0, 1, 2, ….
+    /// Returns the numbers of a range's indices: 0, 1, 2, ….
     fn numbers(&mut self, range: Counter) -> Counter {
         let Counter { ty, start, end, step, order: _ } = range;
         let bare = super::method::unsigned(ty);
@@ -127,7 +127,7 @@ impl<'h> Lowerer<'h> {
         let step = self.cast(step, ty, bare);
         let mut count = self.div_ceil(bare, length, step);
         if bare.bits() == 64 {
-            // Numbers are `usize`: a range of more indices ends with the last that has one.
+            // Numbers are `usize`, so a longer range ends with the last index that has a number.
             let most = self.number(bare, u32::MAX.into());
             count = self.binary(Binary::Min, bare, count, most);
         }
@@ -136,8 +136,8 @@ impl<'h> Lowerer<'h> {
         Counter { ty: Scalar::Usize, start: zero, end: count, step: one, order: Order::Ascending }
     }
 
-    /// Where the ascending range is at its index of that number.
-    fn index_of(&mut self, range: Counter, number: Known) -> Known {
+    /// Lowers the index of the ascending range at this position.
+    fn index_of(&mut self, range: Counter, number: MaybeConst) -> MaybeConst {
         let Counter { ty, start, step, .. } = range;
         let number = self.cast(number, Scalar::Usize, ty);
         let (mul, add) = match ty.is_signed() {
@@ -148,13 +148,14 @@ impl<'h> Lowerer<'h> {
         self.binary(add, ty, start, gone)
     }
 
-    /// The index that the range's order has where the ascending one has `at`; `start` ≤ `at` < `end`.
-    fn in_order(&mut self, counter: Counter, at: Known) -> Known {
+    /// Lowers the index in the range's order at the position where the ascending range has `at`,
+    /// with `start` ≤ `at` < `end`.
+    fn in_order(&mut self, counter: Counter, at: MaybeConst) -> MaybeConst {
         let Counter { ty, start, end, step, order } = counter;
         if order == Order::Ascending {
             return at;
         }
-        // Distances within a signed range may exceed its type, and are right modulo 2ⁿ.
+        // Distances within a signed range may exceed the type, and are correct modulo 2ⁿ.
         let (add, sub) = match ty.is_signed() {
             true => (Binary::WrappingAdd, Binary::WrappingSub),
             false => (Binary::Add, Binary::Sub),
@@ -166,7 +167,7 @@ impl<'h> Lowerer<'h> {
             return self.binary(sub, ty, left, one);
         }
         let bare = super::method::unsigned(ty);
-        // Does not change in the loop, and may come to be computed before one that does not run.
+        // The value is loop-invariant, and may be computed before a loop that does not run.
         let length = self.binary(Binary::WrappingSub, ty, end, start);
         let reach = self.binary(Binary::WrappingSub, ty, length, one);
         let (reach, by) = (self.cast(reach, ty, bare), self.cast(step, ty, bare));
@@ -177,10 +178,11 @@ impl<'h> Lowerer<'h> {
         self.binary(add, ty, start, left)
     }
 
-    /// A loop of `copies` bodies, and what is left, body by body. Indices are `usize`.
+    /// Lowers a loop with `copies` bodies per iteration, and a loop for the remaining indices.
+    /// Indices are `usize`.
     fn unroll_by(&mut self, copies: u32, counter: Counter, body: Body<'h>) {
-        if !(1..=MOST_COPIES).contains(&copies) {
-            self.error(body.span, format!("`unroll_by` makes 1 to {MOST_COPIES} copies, not {copies}"));
+        if !(1..=MAX_UNROLL_COPIES).contains(&copies) {
+            self.error(body.span, format!("the factor of `unroll_by` must be 1 to {MAX_UNROLL_COPIES}, not {copies}"));
             return;
         }
         self.at(body.span);
@@ -188,27 +190,27 @@ impl<'h> Lowerer<'h> {
         let Counter { start, end, step, .. } = counter;
         let leave = self.label();
         self.builder.enter([]);
-        // As long as the last copy's index is below the end.
+        // The loop runs as long as the index of the last copy is below the end.
         let others = self.index(copies - 1);
         let reach = self.binary(Binary::Mul, usize, others, step);
         let last = self.saturating_sub(usize, end, reach);
         let all = self.index(copies);
         let stride = self.binary(Binary::Mul, usize, all, step);
-        // A product, so that the rest knows its phases as the copies do.
+        // A product, so that the remainder has the same known divisors as the copies.
         let length = self.saturating_sub(usize, last, start);
         let whole = self.div_ceil(usize, length, stride);
         let whole = self.binary(Binary::Mul, usize, whole, stride);
         let rest = self.binary(Binary::Add, usize, start, whole);
         let outer = self.label();
         let base = self.builder.enter([Type::Scalar(usize)])[0];
-        let base = Known { value: base, bits: None };
+        let base = MaybeConst { value: base, bits: None };
         let mistakes = self.errors.len();
         self.copies(copies, leave, counter, base, false, body);
         let region = self.builder.leave();
         self.at(body.span);
         self.count(outer, [start, last, stride], Unroll::Never, region);
 
-        // A mistake in the body is told once.
+        // An error in the body is reported once.
         if !divides(copies, counter) && self.errors.len() == mistakes {
             self.copies(copies - 1, leave, counter, rest, true, body);
             self.at(body.span);
@@ -217,12 +219,13 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::Block { label: leave, body: region });
     }
 
-    /// A copy for each of `count` indices from `base` on; where `checked`, the first that is not below the end leaves.
-    fn copies(&mut self, count: u32, leave: Label, counter: Counter, base: Known, checked: bool, body: Body<'h>) {
+    /// Lowers one copy of the body for each of `count` indices that start at `base`. If `checked`,
+    /// the first index that reaches the end leaves the loop.
+    fn copies(&mut self, count: u32, leave: Label, counter: Counter, base: MaybeConst, checked: bool, body: Body<'h>) {
         let label = self.label();
         let (zero, count, one) = (self.index(0), self.index(count), self.index(1));
         let phase: Value = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
-        let skip = self.binary(Binary::Mul, Scalar::Usize, Known { value: phase, bits: None }, counter.step);
+        let skip = self.binary(Binary::Mul, Scalar::Usize, MaybeConst { value: phase, bits: None }, counter.step);
         let at = self.binary(Binary::Add, Scalar::Usize, base, skip);
         if checked {
             let there = self.compare(Comparison::Lt, Scalar::Usize, at, counter.end);
@@ -240,7 +243,7 @@ impl<'h> Lowerer<'h> {
     }
 }
 
-/// Whether it is known that nothing is left after loops of `copies` iterations.
+/// Returns whether a loop with `copies` bodies per iteration certainly leaves no remainder.
 fn divides(copies: u32, counter: Counter) -> bool {
     let (Some(start), Some(end), Some(step)) = (counter.start.bits, counter.end.bits, counter.step.bits) else {
         return false;

@@ -1,15 +1,15 @@
-//! Views: how they move.
+//! Views with a moved origin.
 
 use super::Lowerer;
-use super::value::{Known, Val, View};
+use super::value::{MaybeConst, Val, View};
 use crate::Scalar;
 use crate::ir::{Comparison, Op};
 use smallvec::SmallVec;
 
 impl<'h> Lowerer<'h> {
-    /// The same memory from another origin; past the end nothing is left.
+    /// Lowers a view with its origin moved by `indices`; past the end the view is empty.
     pub(super) fn offset(&mut self, view: &View, at: &[Val]) -> Val {
-        let at: SmallVec<[Known; 2]> = at
+        let at: SmallVec<[MaybeConst; 2]> = at
             .iter()
             .filter_map(|v| match v {
                 Val::Scalar(k) => Some(*k),
@@ -21,29 +21,30 @@ impl<'h> Lowerer<'h> {
         }
         let terms = at.iter().zip(&view.strides).map(|(k, stride)| (k.value, *stride)).collect();
         let ty = self.builder.kernel.ty(view.base);
-        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.cell.bytes() }, ty);
+        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.mem_layout.bytes() }, ty);
         let extents =
             view.extents.iter().zip(&at).map(|(extent, k)| self.saturating_sub(Scalar::Usize, *extent, *k)).collect();
         let moved = at.last().map_or(1, |last| self.divisor(*last));
         Val::View(View { base, extents, aligned: super::wide::gcd(view.aligned, moved), ..view.clone() })
     }
 
-    /// The view, or array of dynamic size, with its first index fixed; past the end it is empty.
-    pub(super) fn view_at(&mut self, view: &View, i: Known) -> Val {
+    /// Lowers a view, or an array of dynamic size, with its first index fixed; past the end the
+    /// view is empty.
+    pub(super) fn view_at(&mut self, view: &View, i: MaybeConst) -> Val {
         let terms = [(i.value, view.strides[0])].into_iter().collect();
         let ty = self.builder.kernel.ty(view.base);
-        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.cell.bytes() }, ty);
+        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.mem_layout.bytes() }, ty);
         let inside = self.compare(Comparison::Lt, Scalar::Usize, i, view.extents[0]).value;
         let none = self.index(0).value;
-        let mut within = |extent: &Known| {
+        let mut within = |extent: &MaybeConst| {
             let op = Op::Select { condition: inside, yes: extent.value, no: none };
             let value = self.builder.scalar(op, Scalar::Usize);
             let divisor = self.divisor(*extent);
             self.divides(value, divisor);
-            Known { value, bits: None }
+            MaybeConst { value, bits: None }
         };
         let extents = view.extents[1..].iter().map(&mut within).collect();
-        // The index of a slice is that of an element; that of more dimensions goes by a stride.
+        // A slice is indexed by element; more dimensions use strides.
         let aligned = if view.strides.len() > 1 { view.aligned } else { 1 };
         Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), aligned, ..view.clone() })
     }

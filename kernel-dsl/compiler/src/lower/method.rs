@@ -1,19 +1,25 @@
-//! Methods of numbers, written out in operators. What each one gives at its edges is in the table of
-//! `kernel_dsl::methods`.
+//! Methods of numbers, expressed by operators. The table of `kernel_dsl::methods` states the result
+//! of each in edge cases.
 
 use super::Lowerer;
-use super::value::Known;
+use super::value::MaybeConst;
 use crate::Scalar;
 use crate::hir::{Expr, Method};
 use crate::ir::{Binary, Comparison, Op, Unary};
 use crate::source::Span;
 
-/// Products that `pow` may take: x⁶⁵⁵³⁵ has 30.
-const LARGEST_EXPONENT: u64 = 0xffff;
+/// The largest exponent of `pow`: x⁶⁵⁵³⁵ takes 30 products.
+const MAX_EXPONENT: u64 = 0xffff;
 
 impl<'h> Lowerer<'h> {
-    /// `method` of a receiver of type `ty` and its arguments; `None` where an argument has no value.
-    pub(super) fn method(&mut self, e: &'h Expr, method: Method, ty: Scalar, all: &[Option<Known>]) -> Option<Known> {
+    /// Lowers `method` of a receiver of type `ty`; `None` if an argument has no value.
+    pub(super) fn method(
+        &mut self,
+        e: &'h Expr,
+        method: Method,
+        ty: Scalar,
+        all: &[Option<MaybeConst>],
+    ) -> Option<MaybeConst> {
         let a = all.first().copied()??;
         let b = all.get(1).copied().flatten();
         Some(match (method, ty.is_float()) {
@@ -42,7 +48,7 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    fn float_method(&mut self, method: Method, ty: Scalar, a: Known, b: Option<Known>) -> Option<Known> {
+    fn float_method(&mut self, method: Method, ty: Scalar, a: MaybeConst, b: Option<MaybeConst>) -> Option<MaybeConst> {
         let infinity = if ty == Scalar::F32 { u64::from(f32::INFINITY.to_bits()) } else { f64::INFINITY.to_bits() };
         Some(match method {
             Method::Copysign => self.copysign(ty, a, b?),
@@ -72,8 +78,8 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    /// A method that counts or moves bits; `None` where it is another.
-    fn bit_method(&mut self, method: Method, ty: Scalar, a: Known, b: Option<Known>) -> Option<Known> {
+    /// Lowers a method that counts or moves bits; `None` for any other method.
+    fn bit_method(&mut self, method: Method, ty: Scalar, a: MaybeConst, b: Option<MaybeConst>) -> Option<MaybeConst> {
         Some(match method {
             Method::CountOnes => self.counted(Unary::CountOnes, ty, a),
             Method::CountZeros => {
@@ -103,7 +109,13 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    fn integer_method(&mut self, method: Method, ty: Scalar, a: Known, b: Option<Known>) -> Option<Known> {
+    fn integer_method(
+        &mut self,
+        method: Method,
+        ty: Scalar,
+        a: MaybeConst,
+        b: Option<MaybeConst>,
+    ) -> Option<MaybeConst> {
         let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
         Some(match method {
             Method::AbsDiff => {
@@ -116,7 +128,7 @@ impl<'h> Lowerer<'h> {
                 self.compare(Comparison::Eq, Scalar::U32, ones, one)
             }
             Method::NextPowerOfTwo => {
-                // The mask of the bits below: all ones, from the highest bit of a − 1 down.
+                // The mask of the lower bits: all ones from the highest bit of a − 1 down.
                 let below = self.binary(Binary::WrappingSub, ty, a, one);
                 let (zeros, all) = (self.counted(Unary::LeadingZeros, ty, below), self.number(ty, u64::MAX));
                 let mask = self.binary(Binary::WrappingShr, ty, all, zeros);
@@ -168,17 +180,18 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    /// By squaring; every product divides the result, so that one overflows only where the result does.
-    fn pow(&mut self, span: Span, ty: Scalar, mut base: Known, exponent: Known) -> Option<Known> {
-        let Some(mut left) = exponent.bits.filter(|n| *n <= LARGEST_EXPONENT) else {
+    /// Lowers a power by squaring. Every product divides the result, so that a product overflows
+    /// only if the result does.
+    fn pow(&mut self, span: Span, ty: Scalar, mut base: MaybeConst, exponent: MaybeConst) -> Option<MaybeConst> {
+        let Some(mut left) = exponent.bits.filter(|n| *n <= MAX_EXPONENT) else {
             self.error_with_help(
                 span,
-                format!("the exponent of `pow` is a constant of the kernel, {LARGEST_EXPONENT} at most"),
-                "for an exponent that is known at run time only, multiply in a loop",
+                format!("the exponent of `pow` must be a constant, at most {MAX_EXPONENT}"),
+                "for an exponent known only at run time, multiply in a loop",
             );
             return None;
         };
-        let mut product: Option<Known> = None;
+        let mut product: Option<MaybeConst> = None;
         while left > 0 {
             if left & 1 == 1 {
                 product = Some(match product {
@@ -194,16 +207,18 @@ impl<'h> Lowerer<'h> {
         Some(product.unwrap_or_else(|| self.number(ty, 1)))
     }
 
-    /// As Rust's own: comparisons, so that a NaN stays, and a zero that is in bounds keeps its sign.
-    fn clamp_float(&mut self, ty: Scalar, a: Known, low: Known, high: Known) -> Known {
+    /// Lowers `clamp` as Rust defines it: by comparisons, so that a NaN stays a NaN, and a zero in
+    /// bounds keeps its sign.
+    fn clamp_float(&mut self, ty: Scalar, a: MaybeConst, low: MaybeConst, high: MaybeConst) -> MaybeConst {
         let below = self.compare(Comparison::Lt, ty, a, low);
         let raised = self.select(ty, below, low, a);
         let above = self.compare(Comparison::Gt, ty, raised, high);
         self.select(ty, above, high, raised)
     }
 
-    /// a − trunc(a) is exact, and so is trunc(a) ± 1 where it is half or more, for then |a| is below 2^24 (2^53).
-    fn round(&mut self, ty: Scalar, a: Known) -> Known {
+    /// Lowers `round`. a − trunc(a) is exact. So is trunc(a) ± 1 if that difference is at least one
+    /// half, because then |a| < 2^24 (2^53).
+    fn round(&mut self, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let whole = self.unary(Unary::Trunc, ty, a);
         let rest = self.binary(Binary::Sub, ty, a, whole);
         let rest = self.unary(Unary::Abs, ty, rest);
@@ -214,8 +229,8 @@ impl<'h> Lowerer<'h> {
         self.select(ty, far, away, whole)
     }
 
-    /// The bits of `size` with the sign bit of `sign`.
-    fn copysign(&mut self, ty: Scalar, size: Known, sign: Known) -> Known {
+    /// Lowers the bits of `size` with the sign bit of `sign`.
+    fn copysign(&mut self, ty: Scalar, size: MaybeConst, sign: MaybeConst) -> MaybeConst {
         let bits = if ty == Scalar::F32 { Scalar::U32 } else { Scalar::U64 };
         let (size, sign) = (self.bits_as(size, bits), self.bits_as(sign, bits));
         let (low, high) = (self.number(bits, bits.mask() >> 1), self.number(bits, !(bits.mask() >> 1)));
@@ -226,14 +241,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// |a| modulo 2ⁿ: `MIN` stays.
-    fn magnitude(&mut self, ty: Scalar, a: Known) -> Known {
+    fn magnitude(&mut self, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let zero = self.number(ty, 0);
         let negated = self.binary(Binary::WrappingSub, ty, zero, a);
         self.binary(Binary::Max, ty, a, negated)
     }
 
-    /// What fills a register: of a narrow type zero-extended to `u32`.
-    fn widened(&mut self, ty: Scalar, a: Known) -> (Scalar, Known) {
+    /// Lowers the value widened to a register; narrow types are zero-extended to `u32`.
+    fn widened(&mut self, ty: Scalar, a: MaybeConst) -> (Scalar, MaybeConst) {
         if ty.bits() >= 32 {
             return (ty, a);
         }
@@ -241,8 +256,8 @@ impl<'h> Lowerer<'h> {
         (Scalar::U32, self.cast(a, unsigned(ty), Scalar::U32))
     }
 
-    /// `CountOnes` or `LeadingZeros` of an integer of any width, as `u32`.
-    pub(super) fn counted(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
+    /// Lowers `CountOnes` or `LeadingZeros` of an integer of any width, as `u32`.
+    pub(super) fn counted(&mut self, op: Unary, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let (wide, a) = self.widened(ty, a);
         let count = self.unary_to(op, wide, a, Scalar::U32);
         match (op, wide.bits() - ty.bits()) {
@@ -254,7 +269,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn trailing_zeros(&mut self, ty: Scalar, a: Known) -> Known {
+    fn trailing_zeros(&mut self, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let (wide, mut a) = self.widened(ty, a);
         if ty.bits() < 32 {
             let end = self.number(wide, 1 << ty.bits());
@@ -264,8 +279,8 @@ impl<'h> Lowerer<'h> {
         self.unary_to(Unary::LeadingZeros, wide, a, Scalar::U32)
     }
 
-    /// `ReverseBits` or `SwapBytes` of an integer of any width.
-    fn reversed(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
+    /// Lowers `ReverseBits` or `SwapBytes` of an integer of any width.
+    fn reversed(&mut self, op: Unary, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let (wide, a) = self.widened(ty, a);
         let turned = self.unary(op, wide, a);
         if wide == ty {
@@ -276,11 +291,12 @@ impl<'h> Lowerer<'h> {
         self.cast(low, wide, ty)
     }
 
-    fn rotate(&mut self, ty: Scalar, a: Known, distance: Known) -> Known {
+    fn rotate(&mut self, ty: Scalar, a: MaybeConst, distance: MaybeConst) -> MaybeConst {
         if ty.bits() == 32 {
             return self.binary(Binary::RotateLeft, ty, a, distance);
         }
-        // Shifts mask their distance to the width, and −n mod width is what comes in from the other side.
+        // Shifts take the amount modulo the width, so a shift by −n moves in the bits from the
+        // other side.
         let bare = unsigned(ty);
         let a = self.cast(a, ty, bare);
         let none = self.number(Scalar::U32, 0);
@@ -291,35 +307,35 @@ impl<'h> Lowerer<'h> {
         self.cast(turned, bare, ty)
     }
 
-    pub(super) fn unary(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
+    pub(super) fn unary(&mut self, op: Unary, ty: Scalar, a: MaybeConst) -> MaybeConst {
         self.unary_to(op, ty, a, ty)
     }
 
-    fn unary_to(&mut self, op: Unary, ty: Scalar, a: Known, to: Scalar) -> Known {
-        Known { value: self.builder.scalar(Op::Unary(op, a.value), to), bits: known_unary(op, ty, a) }
+    fn unary_to(&mut self, op: Unary, ty: Scalar, a: MaybeConst, to: Scalar) -> MaybeConst {
+        MaybeConst { value: self.builder.scalar(Op::Unary(op, a.value), to), bits: known_unary(op, ty, a) }
     }
 
-    pub(super) fn select(&mut self, ty: Scalar, condition: Known, yes: Known, no: Known) -> Known {
+    pub(super) fn select(&mut self, ty: Scalar, condition: MaybeConst, yes: MaybeConst, no: MaybeConst) -> MaybeConst {
         let op = Op::Select { condition: condition.value, yes: yes.value, no: no.value };
         let bits = condition.bits.and_then(|c| if c != 0 { yes.bits } else { no.bits });
-        Known { value: self.builder.scalar(op, ty), bits }
+        MaybeConst { value: self.builder.scalar(op, ty), bits }
     }
 
-    fn bits_as(&mut self, a: Known, to: Scalar) -> Known {
-        Known { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None }
+    fn bits_as(&mut self, a: MaybeConst, to: Scalar) -> MaybeConst {
+        MaybeConst { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None }
     }
 
-    /// A constant by its bits; those beyond the type's width are dropped.
-    pub(super) fn number(&mut self, ty: Scalar, bits: u64) -> Known {
-        Known { value: self.builder.constant(ty, bits), bits: Some(bits & ty.mask()) }
+    /// Lowers a constant with these bits; bits beyond the width of the type are dropped.
+    pub(super) fn number(&mut self, ty: Scalar, bits: u64) -> MaybeConst {
+        MaybeConst { value: self.builder.constant(ty, bits), bits: Some(bits & ty.mask()) }
     }
 
-    fn float(&mut self, ty: Scalar, x: f64) -> Known {
+    fn float(&mut self, ty: Scalar, x: f64) -> MaybeConst {
         self.number(ty, if ty == Scalar::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() })
     }
 }
 
-/// The unsigned type of as many bits.
+/// Returns the unsigned type of the same width.
 pub(super) fn unsigned(ty: Scalar) -> Scalar {
     match ty {
         Scalar::I8 => Scalar::U8,
@@ -330,8 +346,9 @@ pub(super) fn unsigned(ty: Scalar) -> Scalar {
     }
 }
 
-/// The bits of `op a` for `a` of 32 unsigned bits, where they are sure, so that shapes may depend on them.
-fn known_unary(op: Unary, ty: Scalar, a: Known) -> Option<u64> {
+/// Returns the constant bits of `op a` for an unsigned 32-bit `a`, if known, so that shapes can
+/// depend on them.
+fn known_unary(op: Unary, ty: Scalar, a: MaybeConst) -> Option<u64> {
     if !matches!(ty, Scalar::Usize | Scalar::U32) {
         return None;
     }

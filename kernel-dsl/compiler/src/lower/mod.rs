@@ -1,14 +1,13 @@
-//! One instance of a kernel for one target: HIR to IR, as the program says it.
+//! Lowering: one instance of a kernel for one target, from HIR to IR.
 //!
-//! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
-//! optimised: what leaves this module is what the oracle runs and what the passes must preserve. [`checked`] makes the form
-//! whose accesses are guarded on the device.
+//! Lowering inlines calls, splits tuples and views into scalars, replaces generic constants and
+//! lays out shared memory. It optimizes nothing: the oracle runs its result, and passes must
+//! preserve its meaning. [`checked`] makes the form that checks its accesses on the device.
 
 mod access;
 mod array;
 mod bits;
 mod captures;
-mod cell;
 pub mod checked;
 mod closure;
 mod combine;
@@ -23,19 +22,22 @@ mod float16;
 mod function;
 mod half;
 mod inline;
+mod inliner;
 mod intrinsic;
 mod layout;
 mod loops;
+mod mem_layout;
 mod memory;
 mod method;
 mod option;
 mod overflow;
+mod pack;
 mod pattern;
 mod pending;
-mod piece;
 mod pipeline;
 mod share;
 mod shared;
+mod sources;
 mod statement;
 mod storage;
 mod table;
@@ -47,29 +49,34 @@ use crate::Scalar;
 use crate::error::{Error, Errors};
 use crate::hir::{self, Instance, Monomorphic, Program, Size, TypeId};
 use crate::ir::build::Builder;
-use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type};
+use crate::ir::{self, Label, Op, Parameter, Role, SourceLocation, Type};
 use crate::launch;
 use crate::oracle::Declared;
 use crate::source::Span;
 use crate::target::Target;
-use cell::Cell;
-use closure::Callable;
 use function::Frame;
+use inliner::Inliner;
+use mem_layout::MemLayout;
+use pending::Tokens;
+use shared::SharedArrays;
+use sources::SourceMap;
 use std::collections::HashMap;
-use value::{Known, Val, View, Wish};
+use table::Tables;
+use value::{CacheHint, MaybeConst, Val, View};
+use wide::Divisibility;
 
-/// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
+/// Lowers one instance of `program` for `target`.
 pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
     lower_monomorphic(&hir::monomorphic(program, instance)?, target)
 }
 
-/// The same of a program that has been made for its instance.
+/// Lowers a monomorphic program for `target`.
 pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
     lower_with(monomorphic, target, false)
 }
 
-/// The same with an [`Op::DbgValue`] wherever a variable that never changes is bound: for those who follow a thread. Variables
-/// that change are locals, and have their names.
+/// Lowers a monomorphic program for tracing: with an [`Op::DbgValue`] where a variable that never
+/// changes is bound. Variables that change are locals, which have names.
 pub fn lower_named(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
     lower_with(monomorphic, target, true)
 }
@@ -101,105 +108,61 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
     let mut lowerer = Lowerer {
         program,
         builder: Builder::new(kernel),
-        frames: Vec::new(),
-        sources: HashMap::new(),
-        locations: HashMap::new(),
-        labels: 0,
-        callables: Vec::new(),
-        entered: 0,
-        padded: Vec::new(),
-        arrays: Vec::new(),
-        aliases: Vec::new(),
-        exchanged: Vec::new(),
-        hidden_loops: 0,
-        beginnings: Vec::new(),
-        conversions: Vec::new(),
-        tokens: 0,
-        later: HashMap::new(),
-        unplaced: HashMap::new(),
-        errors: Vec::new(),
-        full: false,
+        sources: SourceMap::default(),
+        inliner: Inliner::default(),
+        shared: SharedArrays::default(),
+        tokens: Tokens::default(),
+        tables: Tables::default(),
+        divisibility: Divisibility::new(launch::promises(monomorphic)),
+        cache_hints: HashMap::new(),
         name_hint: None,
         named,
-        tables: HashMap::new(),
-        bases: HashMap::new(),
-        evaluating: false,
-        wishes: HashMap::new(),
-        promises: launch::promises(monomorphic),
-        divisors: HashMap::new(),
+        errors: Vec::new(),
     };
     lowerer.kernel(function, &monomorphic.arguments());
     if !lowerer.errors.is_empty() {
         return Err(Errors(lowerer.errors));
     }
-    let plan = layout::Plan { padded: lowerer.padded, events: lowerer.arrays, aliases: lowerer.aliases };
     let mut kernel = lowerer.builder.finish();
-    layout::assign(&mut kernel, &plan)?;
+    layout::assign(&mut kernel, &lowerer.shared.plan)?;
     Ok(kernel)
 }
 
+/// The state of lowering one kernel. Each part has its own methods, in the file that the part's
+/// type is from.
 #[derive(Clone)]
 struct Lowerer<'h> {
     program: &'h Program,
     builder: Builder,
-    /// The kernel and the calls being inlined, innermost last.
-    frames: Vec<Frame<'h>>,
-    /// Index into the kernel's sources of each function, by its hash: its instances share one.
-    sources: HashMap<u64, u32>,
-    locations: HashMap<SourceLocation, Location>,
-    labels: u32,
-    /// What a `Val::Callable` names.
-    callables: Vec<Callable<'h>>,
-    /// Functions entered so far.
-    entered: u32,
-    /// Arrays whose pitch the compiler is to choose.
-    padded: Vec<ir::SharedId>,
-    /// When shared arrays come and go.
-    arrays: Vec<layout::Event>,
-    /// Shared arrays on the bytes of others.
-    aliases: Vec<layout::Alias>,
-    /// The arrays through which the threads of a block trade values, by the type of their elements.
-    exchanged: Vec<(Scalar, ir::SharedId)>,
-    /// Loops around the closures that are being inlined, which these do not get out of.
-    hidden_loops: u32,
-    /// Where shared arrays of dynamic size begin: aligned to what is widest.
-    beginnings: Vec<ir::Value>,
-    /// What copies ahead do with elements when they are waited for.
-    conversions: Vec<pending::Conversion<'h>>,
-    /// Variables for tokens so far.
-    tokens: u32,
-    /// By such a variable, kinds of flights that it is given after its first value.
-    later: HashMap<u32, Vec<pending::Kind>>,
-    /// By such a variable, those that there was no room for.
-    unplaced: HashMap<u32, Vec<pending::Kind>>,
-    errors: Vec<Error>,
-    /// It was said that the kernel is too large.
-    full: bool,
-    /// What the kernel's conditions say of its parameters.
-    promises: Vec<launch::Promise>,
-    /// Numbers that are known to divide values of `usize`.
-    divisors: HashMap<ir::Value, u32>,
+    /// Where instructions come from.
+    sources: SourceMap,
+    /// The calls that are being inlined.
+    inliner: Inliner<'h>,
+    /// The shared arrays so far.
+    shared: SharedArrays,
+    /// The variables for copy tokens so far.
+    tokens: Tokens<'h>,
+    /// The tables of constants so far.
+    tables: Tables,
+    /// Known divisors of `usize` values.
+    divisibility: Divisibility,
+    /// The cache hints of the views whose addresses are in these variables: those of the first view
+    /// that each was given.
+    cache_hints: HashMap<ir::LocalId, CacheHint>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
-    /// Whether the IR is to say what variables are called.
+    /// Whether the IR is to name variables.
     named: bool,
-    /// The table of each constant, once it was asked for; `None` where there is none.
-    tables: HashMap<hir::FunctionId, Option<(ir::TableId, Cell)>>,
-    /// The tables whose addresses these values are.
-    bases: HashMap<ir::Value, ir::TableId>,
-    /// What is being lowered is run here, and nothing stays of it.
-    evaluating: bool,
-    /// How the views are to be read whose addresses are in these variables: as the first one that each was given.
-    wishes: HashMap<ir::LocalId, Wish>,
+    errors: Vec<Error>,
 }
 
 impl<'h> Lowerer<'h> {
     fn frame(&self) -> &Frame<'h> {
-        self.frames.last().expect("a function is being lowered")
+        self.inliner.frame()
     }
 
     fn frame_mut(&mut self) -> &mut Frame<'h> {
-        self.frames.last_mut().expect("a function is being lowered")
+        self.inliner.frame_mut()
     }
 
     fn function(&self) -> &'h hir::Function {
@@ -217,24 +180,19 @@ impl<'h> Lowerer<'h> {
     }
 
     fn label(&mut self) -> Label {
-        self.labels += 1;
-        Label(self.labels - 1)
+        self.inliner.next_label()
     }
 
-    /// What follows is made from `span` of the current function.
+    /// Sets the location of the instructions that follow to `span` of the current function.
     fn at(&mut self, span: Span) {
         let frame = self.frame();
         let location = SourceLocation { source: frame.source, span, caller: frame.caller };
-        let locations = &mut self.builder.kernel.locations;
-        self.builder.location = *self.locations.entry(location).or_insert_with(|| {
-            locations.push(location);
-            Location(locations.len() as u32 - 1)
-        });
+        self.builder.location = self.sources.location(&mut self.builder.kernel, location);
     }
 
     fn kernel(&mut self, function: &'h hir::Function, arguments: &[hir::monomorphic::Argument]) {
         let frame = self.enter_function(function, None);
-        self.frames.push(frame);
+        self.inliner.push(frame);
         self.at(Span { line: 0, column: 1, end_line: 0, end_column: 1 });
         let mut argument = 0;
         for i in 0..function.parameters {
@@ -246,12 +204,13 @@ impl<'h> Lowerer<'h> {
             self.bind_local(hir::LocalId(i), value);
         }
         self.block(&function.body);
-        self.frames.pop();
+        self.inliner.pop();
     }
 
-    /// The value of a parameter from the entry's; `argument` counts what a launch passes.
+    /// Lowers a parameter from the parameters of the entry. `argument` counts the arguments that a
+    /// launch passes.
     fn parameter(&mut self, all: &[hir::monomorphic::Argument], argument: &mut u32, ty: TypeId, span: Span) -> Val {
-        let cell = match *self.ty(ty) {
+        let mem_layout = match *self.ty(ty) {
             hir::Type::Tuple(ref parts) => {
                 return Val::Tuple(parts.iter().map(|part| self.parameter(all, argument, *part, span)).collect());
             }
@@ -265,10 +224,12 @@ impl<'h> Lowerer<'h> {
                 }
                 return Val::Array(array);
             }
-            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => self.element_cell(element, span),
-            _ => Cell::Scalar(Scalar::U8),
+            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => {
+                self.element_mem_layout(element, span)
+            }
+            _ => MemLayout::Scalar(Scalar::U8),
         };
-        let element = cell.element();
+        let element = mem_layout.element();
         let name = entry_name(all.get(*argument as usize).map_or("argument", |a| &a.name));
         let mut part = |suffix: String, role: Role| -> ir::Value {
             let kernel = &mut self.builder.kernel;
@@ -282,16 +243,16 @@ impl<'h> Lowerer<'h> {
             let index = kernel.parameters.len() as u32 - 1;
             self.builder.value(Op::Parameter(index), ty)
         };
-        let known = |value| Known { value, bits: None };
-        let value = match *self.frames[0].function.ty(ty) {
+        let known = |value| MaybeConst { value, bits: None };
+        let value = match *self.inliner.kernel().ty(ty) {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
             hir::Type::Slice { mutable, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
-                cell,
+                mem_layout,
                 mutable,
-                wish: Wish::None,
+                hint: CacheHint::None,
                 aligned: 1,
             }),
             hir::Type::View { rank, mutable, strided, .. } => Val::View(View {
@@ -300,14 +261,14 @@ impl<'h> Lowerer<'h> {
                 strides: (0..rank)
                     .map(|d| (strided || d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
                     .collect(),
-                cell,
+                mem_layout,
                 mutable,
-                wish: Wish::None,
+                hint: CacheHint::None,
                 aligned: 1,
             }),
             hir::Type::Unit => return Val::Unit,
             _ => {
-                self.error(span, "a kernel's parameters are numbers, bool, slices, views and structs of them");
+                self.error(span, "kernel parameters are numbers, bool, slices, views and structs of these");
                 Val::Unit
             }
         };
@@ -333,16 +294,16 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// How elements of memory lie.
-    fn element_cell(&mut self, id: TypeId, span: Span) -> Cell {
-        self.cell(id).unwrap_or_else(|| {
-            self.error(span, "memory holds numbers, and arrays, tuples and structs of them");
-            Cell::Scalar(Scalar::U8)
+    /// Returns the memory layout of elements of type `id`; reports an error if there is none.
+    fn element_mem_layout(&mut self, id: TypeId, span: Span) -> MemLayout {
+        self.mem_layout(id).unwrap_or_else(|| {
+            self.error(span, "memory holds numbers, and arrays, tuples and structs of numbers");
+            MemLayout::Scalar(Scalar::U8)
         })
     }
 
-    /// The types of the values that a value of type `id` is taken apart into; `None` for what lives in registers or is a
-    /// handle.
+    /// Returns the types of the IR values that make up a value of type `id`; `None` for arrays and
+    /// handles.
     fn parts(&self, id: TypeId) -> Option<Vec<Type>> {
         Some(match self.ty(id) {
             hir::Type::Unit | hir::Type::Never | hir::Type::Group(_) => Vec::new(),
@@ -381,12 +342,12 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    /// A `usize` constant.
-    fn index(&mut self, n: u32) -> Known {
-        Known { value: self.builder.index(n), bits: Some(u64::from(n)) }
+    /// Lowers a `usize` constant.
+    fn index(&mut self, n: u32) -> MaybeConst {
+        MaybeConst { value: self.builder.index(n), bits: Some(u64::from(n)) }
     }
 
-    fn binary(&mut self, op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Known {
+    fn binary(&mut self, op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         if ty.is_half() {
             return self.half_binary(op, ty, a, b);
         }
@@ -394,18 +355,18 @@ impl<'h> Lowerer<'h> {
         if ty == Scalar::Usize {
             self.note_divisor(op, a, b, value);
         }
-        Known { value, bits: value::known_binary(op, ty, a, b) }
+        MaybeConst { value, bits: value::known_binary(op, ty, a, b) }
     }
 
-    fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: Known, b: Known) -> Known {
+    fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         if ty.is_half() {
             return self.half_compare(comparison, ty, a, b);
         }
         let value = self.builder.compare(comparison, a.value, b.value);
-        Known { value, bits: value::known_compare(comparison, ty, a, b) }
+        MaybeConst { value, bits: value::known_compare(comparison, ty, a, b) }
     }
 
-    /// Lowers `e` for its constant value alone; nothing stays of its instructions.
+    /// Returns the constant bits of `e`, if known. The instructions of `e` are dropped.
     fn constant(&mut self, e: &'h hir::Expr) -> Option<u64> {
         self.builder.enter([]);
         let value = self.expr(e);
@@ -417,10 +378,11 @@ impl<'h> Lowerer<'h> {
     }
 }
 
-/// A parameter's name in the PTX entry: Rust's, with `_` for what PTX's names cannot have.
+/// Returns the name of a parameter in the PTX entry: the Rust name, with `_` for characters that
+/// PTX does not allow.
 fn entry_name(name: &str) -> String {
     let plain = name.strip_prefix("r#").unwrap_or(name);
     let name: String = plain.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    // The one word that PTX has for itself and that does not begin with a dot or a percent sign.
+    // `WARP_SZ` is the only reserved word of PTX that begins with neither a dot nor a percent sign.
     if name == "WARP_SZ" || name == "_" { name + "_" } else { name }
 }

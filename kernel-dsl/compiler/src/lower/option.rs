@@ -1,7 +1,7 @@
-//! `Option`: a truth value, and the value's parts.
+//! `Option`: a flag and the parts of the value.
 
 use super::Lowerer;
-use super::value::{Known, Place, Val};
+use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, TypeId};
 use crate::ir::Op;
@@ -18,16 +18,16 @@ impl<'h> Lowerer<'h> {
         Val::Option(self.truth(false), Box::new(nothing))
     }
 
-    fn truth(&mut self, truth: bool) -> Known {
+    fn truth(&mut self, truth: bool) -> MaybeConst {
         let bits = u64::from(truth);
-        Known { value: self.builder.constant(Scalar::Bool, bits), bits: Some(bits) }
+        MaybeConst { value: self.builder.constant(Scalar::Bool, bits), bits: Some(bits) }
     }
 
-    /// Something of type `ty` that nobody looks at.
+    /// Lowers an unused value of type `ty`.
     fn nothing(&mut self, ty: TypeId, span: Span) -> Val {
         match self.ty(ty) {
             hir::Type::Unit | hir::Type::Never => Val::Unit,
-            hir::Type::Scalar(s) => Val::Scalar(Known { value: self.builder.constant(*s, 0), bits: None }),
+            hir::Type::Scalar(s) => Val::Scalar(MaybeConst { value: self.builder.constant(*s, 0), bits: None }),
             hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.nothing(*p, span)).collect()),
             hir::Type::Option(inner) => {
                 let nothing = self.nothing(*inner, span);
@@ -46,16 +46,17 @@ impl<'h> Lowerer<'h> {
             _ => {
                 self.error_with_help(
                     span,
-                    "`None` needs something in the place of its value, and there is no such shared array, reference or closure",
-                    "keep the value in a variable of its own, and a `bool` beside it",
+                    "an `Option` that can be `None` cannot hold a shared array, reference or closure",
+                    "keep the value in a variable, with a separate `bool`",
                 );
                 Val::Unit
             }
         }
     }
 
-    /// The element at `at`, where it lies inside: of a view or shared array its value, of a slice a reference to it.
-    pub(super) fn get(&mut self, e: &Expr, of: &Val, at: &[Known]) -> Val {
+    /// Lowers `get`: the element at `at` if it is in bounds. A view or shared array gives the
+    /// value, a slice a reference.
+    pub(super) fn get(&mut self, e: &Expr, of: &Val, at: &[MaybeConst]) -> Val {
         let extents = self.extents(of);
         if extents.is_empty() || extents.len() != at.len() {
             return Val::Unit;
@@ -69,16 +70,16 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// What an optional reference names: a load that only lanes with a reference do.
+    /// Lowers `copied`: a load by the lanes that have a reference.
     pub(super) fn copied(&mut self, e: &Expr, option: Val) -> Val {
         let Val::Option(some, reference) = option else { return Val::Unit };
         let hir::Type::Option(inner) = self.ty(e.ty) else { return Val::Unit };
         let value = match *reference {
-            Val::Reference(Place::Memory { place, cell, policy }) => {
-                let zeros = self.zeros(&cell);
-                self.load_cell(&place, &cell, *inner, policy, Some((some, &zeros)))
+            Val::Reference(LoweredPlace::Memory { place, mem_layout, policy }) => {
+                let zeros = self.zeros(&mem_layout);
+                self.load_mem_layout(&place, &mem_layout, *inner, policy, Some((some, &zeros)))
             }
-            Val::Reference(Place::Registers(storage)) => self.read_storage(&storage, *inner),
+            Val::Reference(LoweredPlace::Registers(storage)) => self.read_storage(&storage, *inner),
             _ => return Val::Unit,
         };
         Val::Option(some, Box::new(value))

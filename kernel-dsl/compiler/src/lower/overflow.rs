@@ -1,18 +1,18 @@
-//! Methods that say what becomes of a result that does not fit: `checked_`, `overflowing_` and `saturating_`.
+//! Methods with explicit overflow: `checked_`, `overflowing_` and `saturating_`.
 
 use super::Lowerer;
 use super::method::unsigned;
-use super::value::{Known, Val};
+use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::OnOverflow;
 use crate::ir::{Binary, Bits, Comparison, Op, Unary};
 
 impl Lowerer<'_> {
-    /// `a` op `b` of integers of type `ty`.
-    pub(super) fn on_overflow(&mut self, on: OnOverflow, op: Binary, ty: Scalar, a: Known, b: Known) -> Val {
+    /// Lowers `a` op `b` of integers of type `ty`.
+    pub(super) fn on_overflow(&mut self, on: OnOverflow, op: Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Val {
         if let (OnOverflow::Saturating, Scalar::I32, Some(what)) = (on, ty, saturating(op)) {
             let operands = [a.value, b.value].into_iter().collect();
-            return Val::Scalar(Known { value: self.builder.scalar(Op::Bits(what, operands), ty), bits: None });
+            return Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Bits(what, operands), ty), bits: None });
         }
         let (value, over) = match op {
             Binary::Div | Binary::Rem => self.quotient(op, ty, a, b),
@@ -32,8 +32,9 @@ impl Lowerer<'_> {
         }
     }
 
-    /// The wrapped sum or difference, and whether it left the width: where its sign is not what the operands' signs ask for.
-    fn sum(&mut self, op: Binary, ty: Scalar, a: Known, b: Known) -> (Known, Known) {
+    /// Lowers the wrapped sum or difference, and whether it overflowed: whether its sign
+    /// contradicts the signs of the operands.
+    fn sum(&mut self, op: Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> (MaybeConst, MaybeConst) {
         let add = op == Binary::Add;
         let wrapping = if add { Binary::WrappingAdd } else { Binary::WrappingSub };
         let value = self.binary(wrapping, ty, a, b);
@@ -50,8 +51,9 @@ impl Lowerer<'_> {
         (value, self.compare(Comparison::Lt, ty, both, zero))
     }
 
-    /// The wrapped product, and whether it left the width: where the upper half is not what extends the lower.
-    fn whole_product(&mut self, ty: Scalar, a: Known, b: Known) -> (Known, Known) {
+    /// Lowers the wrapped product, and whether it overflowed: whether the upper half is not the
+    /// extension of the lower.
+    fn whole_product(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> (MaybeConst, MaybeConst) {
         if ty.bits() < 32 {
             let wide = if ty.is_signed() { Scalar::I32 } else { Scalar::U32 };
             let (a, b) = (self.cast(a, ty, wide), self.cast(b, ty, wide));
@@ -64,7 +66,7 @@ impl Lowerer<'_> {
         let of = if ty == Scalar::Usize { Scalar::U32 } else { ty };
         let (x, y) = (self.cast(a, ty, of), self.cast(b, ty, of));
         let operands = [x.value, y.value].into_iter().collect();
-        let high = Known { value: self.builder.scalar(Op::Bits(Bits::MultiplyHigh, operands), of), bits: None };
+        let high = MaybeConst { value: self.builder.scalar(Op::Bits(Bits::MultiplyHigh, operands), of), bits: None };
         let extension = if ty.is_signed() {
             let last = self.number(Scalar::U32, u64::from(ty.bits() - 1));
             self.binary(Binary::Shr, ty, value, last)
@@ -74,8 +76,9 @@ impl Lowerer<'_> {
         (value, self.compare(Comparison::Ne, of, high, extension))
     }
 
-    /// The quotient or rest, and whether there is none: by 0, and `MIN` by −1. There the division is by 1.
-    fn quotient(&mut self, op: Binary, ty: Scalar, a: Known, b: Known) -> (Known, Known) {
+    /// Lowers the quotient or remainder, and whether it is undefined: for the divisor 0, and for
+    /// `MIN` by −1. In these cases the division is by 1.
+    fn quotient(&mut self, op: Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> (MaybeConst, MaybeConst) {
         let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
         let mut none = self.compare(Comparison::Eq, ty, b, zero);
         if ty.is_signed() {
@@ -88,12 +91,12 @@ impl Lowerer<'_> {
         (self.binary(op, ty, a, by), none)
     }
 
-    /// The end of the type's range that a result beyond it is nearest to.
-    fn limit(&mut self, op: Binary, ty: Scalar, a: Known, b: Known) -> Known {
+    /// Lowers the bound of the type to which an overflowing result saturates.
+    fn limit(&mut self, op: Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         if !ty.is_signed() {
             return self.number(ty, if op == Binary::Sub { 0 } else { u64::MAX });
         }
-        // MAX, or its complement MIN where the result is negative.
+        // MAX, or its complement MIN if the result is negative.
         let sign = if op == Binary::Mul { self.binary(Binary::Xor, ty, a, b) } else { a };
         let last = self.number(Scalar::U32, u64::from(ty.bits() - 1));
         let signs = self.binary(Binary::Shr, ty, sign, last);
@@ -101,8 +104,8 @@ impl Lowerer<'_> {
         self.binary(Binary::Xor, ty, signs, most)
     }
 
-    /// Whether `a` is a multiple of `b`; of 0 is 0 alone.
-    pub(super) fn is_multiple_of(&mut self, ty: Scalar, a: Known, b: Known) -> Known {
+    /// Lowers the test that `a` is a multiple of `b`; only 0 is a multiple of 0.
+    pub(super) fn is_multiple_of(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
         let none = self.compare(Comparison::Eq, ty, b, zero);
         let by = self.select(ty, none, one, b);
@@ -111,8 +114,8 @@ impl Lowerer<'_> {
         self.compare(Comparison::Eq, ty, rest, zero)
     }
 
-    /// The number of the highest bit; of 0 the difference overflows, which is reported.
-    pub(super) fn ilog2(&mut self, ty: Scalar, a: Known) -> Known {
+    /// Lowers the position of the highest bit. For 0 the difference overflows, which is reported.
+    pub(super) fn ilog2(&mut self, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let bare = self.cast(a, ty, unsigned(ty));
         let zeros = self.counted(Unary::LeadingZeros, unsigned(ty), bare);
         let last = self.number(Scalar::U32, u64::from(ty.bits() - 1));
@@ -120,7 +123,7 @@ impl Lowerer<'_> {
     }
 }
 
-/// The one instruction that it is, of `i32`.
+/// Lowers the single `i32` instruction for this method.
 fn saturating(op: Binary) -> Option<Bits> {
     match op {
         Binary::Add => Some(Bits::SaturatingAdd),

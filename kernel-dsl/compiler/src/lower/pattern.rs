@@ -1,14 +1,14 @@
-//! Patterns: what they bind, what they match, and `match` as a chain of branches.
+//! Patterns: binding, matching, and `match` as a chain of branches.
 
 use super::Lowerer;
-use super::value::{Known, Val};
+use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Arm, Expr, ExprKind, Pattern, TypeId};
 use crate::ir::{self, Binary, Comparison, Op, Type};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
-    /// Binds what `pattern` names to the parts of a value that matches.
+    /// Binds the names of `pattern` to the parts of a matching value.
     pub(super) fn bind(&mut self, pattern: &'h Pattern, ty: TypeId, value: Val) {
         match pattern {
             Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::Any(_) | Pattern::None => {}
@@ -36,7 +36,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The parts of a tuple or array, with their types.
+    /// Returns the parts of a tuple or array, with their types.
     fn parts_of(&mut self, value: Val, ty: TypeId) -> Vec<(TypeId, Val)> {
         match (value, self.ty(ty)) {
             (Val::Tuple(parts), hir::Type::Tuple(types)) => types.iter().copied().zip(parts).collect(),
@@ -52,8 +52,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Whether `value` matches; `None` where each does.
-    fn test(&mut self, pattern: &'h Pattern, ty: TypeId, value: &Val) -> Option<Known> {
+    /// Lowers the test that `value` matches; `None` if every value does.
+    fn test(&mut self, pattern: &'h Pattern, ty: TypeId, value: &Val) -> Option<MaybeConst> {
         match pattern {
             Pattern::Ignore | Pattern::Local(_) => None,
             Pattern::Named(_, inner) => self.test(inner, ty, value),
@@ -71,7 +71,7 @@ impl<'h> Lowerer<'h> {
                 let mut test = None;
                 if let Some(low) = low {
                     let low = self.pattern_constant(low);
-                    // Nothing unsigned is below 0.
+                    // No unsigned value is less than 0.
                     if low.bits != Some(0) || scalar.is_signed() || scalar.is_float() {
                         test = Some(self.compare(Comparison::Ge, scalar, value, low));
                     }
@@ -110,7 +110,7 @@ impl<'h> Lowerer<'h> {
                     let test = self.test(inner, *ty, value);
                     return self.both(Binary::And, Some(*some), test);
                 }
-                // What a reference names is read only where there is one.
+                // The target of a reference is read only if the reference exists.
                 Some(self.where_holds(*some, |l| l.test(inner, *ty, value)))
             }
             Pattern::Dereference(inner) => {
@@ -126,42 +126,43 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn both(&mut self, op: Binary, a: Option<Known>, b: Option<Known>) -> Option<Known> {
+    fn both(&mut self, op: Binary, a: Option<MaybeConst>, b: Option<MaybeConst>) -> Option<MaybeConst> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.binary(op, Scalar::Bool, a, b)),
             (a, b) => a.or(b),
         }
     }
 
-    fn not(&mut self, a: Known) -> Known {
+    fn not(&mut self, a: MaybeConst) -> MaybeConst {
         let value = self.builder.scalar(Op::Unary(ir::Unary::Not, a.value), Scalar::Bool);
-        Known { value, bits: a.bits.map(|b| b ^ 1) }
+        MaybeConst { value, bits: a.bits.map(|b| b ^ 1) }
     }
 
-    /// A number in a pattern. Its sign is part of it, so that `MIN` is no overflow.
-    fn pattern_constant(&mut self, e: &'h Expr) -> Known {
+    /// Lowers a number in a pattern. The sign is part of the number, so that `MIN` does not
+    /// overflow.
+    fn pattern_constant(&mut self, e: &'h Expr) -> MaybeConst {
         let ty = self.scalar_type(e.ty);
         if let ExprKind::Unary(ir::Unary::Neg, operand) = &e.kind
             && let ExprKind::Literal(bits) = operand.kind
             && !ty.is_float()
         {
             let bits = bits.wrapping_neg() & ty.mask();
-            return Known { value: self.builder.constant(ty, bits), bits: Some(bits) };
+            return MaybeConst { value: self.builder.constant(ty, bits), bits: Some(bits) };
         }
         self.scalar(e)
     }
 
-    /// `condition && test`, the test run only where the condition holds.
-    fn where_holds(&mut self, condition: Known, test: impl FnOnce(&mut Self) -> Option<Known>) -> Known {
+    /// Lowers `condition && test`; the test runs only if the condition holds.
+    fn where_holds(&mut self, condition: MaybeConst, test: impl FnOnce(&mut Self) -> Option<MaybeConst>) -> MaybeConst {
         let types = [Type::Scalar(Scalar::Bool)];
         let (then, _) = self.arm(Some(&types), |l| {
-            let yes = Known { value: l.builder.constant(Scalar::Bool, 1), bits: None };
+            let yes = MaybeConst { value: l.builder.constant(Scalar::Bool, 1), bits: None };
             Val::Scalar(test(l).unwrap_or(yes))
         });
-        let (otherwise, _) =
-            self.arm(Some(&types), |l| Val::Scalar(Known { value: l.builder.constant(Scalar::Bool, 0), bits: None }));
+        let (otherwise, _) = self
+            .arm(Some(&types), |l| Val::Scalar(MaybeConst { value: l.builder.constant(Scalar::Bool, 0), bits: None }));
         let results = self.builder.emit(Op::If { condition: condition.value, then, otherwise }, types);
-        Known { value: results[0], bits: None }
+        MaybeConst { value: results[0], bits: None }
     }
 
     pub(super) fn cases(&mut self, e: &'h Expr, value: &'h Expr, arms: &'h [Arm]) -> Val {
@@ -169,7 +170,8 @@ impl<'h> Lowerer<'h> {
         self.arms(e, value.ty, &of, arms)
     }
 
-    /// The first of `arms` that matches. One that nothing comes behind does: rustc has seen that no value is left out.
+    /// Lowers the first of `arms` that matches. The last arm matches without a test, because rustc
+    /// has checked that the arms are exhaustive.
     fn arms(&mut self, e: &'h Expr, ty: TypeId, value: &Val, arms: &'h [Arm]) -> Val {
         let Some((arm, rest)) = arms.split_first() else { return Val::Unit };
         self.at(e.span);
@@ -201,7 +203,7 @@ impl<'h> Lowerer<'h> {
         )
     }
 
-    /// `let pattern = value else { otherwise };`
+    /// Lowers `let pattern = value else { otherwise };`
     pub(super) fn let_else(&mut self, span: Span, pattern: &'h Pattern, value: &'h Expr, otherwise: &'h hir::Block) {
         let of = self.expr(value);
         self.at(span);
@@ -211,7 +213,7 @@ impl<'h> Lowerer<'h> {
             self.builder.enter([]);
             self.block(otherwise);
             if !self.builder.ended() {
-                // Only where the end of a block is not reached, as after a loop without end.
+                // Only if the end of a block is not reachable, as after an endless loop.
                 self.builder.effect(Op::Return);
             }
             let otherwise = self.builder.leave();
@@ -222,7 +224,7 @@ impl<'h> Lowerer<'h> {
     }
 }
 
-/// Whether a pattern matches all values.
+/// Returns whether a pattern matches all values.
 fn is_sure(pattern: &Pattern) -> bool {
     match pattern {
         Pattern::Ignore | Pattern::Local(_) => true,
@@ -232,7 +234,7 @@ fn is_sure(pattern: &Pattern) -> bool {
     }
 }
 
-fn scalar(value: &Val) -> Option<Known> {
+fn scalar(value: &Val) -> Option<MaybeConst> {
     match value {
         Val::Scalar(k) => Some(*k),
         _ => None,

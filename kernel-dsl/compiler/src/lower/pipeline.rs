@@ -1,43 +1,44 @@
-//! Copies past the registers, on the targets that have them (`cp.async`).
+//! Copies that bypass registers, on targets with `cp.async`.
 
 use super::Lowerer;
-use super::value::{Handle, Known, Place, Val, View};
+use super::value::{Handle, LoweredPlace, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::Expr;
 use crate::ir::{AsyncCopy, Binary, Op, WIDEST};
 use crate::target::Target;
 
-/// Bytes that one such copy moves at least.
-const LEAST: u32 = 4;
+/// The smallest number of bytes of one `cp.async`.
+const MIN_COPY_BYTES: u32 = 4;
 
 impl<'h> Lowerer<'h> {
-    /// Whether copies of the view's elements can go past the registers: the target has it, and their bytes come in fours at least.
+    /// Returns whether a copy of the view's elements can bypass registers: the target has
+    /// `cp.async`, and one access has at least 4 bytes.
     pub(super) fn past_registers(&self, to: &Handle, from: &View) -> bool {
-        self.builder.kernel.target >= Target::SM_80 && self.chunk(to, from) >= LEAST
+        self.builder.kernel.target >= Target::SM_80 && self.chunk(to, from) >= MIN_COPY_BYTES
     }
 
-    /// Bytes that a copy moves at once.
+    /// Returns the number of bytes of one access of a copy.
     fn chunk(&self, to: &Handle, from: &View) -> u32 {
-        match from.cell.scalar() {
+        match from.mem_layout.scalar() {
             Some(Scalar::Bool) => 1,
             Some(scalar) => scalar.bytes() * self.at_once_of(to, from),
-            None => from.cell.element().align().min(WIDEST),
+            None => from.mem_layout.element().align().min(WIDEST),
         }
     }
 
-    /// The whole block begins to copy, each thread its pieces; they are of the group that is open.
+    /// Issues a copy of the block, each thread its packs, in the open group.
     pub(super) fn begin_copies(&mut self, to: &Handle, from: &View) {
         let n = self.at_once_of(to, from);
         let chunk = self.chunk(to, from);
         self.shared_out(to, n, &mut |l, indices| {
             let inside = l.inside(&from.extents, indices);
-            match from.cell.scalar() {
+            match from.mem_layout.scalar() {
                 Some(scalar) => {
                     let bytes = l.bytes_there(from, indices, n, scalar);
                     l.begin_copy(to, from, indices, (scalar, n, 0), (inside, bytes));
                 }
                 None => {
-                    for at in (0..from.cell.bytes()).step_by(chunk as usize) {
+                    for at in (0..from.mem_layout.bytes()).step_by(chunk as usize) {
                         l.begin_copy(to, from, indices, (Scalar::U32, chunk / 4, at), (inside, None));
                     }
                 }
@@ -45,8 +46,9 @@ impl<'h> Lowerer<'h> {
         });
     }
 
-    /// Bytes of a piece of `n` numbers that lie inside the view; `None` where none or all do.
-    fn bytes_there(&mut self, from: &View, indices: &[Known], n: u32, scalar: Scalar) -> Option<Known> {
+    /// Lowers the number of bytes of a pack of `n` numbers that are inside the view; `None` if a
+    /// pack is always entirely inside or outside.
+    fn bytes_there(&mut self, from: &View, indices: &[MaybeConst], n: u32, scalar: Scalar) -> Option<MaybeConst> {
         if n == 1 || self.ends_with_rows(from, n) {
             return None;
         }
@@ -61,11 +63,11 @@ impl<'h> Lowerer<'h> {
         &mut self,
         to: &Handle,
         from: &View,
-        indices: &[Known],
+        indices: &[MaybeConst],
         (element, count, at): (Scalar, u32, u32),
-        (inside, bytes): (Known, Option<Known>),
+        (inside, bytes): (MaybeConst, Option<MaybeConst>),
     ) {
-        let (Place::Memory { place: to, .. }, Place::Memory { place: from, .. }) =
+        let (LoweredPlace::Memory { place: to, .. }, LoweredPlace::Memory { place: from, .. }) =
             (to.place(indices), self.view_place(from, indices))
         else {
             return;
@@ -76,12 +78,12 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::CopyAsync(Box::new(copy)));
     }
 
-    /// Closes the open group; its number.
-    pub(super) fn close_group(&mut self) -> Known {
-        Known { value: self.builder.scalar(Op::CopyCommit, Scalar::Usize), bits: None }
+    /// Closes the open group. Returns its number.
+    pub(super) fn close_group(&mut self) -> MaybeConst {
+        MaybeConst { value: self.builder.scalar(Op::CopyCommit, Scalar::Usize), bits: None }
     }
 
-    /// `pipeline::copy_async(to, from)`: a copy of the group that the next commit closes.
+    /// Lowers `to.cp_async(from)`: a copy of the group that the next commit closes.
     pub(super) fn pipeline_copy(&mut self, e: &Expr, to: &Val, from: &Val) {
         let (Val::Shared(to), Val::View(from)) = (to, from) else { return };
         if self.builder.kernel.target < Target::SM_80 {
@@ -90,9 +92,8 @@ impl<'h> Lowerer<'h> {
         if !self.past_registers(to, from) {
             self.error_with_help(
                 e.span,
-                "a copy past the registers moves 4, 8 or 16 bytes at once, and these elements have fewer",
-                "say that they lie so, `#[requires(x.aligned(n))]`, with rows of whole pieces and no pad; or use `copy_async`, \
-                 which goes by registers where it must",
+                "`cp_async` copies 4, 8 or 16 bytes at a time; these elements are not known to be aligned to that",
+                "declare the alignment with `#[requires(x.aligned(n))]` and use rows of whole pieces without a pad; or use `copy_async`, which falls back to registers",
             );
             return;
         }

@@ -1,11 +1,11 @@
-//! `block::share(shape)`: the elements of a row-major array, shared out among the threads of a block. Thread t has the elements
-//! t, t + threads, t + 2 · threads, …, counted through.
+//! `block::share(shape)`: the elements of a row-major array, distributed over the threads of a
+//! block. Thread t has the elements t, t + threads, t + 2 · threads, ….
 //!
-//! The check makes a counted loop of it: over numbers of elements up to the count of the thread that has most, with what
-//! the program does inside of an `if` that the thread has an element of that number.
+//! The checker makes a counted loop of it. The loop runs to the element count of the thread with
+//! the most elements; the body is inside an `if` that the thread has an element with this number.
 
 use super::Lowerer;
-use super::value::{Known, Val};
+use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison};
@@ -46,15 +46,15 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The element that a thread has as number `number`.
-    fn element_of_share(&mut self, number: Known) -> Known {
+    /// Lowers element number `number` of a thread.
+    fn element_of_share(&mut self, number: MaybeConst) -> MaybeConst {
         let threads = self.block_threads();
         let first = self.thread_index();
         let skipped = self.binary(Binary::Mul, Scalar::Usize, number, threads);
         self.binary(Binary::Add, Scalar::Usize, skipped, first)
     }
 
-    fn product(&mut self, shape: &[Known]) -> Option<Known> {
+    fn product(&mut self, shape: &[MaybeConst]) -> Option<MaybeConst> {
         let (first, rest) = shape.split_first()?;
         Some(rest.iter().fold(*first, |all, n| self.binary(Binary::Mul, Scalar::Usize, all, *n)))
     }

@@ -1,18 +1,18 @@
-//! Arrays in shared memory: how they are made, moved, and laid on the bytes of one another.
+//! Arrays in shared memory: creation, indexing, and reuse of their bytes.
 
 use super::Lowerer;
-use super::cell::Cell;
-use super::layout::{Alias, Event};
-use super::value::{Handle, Known, Val, View, Wish};
+use super::layout::{Alias, SharedArrayEvent, SharedArrayPlan};
+use super::mem_layout::MemLayout;
+use super::value::{CacheHint, Handle, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
 use crate::ir::{self, Binary, DynamicArray, DynamicId, Layout, Op, SharedArray, SharedId, Swizzle, Type};
 use crate::source::Span;
 use smallvec::SmallVec;
 
-/// How a new array's rows are to lie.
+/// The layout of the rows of a new array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
+pub(super) enum RowLayout {
     Packed,
     /// The pitch follows the shape.
     Pitch,
@@ -20,10 +20,33 @@ pub(super) enum Wanted {
     Swizzled,
 }
 
+/// The shared arrays of a kernel so far.
+#[derive(Clone, Default)]
+pub(super) struct SharedArrays {
+    pub plan: SharedArrayPlan,
+    /// The arrays through which the threads of a block exchange values, by the type of their
+    /// elements.
+    exchange: Vec<(Scalar, SharedId)>,
+    /// Where arrays of dynamic size begin: at addresses aligned to the widest access.
+    dynamic_bases: Vec<ir::Value>,
+}
+
+impl SharedArrays {
+    /// Returns exchange array number `number` with elements of type `ty`.
+    pub(super) fn exchange_array(&self, ty: Scalar, number: usize) -> Option<SharedId> {
+        self.exchange.iter().filter(|(of, _)| *of == ty).nth(number).map(|(_, array)| *array)
+    }
+
+    /// Adds an exchange array with elements of type `ty`.
+    pub(super) fn add_exchange_array(&mut self, ty: Scalar, array: SharedId) {
+        self.exchange.push((ty, array));
+    }
+}
+
 impl<'h> Lowerer<'h> {
-    /// A new shared array: its shape, and its pitch where one is given, are constants of the instance.
-    pub(super) fn shared(&mut self, e: &'h Expr, arguments: &'h [Expr], wanted: Wanted) -> Val {
-        let Some(cell) = self.shared_cell(e) else { return Val::Unit };
+    /// Lowers a new shared array. The shape, and the pitch if given, are compile-time constants.
+    pub(super) fn shared(&mut self, e: &'h Expr, arguments: &'h [Expr], wanted: RowLayout) -> Val {
+        let Some(mem_layout) = self.shared_mem_layout(e) else { return Val::Unit };
         let name = self.name_hint.take().unwrap_or("shared").to_string();
         let Some(shape) = self.shape(e, &arguments[0]) else { return Val::Unit };
         let row = shape[shape.len() - 1];
@@ -31,26 +54,26 @@ impl<'h> Lowerer<'h> {
         if let Some(given) = arguments.get(1) {
             match self.constant(given) {
                 Some(n) if n >= u64::from(pitch) => pitch = n as u32,
-                Some(n) => self.error(given.span, format!("a pitch of {n} is shorter than a row of {pitch} elements")),
-                None => self.error(given.span, "the pitch of a shared array must be constant for the instance"),
+                Some(n) => self.error(given.span, format!("the pitch {n} is smaller than a row of {pitch} elements")),
+                None => self.error(given.span, "the pitch of a shared array must be a compile-time constant"),
             }
         }
-        let element = cell.element();
+        let element = mem_layout.element();
         let layout = match wanted {
-            Wanted::Packed => Layout::Packed,
-            Wanted::Pitch => Layout::Pitch,
-            Wanted::Padded => Layout::Padded { pad: 0 },
-            Wanted::Swizzled => match Swizzle::of(row.saturating_mul(element.bytes())) {
+            RowLayout::Packed => Layout::Packed,
+            RowLayout::Pitch => Layout::Pitch,
+            RowLayout::Padded => Layout::Padded { pad: 0 },
+            RowLayout::Swizzled => match Swizzle::of(row.saturating_mul(element.bytes())) {
                 Some(swizzle) => Layout::Swizzled(swizzle),
                 None => {
                     self.error_with_help(
                         arguments[0].span,
                         format!(
-                            "rows of {row} elements of {} bytes cannot be swizzled: they are not whole pieces of {} bytes",
+                            "cannot swizzle rows of {row} elements of {} bytes: a row must be a multiple of {} bytes",
                             element.bytes(),
                             Swizzle::PIECE
                         ),
-                        "make rows a multiple of 16 bytes, or let `Shared::padded` choose a pitch",
+                        "make rows a multiple of 16 bytes, or use `Shared::padded`",
                     );
                     return Val::Unit;
                 }
@@ -60,18 +83,20 @@ impl<'h> Lowerer<'h> {
         let rows: u64 = shape[..shape.len() - 1].iter().fold(1, |n: u64, d| n.saturating_mul(u64::from(*d)));
         let bytes = rows.saturating_mul(u64::from(pitch)).saturating_mul(u64::from(element.bytes()));
         if bytes > u64::from(ir::SHARED_LIMIT) {
-            let message =
-                format!("`{name}` needs {bytes} bytes of shared memory, and a block has {}", ir::SHARED_LIMIT);
-            self.error_with_help(e.span, message, super::layout::WAY_OUT);
+            let message = format!(
+                "`{name}` needs {bytes} bytes of shared memory; the limit is {} bytes per block",
+                ir::SHARED_LIMIT
+            );
+            self.error_with_help(e.span, message, super::layout::SHARED_LIMIT_HELP);
             return Val::Unit;
         }
         let id = self.add_shared(SharedArray { name, element, shape, strides, layout, over: None, offset: 0 });
-        self.arrays.push(Event::Declare(id));
+        self.shared.plan.events.push(SharedArrayEvent::Declare(id));
         self.builder.effect(Op::LifetimeStart(id));
-        if wanted == Wanted::Padded {
-            self.padded.push(id);
+        if wanted == RowLayout::Padded {
+            self.shared.plan.padded.push(id);
         }
-        Val::Shared(Handle::Fixed { array: id, cell, prefix: SmallVec::new() })
+        Val::Shared(Handle::Fixed { array: id, mem_layout, prefix: SmallVec::new() })
     }
 
     fn add_shared(&mut self, array: SharedArray) -> SharedId {
@@ -79,17 +104,17 @@ impl<'h> Lowerer<'h> {
         SharedId(self.builder.kernel.shared.len() as u32 - 1)
     }
 
-    /// How elements of the array that `e` makes lie.
-    fn shared_cell(&mut self, e: &Expr) -> Option<Cell> {
+    /// Returns the memory layout of the elements of the array that `e` creates.
+    fn shared_mem_layout(&mut self, e: &Expr) -> Option<MemLayout> {
         let hir::Type::Shared { element, .. } = self.ty(e.ty) else { return None };
-        let cell = self.cell(*element);
-        if cell.is_none() {
-            self.error(e.span, "shared memory holds numbers, and arrays, tuples and structs of them");
+        let mem_layout = self.mem_layout(*element);
+        if mem_layout.is_none() {
+            self.error(e.span, "shared memory can hold numbers, and arrays, tuples and structs of numbers");
         }
-        cell
+        mem_layout
     }
 
-    /// The extents of an array, which must be constant.
+    /// Returns the extents of an array, which must be constant.
     fn shape(&mut self, e: &'h Expr, shape: &'h Expr) -> Option<SmallVec<[u32; 3]>> {
         let rank = self.hir_rank(e);
         let found: Option<SmallVec<[u32; 3]>> = match &shape.kind {
@@ -100,20 +125,20 @@ impl<'h> Lowerer<'h> {
         if found.is_none() {
             self.error_with_help(
                 shape.span,
-                "the shape of a shared array must be constant for the instance",
-                "write it as an array of numbers and generic constants: `Shared::<f32, 2>::new([T, 32])`; \
-                 where the launch is to tell it, make the array with `Shared::dynamic`",
+                "the shape of a shared array must be a compile-time constant",
+                "write an array of numbers and generic constants: `Shared::<f32, 2>::new([T, 32])`; for a shape known only at launch, use `Shared::dynamic`",
             );
         }
         found
     }
 
-    /// A new array whose extents the launch evaluates.
+    /// Lowers a new array whose extents the launch evaluates.
     pub(super) fn shared_dynamic(&mut self, e: &'h Expr, shape: &'h Expr) -> Val {
-        let Some(cell) = self.shared_cell(e) else { return Val::Unit };
+        let Some(mem_layout) = self.shared_mem_layout(e) else { return Val::Unit };
         let name = self.name_hint.take().unwrap_or("shared").to_string();
-        // Not by way of an array in registers, which is variables: the launch is to see how they are computed.
-        let extents: SmallVec<[Known; 2]> = match &shape.kind {
+        // The extents do not pass through an array in registers: the launch must see how they are
+        // computed.
+        let extents: SmallVec<[MaybeConst; 2]> = match &shape.kind {
             ExprKind::Array(parts) => parts.iter().map(|p| self.scalar(p)).collect(),
             ExprKind::Repeat(value) => {
                 let extent = self.scalar(value);
@@ -126,13 +151,13 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         }
         let array = DynamicId(self.builder.kernel.dynamic.len() as u32);
-        let element = cell.element();
+        let element = mem_layout.element();
         self.builder.kernel.dynamic.push(DynamicArray { name, element, extents: SmallVec::new() });
         let values = extents.iter().map(|k| k.value).collect();
         let base = self.builder.value(Op::Dynamic { array, extents: values }, Type::Shared);
-        self.beginnings.push(base);
+        self.shared.dynamic_bases.push(base);
         let mut strides: SmallVec<[Option<ir::Value>; 2]> = SmallVec::from_elem(None, extents.len());
-        let mut stride: Option<Known> = None;
+        let mut stride: Option<MaybeConst> = None;
         for d in (0..extents.len().saturating_sub(1)).rev() {
             let inner = extents[d + 1];
             let next = match stride {
@@ -142,15 +167,23 @@ impl<'h> Lowerer<'h> {
             strides[d] = Some(next.value);
             stride = Some(next);
         }
-        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true, wish: Wish::None, aligned: 1 }))
+        Val::Shared(Handle::Dynamic(View {
+            base,
+            extents,
+            strides,
+            mem_layout,
+            mutable: true,
+            hint: CacheHint::None,
+            aligned: 1,
+        }))
     }
 
-    /// The array with its first index fixed.
-    pub(super) fn shared_at(&mut self, handle: &Handle, i: Known) -> Val {
+    /// Lowers the array with its first index fixed.
+    pub(super) fn shared_at(&mut self, handle: &Handle, i: MaybeConst) -> Val {
         match handle {
-            Handle::Fixed { array, cell, prefix } => {
+            Handle::Fixed { array, mem_layout, prefix } => {
                 let prefix = prefix.iter().copied().chain([i.value]).collect();
-                Val::Shared(Handle::Fixed { array: *array, cell: cell.clone(), prefix })
+                Val::Shared(Handle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
             }
             Handle::Dynamic(view) => match self.view_at(view, i) {
                 Val::View(view) => Val::Shared(Handle::Dynamic(view)),
@@ -159,9 +192,9 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// An array of this shape on the bytes of another, whose contents are gone.
+    /// Lowers an array of this shape that reuses the bytes of another, whose contents are lost.
     pub(super) fn shared_over(&mut self, e: &'h Expr, of: &Val, shape: &'h Expr) -> Val {
-        let Some(cell) = self.shared_cell(e) else { return Val::Unit };
+        let Some(mem_layout) = self.shared_mem_layout(e) else { return Val::Unit };
         let name = self.name_hint.take().unwrap_or("shared").to_string();
         let Some(own) = self.shape(e, shape) else { return Val::Unit };
         let Some((under, prefix)) = self.fixed(of, e.span) else { return Val::Unit };
@@ -171,78 +204,85 @@ impl<'h> Lowerer<'h> {
         let row = own[own.len() - 1];
         let shape: SmallVec<[u32; 3]> = outer.into_iter().chain(own).collect();
         let strides = super::layout::strides(&shape, row);
-        let element = cell.element();
+        let element = mem_layout.element();
         let array = SharedArray { name, element, shape, strides, layout: Layout::Packed, over: Some(under), offset: 0 };
         let id = self.add_shared(array);
-        self.aliases.push(Alias { array: id, kept: prefix.len(), cast: false, location: self.builder.location });
+        self.shared.plan.aliases.push(Alias {
+            array: id,
+            kept: prefix.len(),
+            cast: false,
+            location: self.builder.location,
+        });
         self.builder.effect(Op::LifetimeStart(id));
-        Val::Shared(Handle::Fixed { array: id, cell, prefix })
+        Val::Shared(Handle::Fixed { array: id, mem_layout, prefix })
     }
 
-    /// The same bytes as elements of another type, of which the last dimension has as many as fit.
+    /// Lowers a cast: the same bytes as elements of another type. The last extent changes
+    /// accordingly.
     pub(super) fn shared_cast(&mut self, e: &'h Expr, of: &Val) -> Val {
-        let Some(cell) = self.shared_cell(e) else { return Val::Unit };
+        let Some(mem_layout) = self.shared_mem_layout(e) else { return Val::Unit };
         if let Val::Shared(Handle::Dynamic(view)) = of {
-            return self.dynamic_cast(e.span, view, cell);
+            return self.dynamic_cast(e.span, view, mem_layout);
         }
         let Some((under, prefix)) = self.fixed(of, e.span) else { return Val::Unit };
         let of = self.builder.kernel.shared[under.0 as usize].clone();
-        let (from, to) = (of.element.bytes(), cell.bytes());
+        let (from, to) = (of.element.bytes(), mem_layout.bytes());
         let mut shape = of.shape;
         let last = shape.len() - 1;
         let bytes = shape[last].saturating_mul(from);
         if !bytes.is_multiple_of(to) {
             let message =
-                format!("rows of `{}` have {bytes} bytes, which are not a whole number of elements of {to}", of.name);
+                format!("cannot cast `{}`: a row has {bytes} bytes, not a multiple of the element size {to}", of.name);
             self.error(e.span, message);
             return Val::Unit;
         }
         shape[last] = bytes / to;
-        let array = SharedArray { element: cell.element(), shape, over: Some(under), ..of };
+        let array = SharedArray { element: mem_layout.element(), shape, over: Some(under), ..of };
         let id = self.add_shared(array);
         let kept = last;
-        self.aliases.push(Alias { array: id, kept, cast: true, location: self.builder.location });
-        Val::Shared(Handle::Fixed { array: id, cell, prefix })
+        self.shared.plan.aliases.push(Alias { array: id, kept, cast: true, location: self.builder.location });
+        Val::Shared(Handle::Fixed { array: id, mem_layout, prefix })
     }
 
-    fn dynamic_cast(&mut self, span: Span, view: &View, cell: Cell) -> Val {
-        let (from, to) = (view.cell.bytes(), cell.bytes());
-        // What begins elsewhere may begin between two elements.
-        let whole = view.extents.len() == 1 && self.beginnings.contains(&view.base);
+    fn dynamic_cast(&mut self, span: Span, view: &View, mem_layout: MemLayout) -> Val {
+        let (from, to) = (view.mem_layout.bytes(), mem_layout.bytes());
+        // An array that begins elsewhere may begin between two elements.
+        let whole = view.extents.len() == 1 && self.shared.dynamic_bases.contains(&view.base);
         if !from.is_multiple_of(to) && !whole {
-            let message = format!("rows of elements of {from} bytes may not be whole numbers of elements of {to}");
+            let message = format!(
+                "cannot cast from elements of {from} bytes to elements of {to}: a row may not be a multiple of the new size"
+            );
             self.error_with_help(
                 span,
                 message,
-                "cast an array of rank 1 as a whole, or to elements that divide its own",
+                "cast an array of rank 1, or cast to elements whose size divides the old one",
             );
             return Val::Unit;
         }
         let (from, to) = (self.index(from), self.index(to));
-        let mut scaled = |k: Known| {
+        let mut scaled = |k: MaybeConst| {
             let bytes = self.binary(Binary::Mul, Scalar::Usize, k, from);
             self.binary(Binary::Div, Scalar::Usize, bytes, to)
         };
-        let mut view = View { cell, aligned: 1, ..view.clone() };
+        let mut view = View { mem_layout, aligned: 1, ..view.clone() };
         if let Some(last) = view.extents.last_mut() {
             *last = scaled(*last);
         }
         for stride in view.strides.iter_mut().flatten() {
-            *stride = scaled(Known { value: *stride, bits: None }).value;
+            *stride = scaled(MaybeConst { value: *stride, bits: None }).value;
         }
         Val::Shared(Handle::Dynamic(view))
     }
 
-    /// An array of fixed size, and its first indices.
+    /// Returns the array of fixed size that a value names, and its first indices.
     fn fixed(&mut self, of: &Val, span: Span) -> Option<(SharedId, SmallVec<[ir::Value; 3]>)> {
         match of {
             Val::Shared(Handle::Fixed { array, prefix, .. }) => Some((*array, prefix.clone())),
             Val::Shared(Handle::Dynamic(_)) => {
                 self.error_with_help(
                     span,
-                    "nothing can be laid over an array of dynamic size: whether there is room is known at launch only",
-                    "`cast` gives its bytes as elements of another type: make the array as large as both need, and cast it; or \
-                     give the array below a constant shape",
+                    "an array of dynamic size cannot be reused: its size is known only at launch",
+                    "make the array large enough for both uses and view its bytes with `cast`; or give it a constant shape",
                 );
                 None
             }

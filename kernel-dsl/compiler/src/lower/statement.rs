@@ -2,34 +2,23 @@
 
 use super::Lowerer;
 use super::function::LoopFrame;
-use super::layout::Event;
-use super::value::{Known, Val};
+use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
 use crate::ir::{self, Op, Region, Type, Values};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
-    /// The statements of a pair of braces, and their value. Shared arrays that were made there end with it, but for those that
-    /// the value names.
+    /// Lowers a block and its value. The lifetime of a shared array created in the block ends with
+    /// it, unless the value names the array.
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
-        let opened = self.arrays.len();
-        self.arrays.push(Event::Open);
+        let opened = self.shared.plan.open();
         let value = self.statements(block, 0);
-        if self.arrays.len() == opened + 1 {
-            self.arrays.truncate(opened);
-        } else {
-            let (mut kept, mut any) = (Vec::new(), false);
-            value.arrays(&mut |array| match array {
-                Some(array) => kept.push(array),
-                None => any = true,
-            });
-            self.arrays.push(if any { Event::CloseAll } else { Event::Close(kept) });
-        }
+        self.shared.plan.close(opened, &value);
         value
     }
 
-    /// The statements from number `first` on, and the block's value.
+    /// Lowers the statements from number `first` on, and the block's value.
     pub(super) fn statements(&mut self, block: &'h hir::Block, first: usize) -> Val {
         for (i, statement) in block.statements.iter().enumerate().skip(first) {
             if self.builder.ended() {
@@ -72,17 +61,18 @@ impl<'h> Lowerer<'h> {
             }
             Statement::Assert { condition, message } => match self.constant(condition) {
                 Some(0) => {
-                    let what =
-                        if message.is_empty() { "the condition does not hold for this instance" } else { message };
+                    let what = if message.is_empty() { "the assertion fails for this instance" } else { message };
                     self.error(condition.span, what);
                 }
                 Some(_) => {}
-                None => self.error(condition.span, "the condition of a constant assertion must be constant"),
+                None => {
+                    self.error(condition.span, "the condition of a `const` assertion must be a compile-time constant")
+                }
             },
         }
     }
 
-    /// Lowers the arm of a branch, which gives `types` where control gets to its end.
+    /// Lowers an arm of a branch, which yields `types` if control reaches its end.
     pub(super) fn arm(&mut self, types: Option<&[Type]>, lower: impl FnOnce(&mut Self) -> Val) -> (Region, Val) {
         self.builder.enter([]);
         let value = lower(self);
@@ -91,7 +81,8 @@ impl<'h> Lowerer<'h> {
             if values.len() == types.len() {
                 self.builder.effect(Op::Yield(values));
             } else {
-                // Control does not get here: the arm has ended in both branches of something inside.
+                // Control does not reach this point: the arm has ended in both branches of a nested
+                // construct.
                 self.builder.effect(Op::Return);
             }
         }
@@ -109,27 +100,28 @@ impl<'h> Lowerer<'h> {
         self.choose(e, condition, |l| l.block(then), |l| otherwise.map_or(Val::Unit, |o| l.expr(o)))
     }
 
-    /// The value of `e`, a branch: that of `then` where the condition holds, of `otherwise` elsewhere.
+    /// Lowers a branch `e`: the value of `then` if the condition holds, otherwise that of
+    /// `otherwise`.
     pub(super) fn choose(
         &mut self,
         e: &'h Expr,
-        condition: Known,
+        condition: MaybeConst,
         then: impl FnOnce(&mut Self) -> Val,
         otherwise: impl FnOnce(&mut Self) -> Val,
     ) -> Val {
         self.choose_of(e.ty, e.span, condition, then, otherwise)
     }
 
-    /// [`Lowerer::choose`] of a value of type `ty`, at `span`.
+    /// Lowers [`Lowerer::choose`] for a value of type `ty`, at `span`.
     pub(super) fn choose_of(
         &mut self,
         ty: TypeId,
         span: Span,
-        condition: Known,
+        condition: MaybeConst,
         then: impl FnOnce(&mut Self) -> Val,
         otherwise: impl FnOnce(&mut Self) -> Val,
     ) -> Val {
-        // What the instance or the target decides: the other branch need not even be possible there.
+        // The instance or the target decides: the other branch need not be valid there.
         if let Some(bits) = condition.bits {
             return if bits != 0 { then(self) } else { otherwise(self) };
         }
@@ -148,7 +140,7 @@ impl<'h> Lowerer<'h> {
                 value.is_one_of(&a, &b);
                 value
             }
-            // Arrays are handed over in registers.
+            // Arrays are passed in registers.
             None if self.storable(ty) => {
                 let result = self.storage(ty, "result");
                 let write = |l: &mut Self, value: Val| {
@@ -169,12 +161,13 @@ impl<'h> Lowerer<'h> {
                 self.builder.effect(Op::If { condition: condition.value, then, otherwise });
                 self.peek_storage(&result, ty)
             }
-            // A handle to shared memory or a reference is a name: both arms must give the same one.
+            // Shared arrays and references are resolved at compile time: both arms must yield the
+            // same one.
             None => {
                 let (before, told) = (self.builder.kernel.values.len(), self.errors.len());
                 let (then, a) = self.arm(None, then);
                 let (otherwise, b) = self.arm(None, otherwise);
-                // An arm that control leaves gives nothing.
+                // An arm that control leaves yields no value.
                 let (value, same) = match (then.yielded().is_some(), otherwise.yielded().is_some()) {
                     (true, true) => (a.clone(), a == b),
                     (true, false) => (a, true),
@@ -184,32 +177,32 @@ impl<'h> Lowerer<'h> {
                 self.builder.effect(Op::If { condition: condition.value, then, otherwise });
                 match self.ty(ty) {
                     _ if self.errors.len() > told => {}
-                    _ if same && value.is_made_of(&mut |v| (v.0 as usize) < before) => {}
+                    _ if same && value.all_values(&mut |v| (v.0 as usize) < before) => {}
                     _ if same => self.error_with_help(
                         span,
-                        "a shared array or a reference that is made in a branch cannot leave it",
-                        "make it before the branch",
+                        "a shared array or reference created in a branch cannot leave the branch",
+                        "create it before the branch",
                     ),
                     hir::Type::Function { .. } => self.error_with_help(
                         span,
-                        "which closure or function this is would depend on a value at run time",
-                        "write the call into both branches",
+                        "closures are resolved at compile time; this one would be chosen at run time",
+                        "call it in each branch",
                     ),
                     hir::Type::Option(of) if matches!(self.ty(*of), hir::Type::Reference { .. }) => self
                         .error_with_help(
                             span,
-                            "what this refers to would depend on a value at run time",
-                            "take the value instead of a reference to it: `.get(i).copied()`",
+                            "references are resolved at compile time; the target of this one would be chosen at run time",
+                            "use the value instead of a reference: `.get(i).copied()`",
                         ),
                     hir::Type::Reference { .. } => self.error_with_help(
                         span,
-                        "which variable this refers to would depend on a value at run time",
-                        "write the use of the variable into both branches",
+                        "references are resolved at compile time; the variable of this one would be chosen at run time",
+                        "use the variable in each branch",
                     ),
                     _ => self.error_with_help(
                         span,
-                        "which shared array this is would depend on a value at run time",
-                        "index one array that holds both: `Shared::new([2, …])` and `.at(i)`",
+                        "shared arrays are resolved at compile time; this one would be chosen at run time",
+                        "put both into one array and index it: `Shared::new([2, …])` and `.at(i)`",
                     ),
                 }
                 value
@@ -217,7 +210,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// `a && b`, `a || b`: the right side runs only where it decides.
+    /// Lowers `a && b` and `a || b`; the right side runs only if it decides.
     pub(super) fn lazy(&mut self, span: Span, a: &'h Expr, b: &'h Expr, and: bool) -> Val {
         let a = self.scalar(a);
         match a.bits {
@@ -229,12 +222,12 @@ impl<'h> Lowerer<'h> {
         let (decided, _) = self.arm(Some(&types), |l| Val::Scalar(l.scalar(b)));
         let (short, _) = self.arm(Some(&types), |l| {
             let value = l.builder.constant(Scalar::Bool, u64::from(!and));
-            Val::Scalar(Known { value, bits: None })
+            Val::Scalar(MaybeConst { value, bits: None })
         });
         self.at(span);
         let (then, otherwise) = if and { (decided, short) } else { (short, decided) };
         let results = self.builder.emit(Op::If { condition: a.value, then, otherwise }, types);
-        Val::Scalar(Known { value: results[0], bits: None })
+        Val::Scalar(MaybeConst { value: results[0], bits: None })
     }
 
     pub(super) fn endless(&mut self, e: &'h Expr, id: LabelId, body: &'h hir::Block) -> Val {
@@ -242,8 +235,8 @@ impl<'h> Lowerer<'h> {
         if !self.storable(e.ty) {
             self.error_with_help(
                 e.span,
-                "a loop cannot give a shared array, a reference or a closure",
-                "break with the numbers that it depends on, and make it after the loop",
+                "`break` cannot return a shared array, a reference or a closure from a loop",
+                "`break` with the numbers it depends on, and create it after the loop",
             );
         }
         let result = self.storage(e.ty, "result");
@@ -257,14 +250,14 @@ impl<'h> Lowerer<'h> {
         self.read_storage(&result, e.ty)
     }
 
-    /// `'label: { … }`, which `break 'label value` leaves.
-    pub(super) fn labelled(&mut self, e: &'h Expr, id: LabelId, body: &'h hir::Block) -> Val {
+    /// Lowers `'label: { … }`, which `break 'label value` leaves.
+    pub(super) fn labeled(&mut self, e: &'h Expr, id: LabelId, body: &'h hir::Block) -> Val {
         let label = self.label();
         if !self.storable(e.ty) {
             self.error_with_help(
                 e.span,
-                "a labelled block cannot give a shared array, a reference or a closure",
-                "break with the numbers that it depends on, and make it after the block",
+                "`break` cannot return a shared array, a reference or a closure from a labeled block",
+                "`break` with the numbers it depends on, and create it after the block",
             );
         }
         let result = self.storage(e.ty, "result");
@@ -304,7 +297,7 @@ impl<'h> Lowerer<'h> {
         let value = value.map(|v| self.expr(v));
         self.at(span);
         let Some(target) = self.frame().loops.iter().find(|l| l.id == id) else {
-            self.error(span, "there is no such loop to leave");
+            self.error(span, "no enclosing loop or block to `break` from");
             return;
         };
         let (label, result) = (target.leave, target.result.clone());
@@ -318,11 +311,11 @@ impl<'h> Lowerer<'h> {
         self.at(span);
         match self.frame().loops.iter().find(|l| l.id == id).map(|l| l.label) {
             Some(label) => self.builder.effect(Op::Continue(label, Values::new())),
-            None => self.error(span, "there is no such loop to go on with"),
+            None => self.error(span, "no enclosing loop to `continue`"),
         }
     }
 
-    /// The scalars and addresses that a value is made of; see [`Lowerer::parts`].
+    /// Returns the IR values that make up a value; see [`Lowerer::parts`].
     pub(super) fn flatten(&self, value: &Val) -> Values {
         match value {
             Val::Scalar(k) => [k.value].into_iter().collect(),
@@ -336,9 +329,9 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// A value of type `ty` from its parts.
+    /// Lowers a value of type `ty` from its parts.
     pub(super) fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
-        let mut known = || parts.next().map(|value| Known { value, bits: None });
+        let mut known = || parts.next().map(|value| MaybeConst { value, bits: None });
         match self.ty(ty) {
             hir::Type::Scalar(_) => known().map_or(Val::Unit, Val::Scalar),
             hir::Type::Option(inner) => match known() {
@@ -362,21 +355,21 @@ impl<'h> Lowerer<'h> {
         strided: bool,
         parts: &mut dyn Iterator<Item = ir::Value>,
     ) -> Val {
-        let (Some(base), Some(cell)) = (parts.next(), self.cell(element)) else { return Val::Unit };
-        let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
+        let (Some(base), Some(mem_layout)) = (parts.next(), self.mem_layout(element)) else { return Val::Unit };
+        let extents = parts.take(rank as usize).map(|value| MaybeConst { value, bits: None }).collect();
         let strides = (0..rank).map(|d| if strided || d + 1 < rank { parts.next() } else { None }).collect();
         Val::View(super::value::View {
             base,
             extents,
             strides,
-            cell,
+            mem_layout,
             mutable,
-            wish: super::value::Wish::None,
+            hint: super::value::CacheHint::None,
             aligned: 1,
         })
     }
 
-    /// Control does not get past an expression of type `!`.
+    /// Ends the code after an expression of type `!`.
     pub(super) fn diverged(&mut self, e: &Expr) {
         if matches!(self.ty(e.ty), hir::Type::Never) && !self.builder.ended() {
             self.builder.effect(Op::Return);

@@ -1,24 +1,25 @@
-//! Variables: registers that are written, and names for values that are not.
+//! Variables: registers for variables that change, and names for values that do not.
 
 use super::Lowerer;
-use super::value::{Known, Place, Storage, Val};
+use super::value::{LoweredPlace, MaybeConst, Storage, Val};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, TypeId};
 use crate::ir::{self, Op};
 use crate::source::Span;
 use smallvec::SmallVec;
 
-/// Elements of an array in registers at most. Far more than a thread has registers, so that unused parts may go.
-const LARGEST: u32 = 4096;
+/// The largest number of elements of an array in registers. A thread has far fewer registers, but
+/// unused elements may be eliminated.
+const MAX_REGISTER_ARRAY_ELEMENTS: u32 = 4096;
 
-/// What a local of a function is.
+/// The binding of a function's local.
 #[derive(Clone, Debug)]
 pub(super) enum Binding {
-    /// Declared, perhaps, and not bound yet.
+    /// Not bound yet.
     Unset,
-    /// Never assigned again.
+    /// A value that never changes.
     Value(Val),
-    /// Assigned.
+    /// A variable that is assigned.
     Variable(Storage),
 }
 
@@ -26,11 +27,11 @@ fn product(dims: &[u32]) -> u32 {
     dims.iter().fold(1, |n: u32, d| n.saturating_mul(*d))
 }
 
-/// What registers are called that hold what has no name in Rust.
+/// The name of registers for values without a name in Rust.
 pub(super) const TEMPORARY: &str = "temporary";
 
 impl<'h> Lowerer<'h> {
-    /// Registers for a value of type `ty`. Handles, references and closures have none: they are names.
+    /// Creates registers for a value of type `ty`. Handles, references and closures have none.
     pub(super) fn storage(&mut self, ty: TypeId, name: &str) -> Storage {
         self.storage_of(ty, name, SmallVec::new())
     }
@@ -69,30 +70,31 @@ impl<'h> Lowerer<'h> {
         Storage::Leaf { local, element, dims, offset: None }
     }
 
-    /// Elements of an array at most. A constant's that is run here takes no registers.
+    /// Returns the largest number of elements of an array. The array of a constant that is
+    /// evaluated here takes no registers.
     fn largest(&self) -> u32 {
-        if self.evaluating { super::table::MOST } else { LARGEST }
+        if self.tables.evaluating { super::table::MAX_TABLE_SCALARS } else { MAX_REGISTER_ARRAY_ELEMENTS }
     }
 
     fn too_large(&mut self, name: &str, len: u32) {
         let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
-        let what = format!("would have {len} elements in the registers of each thread");
-        // What is copied from an array that is too large, without a name of its own, is the same mistake.
+        let what = format!("would take {len} elements in the registers of each thread");
+        // A temporary copy of an array that is too large is the same mistake.
         if name == TEMPORARY && self.errors.iter().any(|e| e.message.ends_with(&what)) {
             return;
         }
         self.error_with_help(
             span,
             format!("`{name}` {what}"),
-            "a thread has at most 255 registers: keep large arrays in shared or global memory",
+            "a thread has at most 255 registers: put large arrays in shared or global memory",
         );
     }
 
-    /// Registers for an array of type `ty`, with `value` in each element.
+    /// Lowers an array of type `ty` with `value` in each element.
     pub(super) fn repeated(&mut self, ty: TypeId, name: &str, value: Val) -> Val {
         let hir::Type::Array(_, size) = self.ty(ty) else { return Val::Unit };
         let size = self.size(*size);
-        // Told here, as elements without registers of their own are not counted below.
+        // Reported here, because elements without registers are not counted below.
         if size > self.largest() {
             self.too_large(name, size);
             return Val::Unit;
@@ -106,7 +108,7 @@ impl<'h> Lowerer<'h> {
         Val::Array(array)
     }
 
-    /// Whether values of the type can be assigned: they have registers.
+    /// Returns whether values of the type can be assigned: whether they have registers.
     pub(super) fn storable(&self, ty: TypeId) -> bool {
         match self.ty(ty) {
             hir::Type::Unit | hir::Type::Never | hir::Type::Scalar(_) | hir::Type::Group(_) => true,
@@ -136,7 +138,8 @@ impl<'h> Lowerer<'h> {
         self.frame_mut().bindings[id.0 as usize] = binding;
     }
 
-    /// Says what the scalars of a variable that never changes are; those of a tuple are called as Rust calls them.
+    /// Adds names for the scalars of a variable that never changes; the parts of a tuple are named
+    /// as in Rust.
     fn name(&mut self, name: &str, value: &Val) {
         match value {
             Val::Scalar(known) => {
@@ -159,7 +162,7 @@ impl<'h> Lowerer<'h> {
                     self.error(
                         span,
                         format!(
-                            "`{}` needs its value here: shared arrays, references, closures and tokens are not assigned later",
+                            "`{}` must be initialized where it is declared: shared arrays, references, closures and tokens cannot be assigned later",
                             local.name
                         ),
                     );
@@ -168,12 +171,12 @@ impl<'h> Lowerer<'h> {
                 self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
             }
             Pattern::Parts(parts) => parts.iter().for_each(|p| self.declare(p, span)),
-            _ => self.error(span, "a pattern that need not match needs a value"),
+            _ => self.error(span, "a refutable pattern needs a value"),
         }
     }
 
-    /// The element at `index` of an array's registers.
-    pub(super) fn element(&mut self, storage: &Storage, index: Known) -> Storage {
+    /// Returns the element at `index` of an array's registers.
+    pub(super) fn element(&mut self, storage: &Storage, index: MaybeConst) -> Storage {
         match storage {
             Storage::Unit | Storage::Pending { .. } => Storage::Unit,
             Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.element(p, index)).collect()),
@@ -193,7 +196,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The value in a variable's registers, taken out of the variable: later writes to it are not seen.
+    /// Lowers a copy of the value of a variable; later writes to the variable do not affect it.
     pub(super) fn read_storage(&mut self, storage: &Storage, ty: TypeId) -> Val {
         match (storage, self.ty(ty)) {
             (_, hir::Type::Array(..)) => {
@@ -213,7 +216,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The value in registers that nobody writes as long as the value is used.
+    /// Lowers the value in registers that are not written as long as the value is used.
     pub(super) fn peek_storage(&mut self, storage: &Storage, ty: TypeId) -> Val {
         match (storage, self.ty(ty)) {
             (_, hir::Type::Array(..)) => Val::Array(storage.clone()),
@@ -228,10 +231,10 @@ impl<'h> Lowerer<'h> {
                 let values: Vec<_> = parts.iter().filter_map(|p| self.read_leaf(p)).map(|k| k.value).collect();
                 let mut view = self.rebuild(ty, &mut values.into_iter());
                 if let (Val::View(view), Some(Storage::Leaf { local, .. })) = (&mut view, parts.first()) {
-                    view.wish = self.wishes.get(local).copied().unwrap_or_default();
+                    view.hint = self.cache_hints.get(local).copied().unwrap_or_default();
                 }
                 if let (Val::View(view), hir::Type::Slice { .. }) = (&mut view, self.ty(ty)) {
-                    // What was put there may have been a `&mut [T]` when it was made.
+                    // The stored view may have been a `&mut [T]` when it was created.
                     view.mutable |= self.writes_slices();
                 }
                 view
@@ -240,14 +243,14 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Element `i` of registers of one type, counted through all dimensions.
-    pub(super) fn register(&mut self, leaf: &Storage, i: u32) -> Option<Known> {
+    /// Lowers element `i` of registers of one type, counted through all dimensions.
+    pub(super) fn register(&mut self, leaf: &Storage, i: u32) -> Option<MaybeConst> {
         let at = self.register_at(leaf, i);
         self.read_leaf(&at)
     }
 
     /// Sets element `i` of registers of one type.
-    pub(super) fn set_register(&mut self, leaf: &Storage, i: u32, k: Known) {
+    pub(super) fn set_register(&mut self, leaf: &Storage, i: u32, k: MaybeConst) {
         let at = self.register_at(leaf, i);
         self.write_storage(&at, Val::Scalar(k));
     }
@@ -265,14 +268,14 @@ impl<'h> Lowerer<'h> {
         Storage::Leaf { local: *local, element: *element, dims: SmallVec::new(), offset: at }
     }
 
-    pub(super) fn read_leaf(&mut self, storage: &Storage) -> Option<Known> {
+    pub(super) fn read_leaf(&mut self, storage: &Storage) -> Option<MaybeConst> {
         let Storage::Leaf { local, element, offset, .. } = storage else { return None };
         let index = offset.map(|k| k.value);
         let value = self.builder.value(Op::ReadLocal { local: *local, index }, *element);
-        Some(Known { value, bits: None })
+        Some(MaybeConst { value, bits: None })
     }
 
-    /// Whether the kernel has a parameter `&mut [T]`.
+    /// Returns whether the kernel has a parameter `&mut [T]`.
     fn writes_slices(&self) -> bool {
         let kernel = &self.program.functions[0];
         let parameters = &kernel.locals[..kernel.parameters as usize];
@@ -293,10 +296,10 @@ impl<'h> Lowerer<'h> {
             }
             (Storage::Tuple(parts), Val::View(view)) => {
                 if let Some(Storage::Leaf { local, .. }) = parts.first() {
-                    self.wishes.entry(*local).or_insert(view.wish);
+                    self.cache_hints.entry(*local).or_insert(view.hint);
                 }
                 for (part, value) in parts.iter().zip(self.flatten(&Val::View(view))) {
-                    self.write_storage(part, Val::Scalar(Known { value, bits: None }));
+                    self.write_storage(part, Val::Scalar(MaybeConst { value, bits: None }));
                 }
             }
             (Storage::Tuple(parts), Val::Tuple(values)) => {
@@ -322,7 +325,7 @@ impl<'h> Lowerer<'h> {
             ) => {
                 for i in 0..product(dims) {
                     let i = self.index(i);
-                    let shifted = |lowerer: &mut Self, base: &Option<Known>| match base {
+                    let shifted = |lowerer: &mut Self, base: &Option<MaybeConst>| match base {
                         Some(base) => lowerer.binary(ir::Binary::Add, Scalar::Usize, *base, i).value,
                         None => i.value,
                     };
@@ -336,23 +339,25 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    pub(super) fn read(&mut self, place: &Place, ty: TypeId) -> Val {
+    pub(super) fn read(&mut self, place: &LoweredPlace, ty: TypeId) -> Val {
         match place {
-            Place::Registers(storage) => self.read_storage(storage, ty),
-            Place::Memory { place: at, cell, policy } => match self.known_in_table(place) {
+            LoweredPlace::Registers(storage) => self.read_storage(storage, ty),
+            LoweredPlace::Memory { place: at, mem_layout, policy } => match self.known_in_table(place) {
                 Some((scalar, bits)) => {
                     let value = self.builder.constant(scalar, bits);
-                    Val::Scalar(Known { value, bits: (!scalar.is_float()).then_some(bits) })
+                    Val::Scalar(MaybeConst { value, bits: (!scalar.is_float()).then_some(bits) })
                 }
-                None => self.load_cell(at, cell, ty, *policy, None),
+                None => self.load_mem_layout(at, mem_layout, ty, *policy, None),
             },
         }
     }
 
-    pub(super) fn write(&mut self, place: &Place, ty: TypeId, value: Val) {
+    pub(super) fn write(&mut self, place: &LoweredPlace, ty: TypeId, value: Val) {
         match place {
-            Place::Registers(storage) => self.write_storage(storage, value),
-            Place::Memory { place, cell, .. } => self.store_cell(place, cell, ty, &value, None),
+            LoweredPlace::Registers(storage) => self.write_storage(storage, value),
+            LoweredPlace::Memory { place, mem_layout, .. } => {
+                self.store_mem_layout(place, mem_layout, ty, &value, None)
+            }
         }
     }
 }

@@ -1,33 +1,45 @@
-//! Constants that hold arrays: values as they are needed, and tables where an index of run time reads them.
+//! Constants that contain arrays: immediate values, and tables if a run-time index reads them.
 //!
-//! A constant's value is lowered and run here, by `run`. A read of one of its scalars by a constant index is that scalar; any
-//! other is an access to the table.
+//! The value of a constant is lowered and evaluated here, by `run`. A read with a constant index is
+//! replaced by the scalar; any other read accesses the table.
 
 mod run;
 
 use super::Lowerer;
-use super::cell::{Cell, Leaves};
-use super::value::{Place, Val};
+use super::mem_layout::{Leaves, MemLayout};
+use super::value::{LoweredPlace, Val};
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, Op, Placement, Policy, Table, TableId, Type};
 use crate::source::Span;
 use run::Stop;
+use std::collections::HashMap;
 
-/// Scalars of a constant at most.
-pub(super) const MOST: u32 = 1 << 16;
+/// The largest number of scalars of a constant.
+pub(super) const MAX_TABLE_SCALARS: u32 = 1 << 16;
 
 /// A `const` of a body.
 #[derive(Clone, Debug)]
 pub(super) struct Constant<'h> {
     pub value: &'h Expr,
-    /// What holds an array has a table, and registers only where it is wanted as a whole.
-    pub table: Option<(TableId, Cell)>,
+    /// A constant with an array has a table, and registers only where the whole value is used.
+    pub table: Option<(TableId, MemLayout)>,
+}
+
+/// The tables of constants of a kernel so far.
+#[derive(Clone, Default)]
+pub(super) struct Tables {
+    /// The table of each constant that was used; `None` for a constant without a table.
+    of_constant: HashMap<hir::FunctionId, Option<(TableId, MemLayout)>>,
+    /// The tables whose addresses these values are.
+    bases: HashMap<ir::Value, TableId>,
+    /// Whether the code being lowered is run here, so that nothing of it stays in the kernel.
+    pub evaluating: bool,
 }
 
 impl<'h> Lowerer<'h> {
-    /// Whether an expression names a constant that may have a table.
+    /// Returns whether an expression names a constant that may have a table.
     pub(super) fn is_table(&self, e: &Expr) -> bool {
-        if self.evaluating {
+        if self.tables.evaluating {
             return false;
         }
         match &e.kind {
@@ -39,36 +51,39 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The table of the constant that `e` names, as a place in memory; `None` if it names none.
-    pub(super) fn table_place(&mut self, e: &'h Expr) -> Option<Place> {
+    /// Returns the table of the constant that `e` names, as a place in memory; `None` if it names
+    /// none.
+    pub(super) fn table_place(&mut self, e: &'h Expr) -> Option<LoweredPlace> {
         if !self.is_table(e) {
             return None;
         }
-        let (table, cell) = match &e.kind {
+        let (table, mem_layout) = match &e.kind {
             ExprKind::Call { function, .. } => self.table_of(e.span, *function, e.ty)?,
             ExprKind::Local(id) => self.frame().constants.get(id)?.table.clone()?,
             _ => return None,
         };
         self.at(e.span);
         let base = self.builder.value(Op::Table(table), Type::Global);
-        self.bases.insert(base, table);
-        let place = ir::Place::Global { base, dims: Default::default(), within: cell.within() };
-        Some(Place::Memory { place, cell, policy: Policy::ReadOnly })
+        self.tables.bases.insert(base, table);
+        let place = ir::Place::Global { base, dims: Default::default(), within: mem_layout.within() };
+        Some(LoweredPlace::Memory { place, mem_layout, policy: Policy::ReadOnly })
     }
 
-    /// The scalar at a place, if that is one of a table that is known here; its type and bits.
-    pub(super) fn known_in_table(&self, place: &Place) -> Option<(crate::Scalar, u64)> {
-        let Place::Memory { place: ir::Place::Global { base, within: Some(within), .. }, cell, .. } = place else {
+    /// Returns the type and bits of the scalar at a place in a table, if the index is constant.
+    pub(super) fn known_in_table(&self, place: &LoweredPlace) -> Option<(crate::Scalar, u64)> {
+        let LoweredPlace::Memory { place: ir::Place::Global { base, within: Some(within), .. }, mem_layout, .. } =
+            place
+        else {
             return None;
         };
-        let (table, scalar) = (self.bases.get(base)?, cell.scalar()?);
+        let (table, scalar) = (self.tables.bases.get(base)?, mem_layout.scalar()?);
         let bits = within.indices.is_empty().then(|| self.builder.kernel.table(*table)?.bits(within.offset, scalar))?;
         Some((scalar, bits?))
     }
 
-    /// Whether a place is in a table, which nothing may write.
-    pub(super) fn in_table(&self, place: &Place) -> bool {
-        matches!(place, Place::Memory { place: ir::Place::Global { base, .. }, .. } if self.bases.contains_key(base))
+    /// Returns whether a place is in a table, which is read-only.
+    pub(super) fn in_table(&self, place: &LoweredPlace) -> bool {
+        matches!(place, LoweredPlace::Memory { place: ir::Place::Global { base, .. }, .. } if self.tables.bases.contains_key(base))
     }
 
     pub(super) fn has_array(&self, ty: TypeId) -> bool {
@@ -82,7 +97,7 @@ impl<'h> Lowerer<'h> {
     /// Binds a `const` of a body.
     pub(super) fn bind_constant(&mut self, id: LocalId, value: &'h Expr) {
         let name = &self.function().locals[id.0 as usize].name;
-        let table = match self.has_array(value.ty) && !self.evaluating {
+        let table = match self.has_array(value.ty) && !self.tables.evaluating {
             true => self.evaluated(value.span, name, value.ty, Placement::ByUse, |l| l.expr(value)),
             false => None,
         };
@@ -96,18 +111,18 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn table_of(&mut self, span: Span, id: hir::FunctionId, ty: TypeId) -> Option<(TableId, Cell)> {
-        if let Some(known) = self.tables.get(&id) {
+    fn table_of(&mut self, span: Span, id: hir::FunctionId, ty: TypeId) -> Option<(TableId, MemLayout)> {
+        if let Some(known) = self.tables.of_constant.get(&id) {
             return known.clone();
         }
         let function = &self.program.functions[id.0 as usize];
         let placement = function.constant.unwrap_or_default();
         let table = self.evaluated(span, &function.name, ty, placement, |l| l.inline(span, id, Vec::new()));
-        self.tables.insert(id, table.clone());
+        self.tables.of_constant.insert(id, table.clone());
         table
     }
 
-    /// The table of a value that `lower` makes, if it can be known here.
+    /// Returns the table of the value that `lower` makes, if the value can be evaluated here.
     fn evaluated(
         &mut self,
         span: Span,
@@ -115,26 +130,26 @@ impl<'h> Lowerer<'h> {
         ty: TypeId,
         placement: Placement,
         lower: impl FnOnce(&mut Self) -> Val,
-    ) -> Option<(TableId, Cell)> {
-        let cell = self.cell(ty)?;
-        if cell.numbers() > MOST {
+    ) -> Option<(TableId, MemLayout)> {
+        let mem_layout = self.mem_layout(ty)?;
+        if mem_layout.numbers() > MAX_TABLE_SCALARS {
             let message =
-                format!("`{name}` has {} numbers, and a constant on the device at most {MOST}", cell.numbers());
-            self.error_with_help(span, message, "pass it as a buffer");
-            return Some((self.enter_table(name, &cell, Vec::new(), placement), cell));
+                format!("the constant `{name}` has {} numbers; the limit is {MAX_TABLE_SCALARS}", mem_layout.numbers());
+            self.error_with_help(span, message, "pass the data as a buffer");
+            return Some((self.enter_table(name, &mem_layout, Vec::new(), placement), mem_layout));
         }
-        let leaves = self.leaves_of(&cell, 1);
+        let leaves = self.leaves_of(&mem_layout, 1);
         let locals = self.builder.kernel.locals.len();
         let hint = self.name_hint.take();
-        self.evaluating = true;
+        self.tables.evaluating = true;
         self.builder.enter([]);
         let value = lower(self);
         let values = self.scalars_of(ty, &value);
         let region = self.builder.leave();
-        self.evaluating = false;
+        self.tables.evaluating = false;
         self.name_hint = hint;
         let bits = run::run(&self.builder.kernel, &region, &values);
-        // Nothing names them any more.
+        // The locals are not used any more.
         self.builder.kernel.locals.truncate(locals);
         let bits = match bits {
             Ok(bits) if bits.len() == leaves.len() => bits,
@@ -145,18 +160,18 @@ impl<'h> Lowerer<'h> {
             }
         };
         let scalars = Leaves::into_iter(leaves).zip(bits).map(|((at, scalar), bits)| (at, scalar, bits)).collect();
-        Some((self.enter_table(name, &cell, scalars, placement), cell))
+        Some((self.enter_table(name, &mem_layout, scalars, placement), mem_layout))
     }
 
-    /// The table of that name and these contents: one for all that are alike.
+    /// Returns the table with this name and these contents; equal tables are shared.
     fn enter_table(
         &mut self,
         name: &str,
-        cell: &Cell,
+        mem_layout: &MemLayout,
         scalars: Vec<(u32, crate::Scalar, u64)>,
         placement: Placement,
     ) -> TableId {
-        let table = Table { name: name.to_string(), scalars: scalars.into(), bytes: cell.bytes(), placement };
+        let table = Table { name: name.to_string(), scalars: scalars.into(), bytes: mem_layout.bytes(), placement };
         let tables = &mut self.builder.kernel.tables;
         let known = tables.iter().position(|t| *t == table).unwrap_or_else(|| {
             tables.push(table);

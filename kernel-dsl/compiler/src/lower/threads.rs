@@ -1,28 +1,28 @@
-//! Which thread, lane and warp of its block a thread is, and how many there are.
+//! The indices of a thread, lane and warp within the block, and their counts.
 
 use super::Lowerer;
 use super::cooperation::LANES;
-use super::value::Known;
+use super::value::MaybeConst;
 use crate::Scalar;
 use crate::ir::{Binary, Op, Special};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
-    pub(super) fn special(&mut self, special: Special) -> Known {
-        Known { value: self.builder.scalar(Op::Special(special), Scalar::Usize), bits: None }
+    pub(super) fn special(&mut self, special: Special) -> MaybeConst {
+        MaybeConst { value: self.builder.scalar(Op::Special(special), Scalar::Usize), bits: None }
     }
 
-    /// Thread index by axis; 0 along an axis that the block does not have.
-    pub(super) fn thread(&mut self, axis: u8) -> Known {
+    /// Lowers the thread index along an axis; 0 along an axis that the block does not have.
+    pub(super) fn thread(&mut self, axis: u8) -> MaybeConst {
         match self.builder.kernel.block.extent(axis) {
             Some(1) => self.index(0),
             _ => self.special(Special::Thread(axis)),
         }
     }
 
-    /// x + dim_x · (y + dim_y · z), without the axes that the block does not have.
-    pub(super) fn thread_index(&mut self) -> Known {
-        // No axis follows one whose extent only the launch knows.
+    /// Lowers x + dim_x · (y + dim_y · z), without the axes that the block does not have.
+    pub(super) fn thread_index(&mut self) -> MaybeConst {
+        // No axis follows an axis whose extent only the launch knows.
         let Some(x) = self.builder.kernel.block.extent(0) else { return self.thread(0) };
         let outer = self.outer_index();
         let inner = self.thread(0);
@@ -37,8 +37,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// y + dim_y · z.
-    pub(super) fn outer_index(&mut self) -> Known {
+    /// Lowers y + dim_y · z.
+    pub(super) fn outer_index(&mut self) -> MaybeConst {
         let block = self.builder.kernel.block;
         let inner = self.thread(1);
         let Some(y) = block.extent(1) else { return inner };
@@ -54,8 +54,8 @@ impl<'h> Lowerer<'h> {
         self.binary(Binary::Add, Scalar::Usize, planes, inner)
     }
 
-    /// Threads of a block along an axis.
-    pub(super) fn block_dim(&mut self, axis: u8) -> Known {
+    /// Lowers the number of threads of a block along an axis.
+    pub(super) fn block_dim(&mut self, axis: u8) -> MaybeConst {
         match self.builder.kernel.block.extent(axis) {
             Some(n) => self.index(n),
             None => {
@@ -67,8 +67,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Threads of a block.
-    pub(super) fn block_threads(&mut self) -> Known {
+    /// Lowers the number of threads of a block.
+    pub(super) fn block_threads(&mut self) -> MaybeConst {
         let block = self.builder.kernel.block;
         let Some(open) = block.open() else { return self.index(block.most_threads()) };
         let extent = self.block_dim(open.axis as u8);
@@ -81,13 +81,13 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Warps of the block at most; it is made of whole ones.
+    /// Returns the largest number of warps of the block, which consists of whole warps.
     pub(super) fn most_warps(&self) -> u32 {
         self.builder.kernel.block.most_threads() / LANES
     }
 
-    /// Warps of the block, which is made of whole ones.
-    pub(super) fn warp_count(&mut self) -> Known {
+    /// Lowers the number of warps of the block, which consists of whole warps.
+    pub(super) fn warp_count(&mut self) -> MaybeConst {
         if let Some(threads) = self.builder.kernel.block.threads() {
             return self.index(threads / LANES);
         }
@@ -102,26 +102,25 @@ impl<'h> Lowerer<'h> {
         }
         let (message, help) = match block.threads() {
             Some(threads) => (
-                format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps"),
-                "make the number of threads of the block a multiple of 32",
+                format!("this operation needs whole warps of 32 threads; the block has {threads} threads"),
+                "make the block size a multiple of 32",
             ),
             None => (
                 format!(
-                    "a warp has 32 lanes, and a block of {} to {} threads may not divide into warps",
+                    "this operation needs whole warps of 32 threads; a block of {} to {} threads may not be a multiple of 32",
                     block.least_threads(),
                     block.most_threads()
                 ),
-                "leave whole warps to choose from, `32..=1024` or `(64..=1024).step_by(64)`; round a number of threads, \
-                 `n.next_multiple_of(32).min(1024)`; or require it, `#[requires(block::threads() % 32 == 0)]`",
+                "allow only whole warps, `32..=1024` or `(64..=1024).step_by(64)`; round up, `n.next_multiple_of(32).min(1024)`; or add `#[requires(block::threads() % 32 == 0)]`",
             ),
         };
-        // One mistake, however many operations ask for warps.
+        // Reported once, however many operations need warps.
         if self.errors.iter().all(|e| e.message != message) {
             self.error_with_help(span, message, help);
         }
     }
 
-    pub(super) fn lane(&mut self, span: Span) -> Known {
+    pub(super) fn lane(&mut self, span: Span) -> MaybeConst {
         self.whole_warps(span);
         if self.builder.kernel.block.extent(0) == Some(LANES) {
             return self.thread(0);
@@ -131,7 +130,7 @@ impl<'h> Lowerer<'h> {
         self.binary(Binary::Rem, Scalar::Usize, index, lanes)
     }
 
-    pub(super) fn warp(&mut self, span: Span) -> Known {
+    pub(super) fn warp(&mut self, span: Span) -> MaybeConst {
         self.whole_warps(span);
         if self.builder.kernel.block.extent(0) == Some(LANES) {
             return self.outer_index();

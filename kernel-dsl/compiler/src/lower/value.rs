@@ -1,15 +1,16 @@
-//! What an expression is while a kernel is lowered: aggregates taken apart, constants remembered.
+//! The values of expressions during lowering: aggregates are split into parts, and constants keep
+//! their bits.
 
-use super::cell::Cell;
-use super::pending::{Flight, Slot};
+use super::mem_layout::MemLayout;
+use super::pending::{CopySlot, InFlightCopy};
 use crate::Scalar;
 use crate::ir::{self, LocalId, Policy, SharedId, Value};
 use smallvec::SmallVec;
 
-/// A scalar value, and its bits where lowering knows them (for shapes of shared arrays, and for folding away what a
-/// generic constant decides).
+/// A scalar value, with its bits if they are known. Known bits determine shapes of shared arrays,
+/// and select branches that depend on generic constants.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Known {
+pub(super) struct MaybeConst {
     pub value: Value,
     pub bits: Option<u64>,
 }
@@ -17,20 +18,20 @@ pub(super) struct Known {
 /// The value of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Val {
-    /// `()`, or no value at all where control does not get to.
+    /// `()`, or no value because control does not reach this point.
     Unit,
-    Scalar(Known),
+    Scalar(MaybeConst),
     Tuple(Vec<Val>),
-    /// An array lives in registers that nothing else writes.
+    /// An array in registers that nothing else writes.
     Array(Storage),
     View(View),
     Shared(Handle),
-    Reference(Place),
-    /// Whether there is a value, and the value; where there is none, something of its type.
-    Option(Known, Box<Val>),
-    /// Copies that have begun.
-    Pending(Vec<Flight>),
-    /// A closure or function, by index into the lowerer's.
+    Reference(LoweredPlace),
+    /// Whether the value exists, and the value; an unused value of its type if not.
+    Option(MaybeConst, Box<Val>),
+    /// Copies in flight.
+    Pending(Vec<InFlightCopy>),
+    /// A closure or function, by its index in the [`Inliner`](super::inliner::Inliner).
     Callable(u32),
 }
 
@@ -38,132 +39,134 @@ pub(super) enum Val {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct View {
     pub base: Value,
-    pub extents: SmallVec<[Known; 2]>,
-    /// One a dimension; the last has none where it is 1.
+    pub extents: SmallVec<[MaybeConst; 2]>,
+    /// One stride for each dimension; `None` for the last if it is 1.
     pub strides: SmallVec<[Option<Value>; 2]>,
-    pub cell: Cell,
+    pub mem_layout: MemLayout,
     pub mutable: bool,
-    pub wish: Wish,
-    /// Base and all strides are multiples of that many elements.
+    pub hint: CacheHint,
+    /// The base and all strides are multiples of this number of elements.
     pub aligned: u32,
 }
 
-/// What a kernel says of how a view is read. Only a wish: what a branch gives has it if both arms say the same, and a variable
-/// has that of the first view that it is given.
+/// How the caches should treat loads of a view. A branch keeps the hint if both arms agree, and a
+/// variable has the hint of the first view assigned to it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) enum Wish {
+pub(super) enum CacheHint {
     #[default]
     None,
-    /// `streaming()`: each part once.
-    Once,
-    /// `coherent()`: by way of the second cache alone.
-    Coherent,
+    /// `streaming()`: each element is read once; evict first.
+    Streaming,
+    /// `coherent()`: loads bypass L1 and the read-only cache.
+    BypassL1,
 }
 
 /// An array in shared memory.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Handle {
-    /// A laid out one with its first indices fixed.
-    Fixed { array: SharedId, cell: Cell, prefix: SmallVec<[Value; 3]> },
-    /// One whose size the launch evaluates; `base` is an address in shared memory.
+    /// An array of constant shape with its first indices fixed.
+    Fixed { array: SharedId, mem_layout: MemLayout, prefix: SmallVec<[Value; 3]> },
+    /// An array whose size the launch evaluates; `base` is an address in shared memory.
     Dynamic(View),
 }
 
-/// Registers of a variable: a tree by tuples, options and views, whose leaves are locals.
+/// The registers of a variable: a tree of tuples, options and views, whose leaves are locals.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Storage {
     Unit,
-    /// `dims` is empty for a scalar; the element at `offset` of the local is the first.
+    /// `dims` is empty for a scalar; the first element is at `offset` in the local.
     Leaf {
         local: LocalId,
         element: ir::Type,
         dims: SmallVec<[u32; 2]>,
-        offset: Option<Known>,
+        offset: Option<MaybeConst>,
     },
     Tuple(Vec<Storage>),
-    /// Of a variable for copies that have begun, by its number.
+    /// The registers of a variable for copies in flight, with the number of the variable.
     Pending {
         token: u32,
-        slots: Vec<Slot>,
+        slots: Vec<CopySlot>,
     },
 }
 
-/// Something that can be read and written.
+/// A place that can be read and written.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Place {
+pub(super) enum LoweredPlace {
     Registers(Storage),
-    Memory { place: ir::Place, cell: Cell, policy: Policy },
+    Memory { place: ir::Place, mem_layout: MemLayout, policy: Policy },
 }
 
 impl Val {
-    /// The scalar, if it is one.
-    pub(super) fn scalar(&self) -> Option<Known> {
+    /// Returns the scalar, if the value is one.
+    pub(super) fn scalar(&self) -> Option<MaybeConst> {
         match self {
             Val::Scalar(k) => Some(*k),
             _ => None,
         }
     }
 
-    /// Whether all IR values in it are such.
-    pub(super) fn is_made_of(&self, such: &mut dyn FnMut(Value) -> bool) -> bool {
+    /// Returns whether every IR value in this value satisfies `predicate`.
+    pub(super) fn all_values(&self, predicate: &mut dyn FnMut(Value) -> bool) -> bool {
         match self {
             Val::Unit | Val::Callable(_) => true,
-            Val::Pending(flights) => flights.iter().all(|f| f.values().all(&mut *such)),
-            Val::Option(some, value) => such(some.value) && value.is_made_of(such),
-            Val::Scalar(k) => such(k.value),
-            Val::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
-            Val::Array(storage) => storage.is_made_of(such),
+            Val::Pending(copies) => copies.iter().all(|f| f.values().all(&mut *predicate)),
+            Val::Option(some, value) => predicate(some.value) && value.all_values(predicate),
+            Val::Scalar(k) => predicate(k.value),
+            Val::Tuple(parts) => parts.iter().all(|p| p.all_values(predicate)),
+            Val::Array(storage) => storage.all_values(predicate),
             Val::View(v) | Val::Shared(Handle::Dynamic(v)) => {
                 let sizes = v.extents.iter().map(|k| k.value).chain(v.strides.iter().flatten().copied());
-                std::iter::once(v.base).chain(sizes).all(such)
+                std::iter::once(v.base).chain(sizes).all(predicate)
             }
-            Val::Shared(Handle::Fixed { prefix, .. }) => prefix.iter().copied().all(such),
-            Val::Reference(Place::Registers(storage)) => storage.is_made_of(such),
-            Val::Reference(Place::Memory { place, .. }) => {
+            Val::Shared(Handle::Fixed { prefix, .. }) => prefix.iter().copied().all(predicate),
+            Val::Reference(LoweredPlace::Registers(storage)) => storage.all_values(predicate),
+            Val::Reference(LoweredPlace::Memory { place, .. }) => {
                 let steps = place.within().into_iter().flat_map(|w| w.indices.iter().map(|s| s.index));
                 match place {
                     ir::Place::Global { base, dims, .. } | ir::Place::Dynamic { base, dims, .. } => {
                         let sizes = dims.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
-                        std::iter::once(*base).chain(sizes).chain(steps).all(such)
+                        std::iter::once(*base).chain(sizes).chain(steps).all(predicate)
                     }
-                    ir::Place::Shared { indices, .. } => indices.iter().copied().chain(steps).all(such),
-                    ir::Place::Address { base, .. } => such(*base),
+                    ir::Place::Shared { indices, .. } => indices.iter().copied().chain(steps).all(predicate),
+                    ir::Place::Address { base, .. } => predicate(*base),
                 }
             }
         }
     }
 
-    /// Calls `f` on each shared array that it names; `None` stands for any, as a closure may name.
+    /// Calls `f` for each shared array that the value names; `None` means any array, as a closure
+    /// may name any.
     pub(super) fn arrays(&self, f: &mut dyn FnMut(Option<SharedId>)) {
         match self {
             Val::Shared(Handle::Fixed { array, .. }) => f(Some(*array)),
-            Val::Reference(Place::Memory { place: ir::Place::Shared { array, .. }, .. }) => f(Some(*array)),
+            Val::Reference(LoweredPlace::Memory { place: ir::Place::Shared { array, .. }, .. }) => f(Some(*array)),
             Val::Callable(_) => f(None),
             Val::Tuple(parts) => parts.iter().for_each(|p| p.arrays(f)),
-            Val::Pending(flights) => flights.iter().for_each(|flight| f(Some(flight.array()))),
+            Val::Pending(copies) => copies.iter().for_each(|copy| f(Some(copy.array()))),
             Val::Option(_, value) => value.arrays(f),
             // Arrays of dynamic size live as long as the kernel.
             Val::Unit | Val::Scalar(_) | Val::Array(_) | Val::View(_) | Val::Reference(_) | Val::Shared(_) => {}
         }
     }
 
-    /// Says that the value, of a branch, is one of two: a view of memory that the launch writes in one arm is one, and is read
-    /// as both arms wish. An arm that control leaves gives none.
+    /// Merges the properties of the two values that a branch can yield. A view is mutable if one of
+    /// the two is, and keeps the cache hint if both agree. An arm that control leaves does not
+    /// count.
     pub(super) fn is_one_of(&mut self, a: &Val, b: &Val) {
         match (self, a, b) {
             (Val::View(view), Val::View(a), Val::View(b)) => {
                 view.mutable |= a.mutable || b.mutable;
-                view.wish = if a.wish == b.wish { a.wish } else { Wish::None };
+                view.hint = if a.hint == b.hint { a.hint } else { CacheHint::None };
             }
             (Val::View(view), Val::View(only), _) | (Val::View(view), _, Val::View(only)) => {
                 view.mutable |= only.mutable;
-                view.wish = only.wish;
+                view.hint = only.hint;
             }
             (Val::Option(_, value), Val::Option(_, a), Val::Option(_, b)) => value.is_one_of(a, b),
             (Val::Tuple(parts), Val::Tuple(a), Val::Tuple(b)) => {
                 parts.iter_mut().zip(a.iter().zip(b)).for_each(|(part, (a, b))| part.is_one_of(a, b));
             }
-            // One arm is left: what the other gives.
+            // Control leaves one arm: the value of the other arm.
             (Val::Option(_, value), Val::Option(_, only), _) | (Val::Option(_, value), _, Val::Option(_, only)) => {
                 value.is_one_of(only, only);
             }
@@ -176,45 +179,45 @@ impl Val {
 }
 
 impl Storage {
-    fn is_made_of(&self, such: &mut dyn FnMut(Value) -> bool) -> bool {
+    fn all_values(&self, predicate: &mut dyn FnMut(Value) -> bool) -> bool {
         match self {
             Storage::Unit => true,
-            Storage::Leaf { offset, .. } => offset.is_none_or(|k| such(k.value)),
-            Storage::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
+            Storage::Leaf { offset, .. } => offset.is_none_or(|k| predicate(k.value)),
+            Storage::Tuple(parts) => parts.iter().all(|p| p.all_values(predicate)),
             Storage::Pending { .. } => true,
         }
     }
 }
 
 impl Handle {
-    /// The element at `indices`.
-    pub(super) fn place(&self, indices: &[Known]) -> Place {
-        let (place, cell) = match self {
-            Handle::Fixed { array, cell, prefix } => {
+    /// Returns the element at `indices`.
+    pub(super) fn place(&self, indices: &[MaybeConst]) -> LoweredPlace {
+        let (place, mem_layout) = match self {
+            Handle::Fixed { array, mem_layout, prefix } => {
                 let indices = prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
-                (ir::Place::Shared { array: *array, indices, within: cell.within() }, cell)
+                (ir::Place::Shared { array: *array, indices, within: mem_layout.within() }, mem_layout)
             }
             Handle::Dynamic(view) => {
-                let (dims, within) = (view.dims(indices), view.cell.within());
-                (ir::Place::Dynamic { base: view.base, dims, within }, &view.cell)
+                let (dims, within) = (view.dims(indices), view.mem_layout.within());
+                (ir::Place::Dynamic { base: view.base, dims, within }, &view.mem_layout)
             }
         };
-        Place::Memory { place, cell: cell.clone(), policy: Policy::Coherent }
+        LoweredPlace::Memory { place, mem_layout: mem_layout.clone(), policy: Policy::Coherent }
     }
 
-    pub(super) fn cell(&self) -> &Cell {
+    pub(super) fn mem_layout(&self) -> &MemLayout {
         match self {
-            Handle::Fixed { cell, .. } => cell,
-            Handle::Dynamic(view) => &view.cell,
+            Handle::Fixed { mem_layout, .. } => mem_layout,
+            Handle::Dynamic(view) => &view.mem_layout,
         }
     }
 }
 
 impl View {
-    /// Indices with their extents and strides.
-    pub(super) fn dims(&self, indices: &[Known]) -> SmallVec<[ir::Dim; 2]> {
+    /// Returns the indices with their extents and strides.
+    pub(super) fn dims(&self, indices: &[MaybeConst]) -> SmallVec<[ir::Dim; 2]> {
         let sizes = self.extents.iter().zip(&self.strides);
-        let dim = |(index, (extent, stride)): (&Known, (&Known, &Option<Value>))| ir::Dim {
+        let dim = |(index, (extent, stride)): (&MaybeConst, (&MaybeConst, &Option<Value>))| ir::Dim {
             index: index.value,
             extent: extent.value,
             stride: *stride,
@@ -223,18 +226,19 @@ impl View {
     }
 
     pub(super) fn policy(&self) -> Policy {
-        match (self.mutable, self.wish) {
-            (false, Wish::None) => Policy::ReadOnly,
-            (false, Wish::Once) => Policy::ReadOnce,
-            (true, Wish::Once) => Policy::CoherentOnce,
-            (true, Wish::None) => Policy::Coherent,
-            (_, Wish::Coherent) => Policy::SecondCache,
+        match (self.mutable, self.hint) {
+            (false, CacheHint::None) => Policy::ReadOnly,
+            (false, CacheHint::Streaming) => Policy::ReadOnce,
+            (true, CacheHint::Streaming) => Policy::CoherentOnce,
+            (true, CacheHint::None) => Policy::Coherent,
+            (_, CacheHint::BypassL1) => Policy::SecondCache,
         }
     }
 }
 
-/// The bits of `a op b` for unsigned operands of type `ty`, where they are sure and nothing overflows.
-pub(super) fn known_binary(op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Option<u64> {
+/// Returns the bits of `a op b` for unsigned operands of type `ty`, if they are known and nothing
+/// overflows.
+pub(super) fn known_binary(op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Option<u64> {
     use ir::Binary::*;
     if !matches!(ty, Scalar::Usize | Scalar::U32 | Scalar::Bool) {
         return None;
@@ -262,8 +266,8 @@ pub(super) fn known_binary(op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Op
     (bits <= ty.mask()).then_some(bits)
 }
 
-/// The truth of a comparison of unsigned operands.
-pub(super) fn known_compare(comparison: ir::Comparison, ty: Scalar, a: Known, b: Known) -> Option<u64> {
+/// Returns the result of a comparison of unsigned operands, if it is known.
+pub(super) fn known_compare(comparison: ir::Comparison, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Option<u64> {
     use ir::Comparison::*;
     if !matches!(ty, Scalar::Usize | Scalar::U32 | Scalar::Bool) {
         return None;

@@ -1,18 +1,20 @@
-//! How many elements of a copy move at once: as many as 16 bytes hold, where it is sure that they lie at multiples of that.
+//! The number of elements of one access of a copy: up to 16 bytes, if the alignment is known.
 //!
-//! A condition `x.aligned(n)` says so of a parameter's base and strides, and a condition of an extent that its rows end there. A
-//! view that moves keeps what divides the index that it moves by.
+//! The alignment of a parameter's base and strides follows from a condition `x.aligned(n)`, and
+//! that of its rows from a condition on an extent. A moved view keeps the common divisor with the
+//! index it is moved by.
 
 use super::Lowerer;
-use super::piece::Piece;
-use super::value::{Handle, Known, Place, View};
+use super::pack::Pack;
+use super::value::{Handle, LoweredPlace, MaybeConst, View};
 use crate::Scalar;
 use crate::hir::LocalId;
 use crate::ir::{self, Binary, Comparison, Element, Guard, Layout, Op, Type, Value, Values, WIDEST};
 use crate::launch::Promise;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
-/// The greatest common divisor; of 0 and n it is n.
+/// Returns the greatest common divisor; that of 0 and n is n.
 pub(super) fn gcd(mut a: u32, mut b: u32) -> u32 {
     while b > 0 {
         (a, b) = (b, a % b);
@@ -20,24 +22,40 @@ pub(super) fn gcd(mut a: u32, mut b: u32) -> u32 {
     a
 }
 
+/// Known divisors of the `usize` values of a kernel.
+#[derive(Clone)]
+pub(super) struct Divisibility {
+    /// The guarantees of the kernel's conditions about its parameters.
+    promises: Vec<Promise>,
+    /// The known divisors of values.
+    divisors: HashMap<Value, u32>,
+}
+
+impl Divisibility {
+    /// Returns what is known of a kernel with these conditions.
+    pub(super) fn new(promises: Vec<Promise>) -> Divisibility {
+        Divisibility { promises, divisors: HashMap::new() }
+    }
+}
+
 impl<'h> Lowerer<'h> {
-    /// A number that divides a `usize` value; 0 where the value is 0.
-    pub(super) fn divisor(&self, k: Known) -> u32 {
+    /// Returns a known divisor of a `usize` value; 0 if the value is 0.
+    pub(super) fn divisor(&self, k: MaybeConst) -> u32 {
         match k.bits {
             Some(n) => n as u32,
-            None => self.divisors.get(&k.value).copied().unwrap_or(1),
+            None => self.divisibility.divisors.get(&k.value).copied().unwrap_or(1),
         }
     }
 
-    /// Notes what divides a value, if that says anything.
+    /// Notes a divisor of a value, unless it is 1.
     pub(super) fn divides(&mut self, value: Value, divisor: u32) {
         if divisor > 1 {
-            self.divisors.insert(value, divisor);
+            self.divisibility.divisors.insert(value, divisor);
         }
     }
 
-    /// Notes what divides the result of an operation on `usize`.
-    pub(super) fn note_divisor(&mut self, op: Binary, a: Known, b: Known, result: Value) {
+    /// Notes a divisor of the result of an operation on `usize`.
+    pub(super) fn note_divisor(&mut self, op: Binary, a: MaybeConst, b: MaybeConst, result: Value) {
         let (a, b) = (self.divisor(a), self.divisor(b));
         let divisor = match op {
             Binary::Add | Binary::Sub | Binary::Min | Binary::Max => gcd(a, b),
@@ -47,9 +65,9 @@ impl<'h> Lowerer<'h> {
         self.divides(result, divisor);
     }
 
-    /// What the conditions say of the parameter `id`, whose value is this view.
+    /// Applies the kernel's conditions to the parameter `id`, whose value is `view`.
     pub(super) fn promised(&mut self, id: LocalId, view: &mut View) {
-        for promise in self.promises.clone() {
+        for promise in self.divisibility.promises.clone() {
             match promise {
                 Promise::Aligned { parameter, elements } if parameter == id => view.aligned = elements.max(1),
                 Promise::Extent { parameter, dimension, multiple } if parameter == id => {
@@ -62,16 +80,16 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Elements of a copy that move at once.
+    /// Returns the number of elements of one access of a copy.
     pub(super) fn at_once_of(&self, to: &Handle, from: &View) -> u32 {
-        let Handle::Fixed { array, cell, .. } = to else { return 1 };
-        // Elements of a row that are apart do not move together.
+        let Handle::Fixed { array, mem_layout, .. } = to else { return 1 };
+        // Elements of a row that are not adjacent cannot share an access.
         if from.strides.last().is_some_and(Option::is_some) {
             return 1;
         }
         let array = &self.builder.kernel.shared[array.0 as usize];
-        let (Some(loaded), Some(stored)) = (from.cell.scalar(), cell.scalar()) else { return 1 };
-        // Where a pad is to be found, it is the one that suits single elements.
+        let (Some(loaded), Some(stored)) = (from.mem_layout.scalar(), mem_layout.scalar()) else { return 1 };
+        // If a pad is to be chosen, it suits single elements.
         if [loaded, stored].contains(&Scalar::Bool)
             || array.element != Element::Scalar(stored)
             || matches!(array.layout, Layout::Padded { .. })
@@ -83,14 +101,14 @@ impl<'h> Lowerer<'h> {
             let rows = row.is_multiple_of(*n) && strides.iter().all(|s| s.is_multiple_of(*n));
             rows && from.aligned.is_multiple_of(*n)
         };
-        // Of numbers that are mapped on the way, neither side takes more than one access.
+        // If the numbers are converted, neither side takes more than one access.
         let most = WIDEST / loaded.bytes().max(stored.bytes());
         (0..=most.ilog2()).rev().map(|k| 1 << k).find(suits).unwrap_or(1)
     }
 
-    /// The indices of the first element of a piece, from those of the piece.
-    pub(super) fn first_of_piece(&mut self, piece: &[Known], n: u32) -> SmallVec<[Known; 3]> {
-        let mut indices: SmallVec<[Known; 3]> = piece.iter().copied().collect();
+    /// Returns the indices of the first element of a pack, from those of the pack.
+    pub(super) fn first_of_pack(&mut self, pack: &[MaybeConst], n: u32) -> SmallVec<[MaybeConst; 3]> {
+        let mut indices: SmallVec<[MaybeConst; 3]> = pack.iter().copied().collect();
         if let Some(last) = indices.last_mut().filter(|_| n > 1) {
             let n = self.index(n);
             *last = self.binary(Binary::Mul, Scalar::Usize, *last, n);
@@ -98,41 +116,48 @@ impl<'h> Lowerer<'h> {
         indices
     }
 
-    /// Whether a piece of `n` elements that begins inside of the view lies inside whole, whatever the launch.
+    /// Returns whether a pack of `n` elements that starts inside the view is always entirely
+    /// inside.
     pub(super) fn ends_with_rows(&self, from: &View, n: u32) -> bool {
         from.extents.last().is_some_and(|extent| self.divisor(*extent).is_multiple_of(n))
     }
 
-    /// The piece of `n` numbers of a view from `indices` on, at a multiple of `n`, in the lanes where `exists` holds; zeros beyond
-    /// its extents, and in the other lanes.
-    pub(super) fn wide_piece(&mut self, from: &View, indices: &[Known], n: u32, exists: Option<Known>) -> Values {
-        let (Some(piece), Some((last, outer))) = (Piece::of(&from.cell, n), indices.split_last()) else {
+    /// Loads a pack of `n` numbers of a view that starts at `indices`, a multiple of `n`, in the
+    /// lanes where `exists` holds. Numbers out of bounds, and in other lanes, are zero.
+    pub(super) fn wide_piece(
+        &mut self,
+        from: &View,
+        indices: &[MaybeConst],
+        n: u32,
+        exists: Option<MaybeConst>,
+    ) -> Values {
+        let (Some(pack), Some((last, outer))) = (Pack::of(&from.mem_layout, n), indices.split_last()) else {
             return Values::new();
         };
-        let Place::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
+        let LoweredPlace::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
         let mut rows = exists;
         for (index, extent) in outer.iter().zip(&from.extents) {
             let below = self.compare(Comparison::Lt, Scalar::Usize, *index, *extent);
             rows = Some(rows.map_or(below, |rows| self.binary(Binary::And, Scalar::Bool, rows, below)));
         }
         let extent = from.extents[outer.len()];
-        let load = |lowerer: &mut Self, place: ir::Place, element: Scalar, count: u32, holds: Known| {
+        let load = |lowerer: &mut Self, place: ir::Place, element: Scalar, count: u32, holds: MaybeConst| {
             let all = rows.map_or(holds, |rows| lowerer.binary(Binary::And, Scalar::Bool, rows, holds));
             let zero = lowerer.builder.constant(element, 0);
             let guard = Guard { condition: all.value, otherwise: (0..count).map(|_| zero).collect() };
             let op = Op::Load { place, element, policy, guard: Some(guard) };
             lowerer.builder.emit(op, (0..count).map(|_| Type::Scalar(element)))
         };
-        let whole_piece = piece.place(place.clone());
+        let whole_piece = pack.place(place.clone());
         if self.ends_with_rows(from, n) {
             let inside = self.compare(Comparison::Lt, Scalar::Usize, *last, extent);
-            return load(self, whole_piece, piece.register(), piece.registers(), inside);
+            return load(self, whole_piece, pack.register(), pack.registers(), inside);
         }
         let count = self.index(n);
         let end = self.binary(Binary::Add, Scalar::Usize, *last, count);
         let whole = self.compare(Comparison::Le, Scalar::Usize, end, extent);
         self.builder.enter([]);
-        let loaded = load(self, whole_piece, piece.register(), piece.registers(), whole);
+        let loaded = load(self, whole_piece, pack.register(), pack.registers(), whole);
         self.builder.effect(Op::Yield(loaded));
         let then = self.builder.leave();
         self.builder.enter([]);
@@ -141,13 +166,13 @@ impl<'h> Lowerer<'h> {
             let i_known = self.index(i);
             let index = self.binary(Binary::Add, Scalar::Usize, *last, i_known);
             let inside = self.compare(Comparison::Lt, Scalar::Usize, index, extent);
-            let place = self.further(&place, i * piece.part().bytes(), piece.part());
-            parts.extend(load(self, place, piece.part(), 1, inside));
+            let place = self.further(&place, i * pack.part().bytes(), pack.part());
+            parts.extend(load(self, place, pack.part(), 1, inside));
         }
-        let parts = self.together(piece, &parts);
+        let parts = self.together(pack, &parts);
         self.builder.effect(Op::Yield(parts));
         let otherwise = self.builder.leave();
-        let types = (0..piece.registers()).map(|_| Type::Scalar(piece.register()));
+        let types = (0..pack.registers()).map(|_| Type::Scalar(pack.register()));
         self.builder.emit(Op::If { condition: whole.value, then, otherwise }, types)
     }
 }

@@ -1,4 +1,4 @@
-//! Makes a module, each instruction checked as it is appended.
+//! Construction of modules. Each instruction is checked when it is appended.
 
 use super::ast::{
     Declaration, File, Function, FunctionKind, Instruction, Item, Label, Linkage, Location, Module, Operand, Parameter,
@@ -14,14 +14,14 @@ use crate::target::Target;
 #[derive(Debug)]
 pub struct Builder {
     module: Module,
-    /// For each label: whether it has been placed, and whether an instruction names it.
+    /// For each label: whether it has been placed, and whether an instruction uses it.
     labels: Vec<(bool, bool)>,
-    /// The declaration that new registers of a type go to.
+    /// The declaration for new registers of each type.
     declarations: [Option<u32>; Type::ALL.len()],
 }
 
 impl Builder {
-    /// A module for `target` whose entry is called `name`, as yet empty.
+    /// Creates a module for `target` with an empty entry named `name`.
     pub fn new(target: Target, name: &str) -> Result<Builder, Errors> {
         identifier(name)?;
         let mut module = Module::new(Version::of(target), target.into());
@@ -31,7 +31,7 @@ impl Builder {
         Ok(Builder { module, labels: Vec::new(), declarations: [None; Type::ALL.len()] })
     }
 
-    /// The entry so far.
+    /// Returns the entry so far.
     pub fn entry(&self) -> &Function {
         &self.module.functions[0]
     }
@@ -40,7 +40,7 @@ impl Builder {
         &mut self.module.functions[0]
     }
 
-    /// The names that an instruction of the entry can use so far.
+    /// Returns the names that instructions of the entry can use so far.
     pub fn names(&self) -> Names<'_> {
         Names { module: &self.module, function: self.entry() }
     }
@@ -77,7 +77,7 @@ impl Builder {
         Ok(Symbol::Variable(variables.len() as u32 - 1))
     }
 
-    /// Puts a variable before the entry, at module scope.
+    /// Adds a variable at module scope, before the entry.
     pub fn global(&mut self, variable: Variable) -> Result<Symbol, Errors> {
         self.fresh(&variable.name)?;
         let index = self.module.variables.len() as u32;
@@ -86,7 +86,7 @@ impl Builder {
         Ok(Symbol::Global(index))
     }
 
-    /// A new register of type `ty`.
+    /// Declares a new register of type `ty`.
     pub fn register(&mut self, ty: Type) -> Register {
         let registers = &mut self.module.functions[0].registers;
         let declaration = *self.declarations[ty as usize].get_or_insert_with(|| {
@@ -98,25 +98,26 @@ impl Builder {
         Register { declaration, number: *count - 1 }
     }
 
-    /// A new label, to be placed once.
+    /// Declares a new label, which must be placed once.
     pub fn label(&mut self, name: impl Into<String>) -> Label {
         self.entry_mut().labels.push(name.into());
         self.labels.push((false, false));
         Label(self.labels.len() as u32 - 1)
     }
 
-    /// Whether an instruction so far names `label`.
+    /// Returns whether an instruction uses `label` so far.
     pub fn named(&self, label: Label) -> bool {
         self.labels[label.0 as usize].1
     }
 
-    /// Places `label` here.
+    /// Places `label` at the current position.
     pub fn place(&mut self, label: Label) {
         self.labels[label.0 as usize].0 = true;
         self.push(Statement::Label(label));
     }
 
-    /// Appends a pragma: of a loop, right behind the label that it jumps back to.
+    /// Appends a pragma. The pragma of a loop directly follows the label that the loop jumps back
+    /// to.
     pub fn pragma(&mut self, text: impl Into<String>) {
         self.push(Statement::Pragma(text.into()));
     }
@@ -126,7 +127,7 @@ impl Builder {
         self.push(Statement::Comment(comment_text(&text.into())));
     }
 
-    /// The number of a source file, which is declared before the entry if it has none yet.
+    /// Returns the number of a source file; declares the file before the entry if it is new.
     pub fn file(&mut self, name: &str) -> u32 {
         let items = &mut self.module.items;
         let files = || items.iter().filter_map(|item| if let Item::File(file) = item { Some(file) } else { None });
@@ -139,12 +140,12 @@ impl Builder {
         index
     }
 
-    /// Says where the code that follows comes from.
+    /// Appends a `.loc` for the code that follows.
     pub fn location(&mut self, position: Position) {
         self.push(Statement::Location(Location { position, inlined: None }));
     }
 
-    /// Appends an instruction, if it is in the table and the target has it.
+    /// Appends an instruction, if the table contains it and the target supports it.
     pub fn instruction(&mut self, instruction: Instruction) -> Result<(), Illegal> {
         let form = check(self.names(), &instruction, self.module.target, Version::new(u8::MAX, 0))?;
         self.module.version = self.module.version.max(form.version);
@@ -157,12 +158,12 @@ impl Builder {
         Ok(())
     }
 
-    /// The module; an error if a branch goes nowhere.
+    /// Returns the module; an error if the target of a branch is not placed.
     pub fn finish(mut self) -> Result<Module, Errors> {
         match self.labels.iter().position(|(placed, named)| *named && !placed) {
             Some(i) => {
                 let name = &self.entry().labels[i];
-                Err(Error::whole(format!("PTX: a branch goes to `{name}`, which is nowhere")).into())
+                Err(Error::whole(format!("PTX: the target `{name}` of a branch is not defined")).into())
             }
             None => {
                 let entry = self.entry_mut();
@@ -181,11 +182,12 @@ impl Builder {
         let entry = self.entry();
         let variables = entry.variables.iter().chain(&self.module.variables);
         let taken = entry.parameters.iter().map(|p| &p.name).chain(variables.map(|v| &v.name)).any(|n| n == name);
-        if taken { Err(Error::whole(format!("PTX: two things are called `{name}`")).into()) } else { Ok(()) }
+        if taken { Err(Error::whole(format!("PTX: the name `{name}` is defined twice")).into()) } else { Ok(()) }
     }
 }
 
-/// An identifier of PTX: a letter and then letters, digits, `_`, `$`; or `_`, `$`, `%` and then at least one of these.
+/// Checks a PTX identifier: a letter followed by letters, digits, `_` or `$`; or `_`, `$` or `%`
+/// followed by at least one of these.
 fn identifier(name: &str) -> Result<(), Errors> {
     let follows = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
     let mut chars = name.chars();
@@ -197,8 +199,8 @@ fn identifier(name: &str) -> Result<(), Errors> {
     if fine {
         Ok(())
     } else {
-        Err(Error::whole(format!("`{name}` cannot be a name in PTX"))
-            .help("name it with ASCII letters, digits and underscores")
+        Err(Error::whole(format!("`{name}` is not a valid PTX identifier"))
+            .help("use ASCII letters, digits and underscores")
             .into())
     }
 }

@@ -1,190 +1,184 @@
-//! What each instruction means, in a sentence or two: enough to know which one to look up.
+//! A short description of each instruction.
 
 use super::words::Opcode;
 
 impl Opcode {
-    /// What it does, by the names that its forms give the operands.
+    /// Describes the instruction, with the operand names of its forms.
     pub const fn meaning(self) -> &'static str {
         use Opcode::*;
         match self {
-            Abs => "d = |a|; of the least signed integer, itself",
+            Abs => "d = |a|. The minimum signed integer is unchanged",
             Activemask => {
-                "d = a bit for each lane that executes this with the reader, as it happens: no promise of convergence"
+                "d = a mask of the lanes that execute this instruction together with the executing thread. Convergence is not guaranteed"
             }
             Add => {
-                "d = a + b. Integers wrap, with `.sat` stop at the ends; `.cc` sets the carry. Floats round to \
-                 nearest unless told otherwise, and without a rounding may be contracted with a product; `.sat` \
-                 clamps to [0, 1]"
+                "d = a + b. Integers wrap, or saturate with `.sat`; `.cc` sets the carry. Floats round to nearest by default; without a rounding modifier the assembler may contract the sum with a product. On floats `.sat` clamps to [0, 1]"
             }
-            Addc => "d = a + b + the carry; `.cc` sets the carry anew",
-            Alloca => "d = the address, in local memory, of a new a bytes on the stack",
+            Addc => "d = a + b + carry. `.cc` sets the carry",
+            Alloca => "d = the local-memory address of a newly allocated bytes on the stack",
             And => "d = a & b",
             Atom => {
-                "d = what was at a; in one step, what is there becomes the operator of it and b: `.inc` counts up to \
-                 b and begins again at 0, `.dec` down to 0 and again at b, `.cas` stores c if there was b. `add.f32` \
-                 flushes subnormals in global memory and not in shared"
+                "d = the old value at address a. Atomically replaces this value by the operator applied to it and b. `.inc` counts up to b, then restarts at 0; `.dec` counts down to 0, then restarts at b; `.cas` stores c if the old value equals b. `add.f32` flushes subnormals in global memory but not in shared memory"
             }
             Bar => {
-                "the threads of a block wait for one another: `.sync` for all or for the given number, `.arrive` \
-                 without waiting, `.red` with a vote or count of c. `bar.warp.sync` is for the lanes of mask a"
+                "Waits at barrier a. `.sync` waits for all threads of the block or for the given number; `.arrive` does not wait; `.red` also votes on c or counts it. `bar.warp.sync` synchronizes the lanes of mask a"
             }
-            Barrier => "as `bar`, for threads that need not be converged; with `.aligned` for those that are",
-            Bfe => "d = the c bits of a from bit b on, extended by the last of them if the type is signed",
-            Bfi => "d = b with the e bits from bit c on taken from the lowest of a",
+            Barrier => "As `bar`, for threads that may have diverged. `.aligned` requires converged threads",
+            Bfe => "d = the c bits of a starting at bit b, sign-extended if the type is signed",
+            Bfi => "d = b with the e bits starting at bit c replaced by the lowest bits of a",
             Bfind => {
-                "d = the number of the highest bit that is not the sign's, or 0xFFFFFFFF if there is none; \
-                 `.shiftamt` how far to shift it to the top"
+                "d = the position of the highest bit that differs from the sign, or 0xFFFFFFFF if there is none. `.shiftamt` gives the shift that moves this bit to the top"
             }
-            Bmsk => "d = b ones from bit a on",
-            Bra => "go to the label; `.uni` if all active lanes do",
+            Bmsk => "d = b one bits starting at bit a",
+            Bra => "Branches to the label. `.uni` asserts that all active lanes branch together",
             Brev => "d = the bits of a in reverse order",
-            Brkpt => "stop for a debugger",
-            Brx => "go to the label of number a in the list",
-            Call => "call a function; `.uni` if all active lanes call the same",
-            Clz => "d = the number of zeros above the highest one of a",
+            Brkpt => "Stops for a debugger",
+            Brx => "Branches to label number a of the list",
+            Call => "Calls a function. `.uni` asserts that all active lanes make the same call",
+            Clz => "d = the number of leading zeros of a",
             Cnot => "d = 1 if a is 0, else 0",
             Copysign => "d = b with the sign of a",
-            Cos => "d = the cosine of a, approximately",
+            Cos => "d = cos(a), approximately",
             Cp => {
-                "start to copy from global to shared memory, the reader going on; groups of copies are closed and \
-                 waited for"
+                "Starts a copy from global to shared memory without blocking the executing thread. Other forms commit a group of copies and wait for groups"
             }
             Cvt => {
-                "d = a in another type. Integers are cut off or extended, with `.sat` stop at the ends. Floats to \
-                 integers always stop at the ends, and NaN gives 0, or the least or greatest value where either side \
-                 has 64 bits; they and narrower floats need a rounding, wider ones must have none"
+                "d = a converted to another type. Integers are truncated or extended; `.sat` saturates. Floats to integers always saturate; NaN becomes 0, or the minimum or maximum if either side has 64 bits. Conversions to integers and narrower floats need a rounding modifier; conversions to wider floats must not have one"
             }
-            Cvta => "d = the generic address of a, which is one in the space; with `.to`, the other way",
+            Cvta => "d = the generic address of a, an address in the state space. `.to` converts back",
             Div => {
-                "d = a / b, towards zero for integers; division by 0 gives anything. `.approx` within 2 ulp unless b \
-                 is huge, `.full` within 2 ulp, with a rounding exact"
+                "d = a / b, truncated for integers; integer division by 0 is unspecified. `.approx` is within 2 ulp unless |b| is huge, `.full` within 2 ulp; with a rounding modifier the result is correctly rounded"
             }
-            Dp2a => "d = c + the products of the two halves of a with two bytes of b, the low or the high ones",
-            Dp4a => "d = c + the products of the four bytes of a with those of b",
-            Ex2 => "d = 2 to the power of a, approximately",
-            Exit => "the thread ends",
-            Fence => "accesses before it are seen before those after it",
+            Dp2a => "d = c + the dot product of the two halves of a and two bytes of b, low or high",
+            Dp4a => "d = c + the dot product of the four bytes of a and the four bytes of b",
+            Ex2 => "d = 2^a, approximately",
+            Exit => "Ends the thread",
+            Fence => "Orders the memory accesses before the fence before those after it",
             Fma => "d = a * b + c, rounded once",
             Fns => {
-                "d = the number of the c-th one of a, counted from bit b on upwards, or downwards if c is negative; \
-                 0xFFFFFFFF if there is none"
+                "d = the position of the c-th set bit of a, counted upwards from bit b, or downwards if c is negative; 0xFFFFFFFF if there is none"
             }
-            Isspacep => "p = whether the generic address a is in the space",
-            Istypep => "p = whether a is the handle of such an object",
+            Isspacep => "p = whether the generic address a is in the state space",
+            Istypep => "p = whether a is a handle of the given object type",
             Ld => {
-                "d = what is at a. A register that is wider is filled by the type's sign. `.nc` reads what nobody \
-                 writes while the kernel runs"
+                "d = the value at address a, sign- or zero-extended in a wider register. `.nc` requires that the memory is not written while the kernel runs"
             }
-            Ldu => "d = what is at a, read-only and the same address for all lanes",
-            Lg2 => "d = the logarithm of a to base 2, approximately",
-            Lop3 => "d = for each bit, that bit of the constant that the bits of a, b and c number",
-            Mad => "d = a * b + c: of integers the low or high half, or with `.wide` the whole; of floats as `fma`",
-            Mad24 => "d = the low or high 32 bits of the 48 of a * b, of which the low 24 bits count, + c",
-            Madc => "d = a half of a * b, + c + the carry; `.cc` sets the carry anew",
-            Match => "d = the lanes whose a is the same as the reader's (`.any`), or all lanes or none (`.all`)",
-            Max => "d = the greater; -0 is less than +0; a NaN gives way, unless `.NaN` says that it stays",
+            Ldu => "d = the value at address a, which must be read-only and the same for all lanes",
+            Lg2 => "d = log2(a), approximately",
+            Lop3 => {
+                "d = a bitwise function of a, b and c. Each result bit is the bit of the constant selected by the bits of a, b and c"
+            }
+            Mad => {
+                "d = a * b + c. For integers the low or high half, or with `.wide` the full result; for floats as `fma`"
+            }
+            Mad24 => "d = c + the low or high 32 bits of the 48-bit product of the low 24 bits of a and b",
+            Madc => "d = the low or high half of a * b, + c + carry. `.cc` sets the carry",
+            Match => {
+                "d = a mask of the lanes whose a equals that of the executing lane (`.any`), or of all lanes if they all agree, else 0 (`.all`)"
+            }
+            Max => "d = max(a, b). -0 is less than +0. If one operand is NaN, d is the other; with `.NaN`, d is NaN",
             Membar => {
-                "accesses before it are seen before those after it, by the block, the device, or the whole system"
+                "Orders the memory accesses before the barrier before those after it, for the block, the device or the system"
             }
-            Min => "d = the less; -0 is less than +0; a NaN gives way, unless `.NaN` says that it stays",
-            Mov => {
-                "d = a: a register, a constant, an address, a special register; or the parts of a vector as one, or \
-                 one as parts"
-            }
-            Mul => "d = a * b: of integers the low or high half, or with `.wide` the whole; of floats as `add`",
-            Mul24 => "d = the low or high 32 bits of the 48 of a * b, of which the low 24 bits count",
-            Nanosleep => "wait for about a nanoseconds",
+            Min => "d = min(a, b). -0 is less than +0. If one operand is NaN, d is the other; with `.NaN`, d is NaN",
+            Mov => "d = a. a is a register, constant, address or special register; also packs and unpacks vectors",
+            Mul => "d = a * b. For integers the low or high half, or with `.wide` the full result; for floats as `add`",
+            Mul24 => "d = the low or high 32 bits of the 48-bit product of the low 24 bits of a and b",
+            Nanosleep => "Waits for about a nanoseconds",
             Neg => "d = -a",
-            Not => "d = the opposite of each bit",
+            Not => "d = ~a",
             Or => "d = a | b",
-            Pmevent => "count an event for a profiler",
-            Popc => "d = the number of ones in a",
-            Prefetch | Prefetchu => "have what is at a in a cache",
+            Pmevent => "Triggers a profiler event",
+            Popc => "d = the number of set bits in a",
+            Prefetch | Prefetchu => "Loads the cache line of address a into the given cache",
             Prmt => {
-                "d = four bytes of a and b, each chosen by four bits of c, the highest of which spreads the byte's \
-                 sign instead; the modes choose by two bits of c"
+                "d = four bytes selected from a and b by four bits of c each; the highest of these bits replicates the sign of the byte. In the special modes two bits of c select"
             }
             Rcp => "d = 1 / a",
-            Red => "as `atom`, without the old value",
-            Redux => "d = the operator over a of all lanes of mask b",
-            Rem => "d = what is left of a / b, with a's sign; of division by 0 anything",
-            Ret => "return from a function; a kernel's thread ends",
-            Rsqrt => "d = 1 / the square root of a, approximately",
+            Red => "As `atom`, without returning the old value",
+            Redux => "d = the reduction of a over the lanes of mask b",
+            Rem => "d = the remainder of a / b, with the sign of a; unspecified if b is 0",
+            Ret => "Returns from a function; in a kernel, ends the thread",
+            Rsqrt => "d = 1 / sqrt(a), approximately",
             Sad => "d = c + |a - b|",
             Selp => "d = a if c, else b",
-            Set => "d = all ones, or 1.0, if a and b compare so, else zero; combined with c by `.op`",
+            Set => {
+                "d = all ones, or 1.0 for floats, if the comparison of a and b holds, else 0. `.op` combines the comparison with c"
+            }
             Setp => {
-                "p = whether a and b compare so, and what follows the bar the opposite; each combined with c by \
-                 `.op`. Of NaN, `eq` to `ge` and also `ne` are false, `equ` to `geu` are true"
+                "p = whether the comparison of a and b holds; the predicate after the bar is the negation. `.op` combines each with c. With a NaN operand, `eq` to `ge` and `ne` are false, `equ` to `geu` are true"
             }
             Shf => {
-                "d = 32 bits of the 64 of b and a, b above, shifted left (the upper ones) or right (the lower ones) \
-                 by c: at most 32 (`.clamp`), or by c modulo 32 (`.wrap`)"
+                "d = 32 bits of the 64-bit value b:a shifted by c. `.l` shifts left and keeps the upper half, `.r` shifts right and keeps the lower half. `.clamp` limits c to 32, `.wrap` takes c modulo 32"
             }
             Shfl => {
-                "d = a of another lane, b up or down, b crosswise, or number b, within a segment that c sets out; p = \
-                 whether there was one"
+                "d = a of another lane, within the segment given by c: b lanes up or down, the lane number xor b, or lane b. p = whether that lane is in range"
             }
-            Shl => "d = a shifted left by b; 0 if b is the width or more",
+            Shl => "d = a shifted left by b; 0 if b is at least the width",
             Shr => {
-                "d = a shifted right by b, filled by the sign if the type is signed; b of the width or more shifts \
-                 all out"
+                "d = a shifted right by b, sign-filled if the type is signed. A shift by at least the width shifts out all bits"
             }
-            Sin => "d = the sine of a, approximately",
-            Slct => "d = a if c >= 0, else b; of a NaN, b",
-            Sqrt => "d = the square root of a",
-            St => "what is at a becomes b",
-            Stackrestore => "the stack ends at a again, which `stacksave` gave",
-            Stacksave => "d = where the stack ends",
-            Sub => "d = a - b, as `add`; `.cc` sets the carry of a + !b + 1, which is 1 where nothing is borrowed",
-            Subc => "d = a + !b + the carry, so a - b - (1 - the carry); `.cc` sets the carry anew",
+            Sin => "d = sin(a), approximately",
+            Slct => "d = a if c >= 0, else b; b if c is NaN",
+            Sqrt => "d = sqrt(a)",
+            St => "Stores b at address a",
+            Stackrestore => "Restores the stack pointer a saved by `stacksave`",
+            Stacksave => "d = the stack pointer",
+            Sub => "d = a - b, with the rules of `add`. `.cc` sets the carry of a + !b + 1, which is 1 if there is no borrow",
+            Subc => "d = a + !b + carry, that is a - b - (1 - carry). `.cc` sets the carry",
             Suld => {
-                "d = the elements of a surface from the place on, whose first coordinate counts bytes; beyond its ends \
-                 stop, take the last, or zero"
+                "d = the surface elements at the given location; the first coordinate is in bytes. Out of bounds, `.trap` faults, `.clamp` reads the nearest element, `.zero` reads 0"
             }
-            Suq => "d = what is asked of a surface",
-            Sured => "as `red`, in a surface; `.p` counts elements and not bytes",
+            Suq => "d = the queried property of a surface",
+            Sured => "As `red`, on a surface. With `.p` the coordinate is in elements instead of bytes",
             Sust => {
-                "the elements of a surface from the place on become b, as `suld` has it; `.p` converts them to its format"
+                "Stores b to the surface elements at the given location, with the rules of `suld`. `.p` converts to the surface format"
             }
-            Szext => "d = the low b bits of a, extended by sign or zeros",
-            Tanh => "d = the hyperbolic tangent of a, approximately",
-            Testp => "p = whether a is of that kind",
+            Szext => "d = the low b bits of a, sign- or zero-extended",
+            Tanh => "d = tanh(a), approximately",
+            Testp => "p = whether a has the given property",
             Tex => {
-                "d = the texture at the place, filtered as it says: of its `.base`, of a `.level`, or of the one that the \
-                 slopes (`.grad`) call for; e steps aside, compared with f. p = whether it is all in memory"
+                "d = the filtered texture at the given location, from the `.base` level, an explicit `.level`, or the level for given derivatives (`.grad`). e is an offset in texels, f a depth to compare with. p = whether all texels are resident"
             }
-            Tld4 => "d = one channel of the four elements around the place, as `tex` would filter them",
-            Trap => "stop the kernel with an error",
-            Txq => "d = what is asked of a texture or a sampler",
+            Tld4 => "d = one channel of the four texels that `tex` would filter at the given location",
+            Trap => "Aborts the kernel with an error",
+            Txq => "d = the queried property of a texture or sampler",
             Vabsdiff => {
-                "d = |a - b| of parts of 32-bit registers, then min, max or sum with c, or put into a part of c"
+                "d = |a - b| of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
             }
-            Vadd => "d = a + b of parts of 32-bit registers, then min, max or sum with c, or put into a part of c",
-            Vmad => "d = (a * b + c) of parts of 32-bit registers, shifted right by 0, 7 or 15; `.po` adds one more",
+            Vadd => {
+                "d = a + b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
+            Vmad => "d = a * b + c of parts of 32-bit registers, shifted right by 0, 7 or 15. `.po` adds 1",
             Vmax => {
-                "d = the greater of parts of 32-bit registers, then min, max or sum with c, or put into a part of c"
+                "d = max(a, b) of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
             }
-            Vmin => "d = the less of parts of 32-bit registers, then min, max or sum with c, or put into a part of c",
+            Vmin => {
+                "d = min(a, b) of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
             Vset => {
-                "d = whether parts of 32-bit registers compare so, then min, max or sum with c, or put into a part of \
-                 c"
+                "d = whether parts of 32-bit registers compare true, then combined with c by min, max or sum, or inserted into a part of c"
             }
-            Vshl => "d = a << b of parts of 32-bit registers, then min, max or sum with c, or put into a part of c",
-            Vshr => "d = a >> b of parts of 32-bit registers, then min, max or sum with c, or put into a part of c",
-            Vsub => "d = a - b of parts of 32-bit registers, then min, max or sum with c, or put into a part of c",
-            Vabsdiff2 | Vabsdiff4 => "|a - b| in each half or byte, put into c where the mask says, or summed with it",
-            Vadd2 | Vadd4 => "a + b in each half or byte, put into c where the mask says, or summed with it",
-            Vavrg2 | Vavrg4 => {
-                "(a + b + 1) / 2 in each half or byte, put into c where the mask says, or summed with it"
+            Vshl => {
+                "d = a << b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
             }
-            Vmax2 | Vmax4 => "the greater in each half or byte, put into c where the mask says, or summed with it",
-            Vmin2 | Vmin4 => "the less in each half or byte, put into c where the mask says, or summed with it",
-            Vset2 | Vset4 => "whether each half or byte compares so, put into c where the mask says, or summed with it",
-            Vsub2 | Vsub4 => "a - b in each half or byte, put into c where the mask says, or summed with it",
+            Vshr => {
+                "d = a >> b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
+            Vsub => {
+                "d = a - b of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c"
+            }
+            Vabsdiff2 | Vabsdiff4 => "d = c with |a - b| in each half or byte selected by the mask, or c + their sum",
+            Vadd2 | Vadd4 => "d = c with a + b in each half or byte selected by the mask, or c + their sum",
+            Vavrg2 | Vavrg4 => "d = c with (a + b + 1) / 2 in each half or byte selected by the mask, or c + their sum",
+            Vmax2 | Vmax4 => "d = c with max(a, b) in each half or byte selected by the mask, or c + their sum",
+            Vmin2 | Vmin4 => "d = c with min(a, b) in each half or byte selected by the mask, or c + their sum",
+            Vset2 | Vset4 => {
+                "d = c with the comparison result in each half or byte selected by the mask, or c + their sum"
+            }
+            Vsub2 | Vsub4 => "d = c with a - b in each half or byte selected by the mask, or c + their sum",
             Vote => {
-                "p = whether a holds for all lanes, any lane, or all alike; d = a bit for each lane for which it \
-                 does. Of the lanes of mask b (`.sync`), or of those active"
+                "p = whether a holds in all lanes, in any lane, or uniformly; d = a mask of the lanes in which a holds. Over the lanes of mask b (`.sync`), or over the active lanes"
             }
             Xor => "d = a ^ b",
         }

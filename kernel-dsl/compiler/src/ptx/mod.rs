@@ -1,13 +1,13 @@
-//! PTX as data: what a module is made of, what each instruction may look like, and the text.
+//! PTX as data: modules, instruction forms and text.
 //!
-//! Every instruction form is one row of [`table`], written in the PTX manual's own notation. Whatever wants to know of
-//! forms reads it: the legality check ([`check`]), and with it the emitter's [`Builder`] and the parser ([`parse()`]);
-//! examples for tests; an interpreter. Opcodes, modifiers, types and special registers are the enumerations of
-//! [`words`], each declared with its spelling.
+//! Every instruction form is one row of [`table`], in the notation of the PTX manual. The legality
+//! check ([`check`]) reads the table, and through it the emitter's [`Builder`] and the parser
+//! ([`parse()`]). Tests generate examples from it. Opcodes, modifiers, types and special registers
+//! are the enumerations of [`words`], each declared with its spelling.
 //!
-//! A [`Module`] comes from a [`Builder`] or from the parser, which check each instruction against the table for the
-//! module's target and version. So a module that exists holds legal instructions. [`Inline`] is a part of one, which a kernel
-//! has written itself.
+//! Only a [`Builder`] or the parser creates a [`Module`]. Both check each instruction against the
+//! table, for the module's target and version, so every module contains only legal instructions.
+//! [`Inline`] is a checked block of inline PTX.
 
 #[macro_use]
 pub mod words;
@@ -23,7 +23,7 @@ pub mod print;
 pub mod table;
 
 pub use ast::{
-    Address, Architecture, Base, Call, Callee, Callees, Declaration, Function, FunctionKind, Guard, Initialiser,
+    Address, Architecture, Base, Call, Callee, Callees, Declaration, Function, FunctionKind, Guard, Initializer,
     Instruction, Item, Label, Linkage, Module, Operand, Parameter, Register, Selector, Statement, Symbol, Texel,
     Variable,
 };

@@ -1,9 +1,10 @@
-//! The vocabulary: types, state spaces, opcodes, modifiers, special registers, each with its spelling.
+//! The vocabulary: types, state spaces, opcodes, modifiers, special registers, each with its
+//! spelling.
 
 use crate::target::Target;
 use std::fmt;
 
-/// Declares an enumeration whose variants each have one spelling.
+/// Declares an enumeration in which each variant has one spelling.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($variant:ident $spelling:literal)* }) => {
         $(#[$meta])*
@@ -13,15 +14,15 @@ macro_rules! words {
         pub enum $name { $($variant),* }
 
         impl $name {
-            /// All of them, in declaration order.
+            /// All variants, in declaration order.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
-            /// As written in PTX.
+            /// Returns the spelling in PTX.
             pub const fn spelling(self) -> &'static str {
                 match self { $($name::$variant => $spelling),* }
             }
 
-            /// The one that is spelled so.
+            /// Returns the variant with this spelling.
             pub const fn from_spelling(word: &[u8]) -> Option<$name> {
                 let mut i = 0;
                 while i < Self::ALL.len() {
@@ -42,7 +43,7 @@ macro_rules! words {
     };
 }
 
-/// Equality of byte strings at compile time.
+/// Returns whether two byte strings are equal, at compile time.
 pub(super) const fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
@@ -58,8 +59,8 @@ pub(super) const fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 words! {
-    /// A fundamental type, of a register or of an instruction; or what a texture, a sampler or a surface is to PTX, which only
-    /// a variable or a kernel's parameter can be.
+    /// A fundamental type of a register or instruction, or the type of a texture, sampler or
+    /// surface, which only variables and kernel parameters can have.
     Type {
         Pred "pred"
         B8 "b8" B16 "b16" B32 "b32" B64 "b64" B128 "b128"
@@ -70,7 +71,7 @@ words! {
     }
 }
 
-/// What a type's bits are taken for.
+/// The interpretation of a type's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Class {
@@ -83,7 +84,7 @@ pub enum Class {
 }
 
 impl Type {
-    /// Bits of a value.
+    /// Returns the width in bits.
     pub const fn bits(self) -> u32 {
         match self {
             Type::Pred => 1,
@@ -91,13 +92,13 @@ impl Type {
             Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 => 16,
             Type::B32 | Type::U32 | Type::S32 | Type::F16x2 | Type::Bf16x2 | Type::F32 => 32,
             Type::B64 | Type::U64 | Type::S64 | Type::F64 => 64,
-            // Of their handles.
+            // The width of the handle.
             Type::Texref | Type::Samplerref | Type::Surfref => 64,
             Type::B128 => 128,
         }
     }
 
-    /// What the bits are taken for.
+    /// Returns the interpretation of the bits.
     pub const fn class(self) -> Class {
         match self {
             Type::Pred => Class::Predicate,
@@ -110,7 +111,8 @@ impl Type {
         }
     }
 
-    /// The integer type of the same signedness and twice the width, as results of `mul.wide` have it.
+    /// Returns the integer type with the same signedness and twice the width, the result type of
+    /// `mul.wide`.
     pub const fn doubled(self) -> Option<Type> {
         match self {
             Type::U16 => Some(Type::U32),
@@ -121,12 +123,12 @@ impl Type {
         }
     }
 
-    /// The modifier that names it.
+    /// Returns the modifier that names the type.
     pub const fn modifier(self) -> Modifier {
         Modifier::ALL[self as usize]
     }
 
-    /// The prefix of the names of its registers.
+    /// Returns the prefix of names of registers of this type.
     pub const fn prefix(self) -> &'static str {
         match self {
             Type::Pred => "%p",
@@ -149,7 +151,7 @@ impl Type {
             Type::S64 => "%sd",
             Type::F64 => "%fd",
             Type::B128 => "%bq",
-            // There are none, but for who asks.
+            // There are no such registers.
             Type::Texref | Type::Samplerref | Type::Surfref => "%object",
         }
     }
@@ -161,7 +163,7 @@ words! {
 }
 
 words! {
-    /// What follows the opcode after a dot. The types come first, in the order of [`Type`].
+    /// A word after the opcode, with a leading dot. The types come first, in the order of [`Type`].
     Modifier {
         Pred "pred"
         B8 "b8" B16 "b16" B32 "b32" B64 "b64" B128 "b128"
@@ -173,7 +175,7 @@ words! {
         Const "const" Global "global" Local "local" Param "param" Shared "shared"
         // Rounding: to a float, to an integral value.
         Rn "rn" Rz "rz" Rm "rm" Rp "rp" Rni "rni" Rzi "rzi" Rmi "rmi" Rpi "rpi"
-        // Ways of arithmetic.
+        // Arithmetic modes.
         Ftz "ftz" Sat "sat" Approx "approx" Full "full" Lo "lo" Hi "hi" Wide "wide" Cc "cc" PropagateNan "NaN"
         // Comparisons; `lo` and `hi` are above.
         Eq "eq" Ne "ne" Lt "lt" Le "le" Gt "gt" Ge "ge" Ls "ls" Hs "hs"
@@ -196,7 +198,7 @@ words! {
         Shr7 "shr7" Shr15 "shr15" Po "po"
         Finite "finite" Infinite "infinite" Number "number" NotANumber "notanumber"
         Normal "normal" Subnormal "subnormal"
-        // Textures and surfaces: what they are shaped like, how they are read, what is asked of them.
+        // Textures and surfaces: shapes, read modes and queries.
         Line "1d" Plane "2d" Volume "3d" Lines "a1d" Planes "a2d" Cube "cube" Cubes "acube" Samples "2dms"
         SamplePlanes "a2dms"
         Base "base" Level "level" Grad "grad" G "g" B "b" A "a" P "p" OrTrap "trap" OrZero "zero"
@@ -218,12 +220,12 @@ const _: () = {
 };
 
 impl Modifier {
-    /// The type that it names.
+    /// Returns the type that the modifier names.
     pub const fn ty(self) -> Option<Type> {
         if (self as usize) < Type::ALL.len() { Some(Type::ALL[self as usize]) } else { None }
     }
 
-    /// The older word that means the same: forms have only that one.
+    /// Returns the older synonym of the word, which forms use.
     pub const fn plain(self) -> Modifier {
         match self {
             Modifier::ParamEntry | Modifier::ParamFunc => Modifier::Param,
@@ -232,7 +234,7 @@ impl Modifier {
         }
     }
 
-    /// Whether it is so much part of the opcode that it stands right behind it.
+    /// Returns whether the modifier must directly follow the opcode.
     pub const fn belongs_to_opcode(self) -> bool {
         matches!(
             self,
@@ -250,7 +252,7 @@ impl Modifier {
         )
     }
 
-    /// The first `.version` that has the word itself, where that is not the form's.
+    /// Returns the first `.version` with this word, if it is later than the form.
     pub const fn since(self) -> Option<Version> {
         match self {
             Modifier::ParamEntry | Modifier::ParamFunc => Some(Version::new(8, 3)),
@@ -259,7 +261,7 @@ impl Modifier {
         }
     }
 
-    /// The state space that it names.
+    /// Returns the state space that the modifier names.
     pub const fn space(self) -> Option<Space> {
         match self {
             Modifier::Const => Some(Space::Const),
@@ -271,7 +273,7 @@ impl Modifier {
         }
     }
 
-    /// The shape of a texture or surface that it names.
+    /// Returns the shape of a texture or surface that the modifier names.
     pub const fn shape(self) -> Option<Shape> {
         let (coordinates, indexed, axes) = match self {
             Modifier::Line => (1, false, 1),
@@ -280,7 +282,7 @@ impl Modifier {
             Modifier::Lines => (2, true, 1),
             Modifier::Planes => (4, true, 2),
             Modifier::Cubes => (4, true, 4),
-            // The number of the sample comes first, and before it that of the plane.
+            // The sample index comes first, preceded by the array index.
             Modifier::Samples => (4, false, 2),
             Modifier::SamplePlanes => (4, true, 2),
             _ => return None,
@@ -288,7 +290,7 @@ impl Modifier {
         Some(Shape { coordinates, indexed, axes })
     }
 
-    /// The length of the vector that it names.
+    /// Returns the vector length that the modifier names.
     pub const fn vector(self) -> Option<usize> {
         match self {
             Modifier::V2 => Some(2),
@@ -298,20 +300,20 @@ impl Modifier {
     }
 }
 
-/// What a texture or surface is shaped like, by the lengths of the vectors that a place in it takes. Those of three are of
-/// four, the last of which says nothing.
+/// The shape of a texture or surface: the lengths of the vectors for a location. Vectors of three
+/// coordinates have four elements, the last unused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Numbers that name a place.
+    /// The number of coordinates.
     pub coordinates: usize,
-    /// Whether the first of them is an unsigned index into an array.
+    /// Whether the first coordinate is an unsigned array index.
     pub indexed: bool,
-    /// Numbers that name a distance, or a slope.
+    /// The number of elements of an offset or derivative.
     pub axes: usize,
 }
 
 words! {
-    /// What is said of a texture or sampler where it is declared.
+    /// A property in the declaration of a texture or sampler.
     Property {
         Width "width" Height "height" Depth "depth"
         NormalizedCoords "normalized_coords" ForceUnnormalizedCoords "force_unnormalized_coords"
@@ -321,7 +323,7 @@ words! {
 }
 
 words! {
-    /// How a texture is read between its elements and beyond them.
+    /// A filter or addressing mode of a texture.
     Sampling {
         Nearest "nearest" Linear "linear"
         Wrap "wrap" Mirror "mirror" ClampOgl "clamp_ogl" ClampToEdge "clamp_to_edge" ClampToBorder "clamp_to_border"
@@ -329,14 +331,14 @@ words! {
 }
 
 words! {
-    /// What follows the architecture in `.target`.
+    /// An option of `.target`.
     TargetOption {
         Debug "debug" TexmodeUnified "texmode_unified" TexmodeIndependent "texmode_independent"
     }
 }
 
 words! {
-    /// An instruction's first word.
+    /// The opcode of an instruction.
     Opcode {
         Abs "abs" Activemask "activemask" Add "add" Addc "addc" Alloca "alloca" And "and" Atom "atom" Bar "bar"
         Barrier "barrier" Bfe "bfe" Bfi "bfi" Bfind "bfind" Bmsk "bmsk" Bra "bra" Brev "brev" Brkpt "brkpt" Brx "brx"
@@ -357,7 +359,7 @@ words! {
 }
 
 words! {
-    /// A register that the hardware sets.
+    /// A special register, which the hardware sets.
     SpecialRegister {
         TidX "%tid.x" TidY "%tid.y" TidZ "%tid.z"
         NtidX "%ntid.x" NtidY "%ntid.y" NtidZ "%ntid.z"
@@ -386,7 +388,7 @@ words! {
 }
 
 impl SpecialRegister {
-    /// Its type.
+    /// Returns the type of the register.
     pub const fn ty(self) -> Type {
         use SpecialRegister::*;
         match self {
@@ -396,7 +398,7 @@ impl SpecialRegister {
         }
     }
 
-    /// The first target and the first `.version` that have it.
+    /// Returns the first target and `.version` with this register.
     pub const fn since(self) -> (u16, Version) {
         use SpecialRegister::*;
         match self {
@@ -413,7 +415,7 @@ impl SpecialRegister {
     }
 }
 
-/// A version of the PTX language, as `.version` names it.
+/// A version of the PTX language, as in `.version`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Version {
     /// The 6 of 6.0.
@@ -423,12 +425,12 @@ pub struct Version {
 }
 
 impl Version {
-    /// Version `major.minor`.
+    /// Returns version `major.minor`.
     pub const fn new(major: u8, minor: u8) -> Version {
         Version { major, minor }
     }
 
-    /// The first version that knows `target`.
+    /// Returns the first version that supports `target`.
     pub const fn of(target: Target) -> Version {
         match target.sm() {
             0..70 => Version::new(5, 0),

@@ -1,7 +1,9 @@
-//! `#[allow(global_race, reason = "…")]` at a statement: what the oracle forbids, and the kernel does on purpose.
+//! `#[allow(global_race, reason = "…")]` at a statement: a violation that the kernel makes on
+//! purpose.
 //!
-//! rustc's lints have the same attribute. One that names a check of the oracle's, or gives a reason, is ours, and is taken
-//! out of what rustc sees ([`is_allowance`]); any other is rustc's.
+//! rustc's lints use the same attribute. An `allow` that names a check of the oracle, or gives a
+//! reason, belongs to the oracle and is removed from the tokens for rustc ([`is_allowance`]). Any
+//! other `allow` belongs to rustc.
 
 use super::Reader;
 use crate::oracle::{Allowance, Check, GROUPS};
@@ -11,7 +13,7 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, LitStr, Stmt, Token};
 
-/// What stands between the parentheses.
+/// The arguments in the parentheses.
 struct Written {
     names: Vec<(String, Span)>,
     reason: Option<LitStr>,
@@ -53,20 +55,21 @@ impl Written {
     }
 }
 
-/// The checks that a name stands for.
+/// Returns the checks of a name, which may be a group.
 fn checks(name: &str) -> Option<Vec<Check>> {
     Check::named(name).ok()
 }
 
-/// Whether the attribute is for the oracle, and not for rustc.
+/// Returns whether the attribute is for the oracle, and not for rustc.
 pub(crate) fn is_allowance(attribute: &Attribute) -> bool {
     Written::of(attribute).is_some()
 }
 
 impl Reader {
-    /// Notes the allowances before a statement.
+    /// Notes the allowances of a statement.
     pub(super) fn allowed(&mut self, statement: &Stmt) {
-        // Where in the tree the attributes of a statement hang depends on its kind; among its tokens they are the first.
+        // The position of a statement's attributes in the tree depends on its kind; among its
+        // tokens they are the first.
         let first = |input: ParseStream| {
             let attributes = input.call(Attribute::parse_outer)?;
             input.parse::<proc_macro2::TokenStream>()?;
@@ -91,16 +94,16 @@ impl Reader {
                 }
                 _ => self.refuse(syn::Error::new_spanned(
                     &attribute,
-                    "say why this may be: `#[allow(…, reason = \"…\")]`; the report of a run shows it",
+                    "an allowed check needs a reason, which the report of a run shows: `#[allow(…, reason = \"…\")]`",
                 )),
             }
         }
     }
 
-    /// Refuses the allowances that stand at no statement.
+    /// Rejects allowances that are not at a statement.
     pub(super) fn allowed_elsewhere(&mut self) {
         for attribute in std::mem::take(&mut self.allowing) {
-            let message = "what the oracle forbids is allowed to a statement: put the attribute before one";
+            let message = "`#[allow(<check>)]` applies to a statement; place it directly before one";
             self.refuse(syn::Error::new_spanned(&attribute, message));
         }
     }
@@ -116,7 +119,7 @@ fn unknown(name: &str) -> String {
     let names: Vec<_> = groups.chain(Check::ALL.iter().map(|c| c.name())).map(|n| n.replace('-', "_")).collect();
     let name = name.replace('-', "_");
     format!(
-        "`{name}` is no check of the oracle's; there are {}\nhelp: a lint of rustc's is allowed without a reason, or at the kernel",
+        "unknown check `{name}`; the oracle's checks are {}\nhelp: to allow a rustc lint, leave out the reason or put the attribute on the kernel",
         names.join(", ")
     )
 }

@@ -1,9 +1,9 @@
-//! What an assignment takes apart.
+//! Destructuring assignments.
 
 use super::{Assignee, ExprKind, Reader};
 
 impl Reader {
-    /// `left = right`
+    /// Reads `left = right`
     pub(super) fn assignment(&mut self, a: &syn::ExprAssign) -> ExprKind {
         let value = Box::new(self.expression(&a.right));
         match self.assignee(&a.left) {
@@ -17,7 +17,7 @@ impl Reader {
         match e {
             syn::Expr::Paren(p) => self.assignee(&p.expr),
             syn::Expr::Infer(_) => Assignee::Ignore,
-            // `..`, which stands for any number of parts.
+            // `..`, which skips any number of parts.
             syn::Expr::Range(r) if r.start.is_none() && r.end.is_none() => Assignee::Rest(mark),
             syn::Expr::Tuple(t) => Assignee::Tuple(t.elems.iter().map(|e| self.assignee(e)).collect(), mark),
             syn::Expr::Array(a) => Assignee::Array(a.elems.iter().map(|e| self.assignee(e)).collect(), mark),

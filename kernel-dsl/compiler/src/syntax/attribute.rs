@@ -1,8 +1,7 @@
-//! What `#[kernel(…)]` and `#[requires(…)]` say.
+//! The attributes `#[kernel(…)]` and `#[requires(…)]`.
 
 use super::place::written;
 use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
-use crate::check::prelude;
 use crate::oracle::Coverage;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -28,14 +27,14 @@ struct Clauses {
     refused: Vec<syn::Error>,
 }
 
-/// One `A = 1 | 2, T = f32` of `instances(…; …)`.
+/// One declaration `A = 1 | 2, T = f32` of `instances(…; …)`.
 type Declaration = Vec<(Ident, Vec<syn::Type>)>;
 
-/// What stands for the generic parameters of one instance, in order.
+/// The generic arguments of one instance, in order.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceOf(pub Vec<Argument>);
 
-/// What stands for a generic parameter.
+/// A generic argument.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Argument {
@@ -77,7 +76,7 @@ impl std::fmt::Display for Argument {
             Argument::Usize(n) => write!(f, "{n}"),
             Argument::Bool(b) => write!(f, "{b}"),
             Argument::Type { path, .. } => match path.segments.last() {
-                Some(last) => match prelude::float16(last) {
+                Some(last) => match last.float16() {
                     Some(Ok(format)) => write!(f, "{format}"),
                     _ => write!(f, "{}", last.name),
                 },
@@ -88,13 +87,13 @@ impl std::fmt::Display for Argument {
 }
 
 impl InstanceOf {
-    /// The instance of `kernel` as Rust names it: `saxpy`, `matmul::<16>`.
+    /// Returns the Rust name of the instance of `kernel`: `saxpy`, `matmul::<16>`.
     pub fn name(&self, kernel: &str) -> String {
         let values: Vec<_> = self.0.iter().map(Argument::to_string).collect();
         if values.is_empty() { kernel.to_string() } else { format!("{kernel}::<{}>", values.join(", ")) }
     }
 
-    /// The generic arguments, with their brackets; nothing if there are none.
+    /// Returns the generic arguments in angle brackets; nothing if there are none.
     pub fn arguments(&self) -> TokenStream {
         let all = &self.0;
         if all.is_empty() { quote!() } else { quote!(<#(#all),*>) }
@@ -106,7 +105,7 @@ impl Clauses {
         let mut clauses = Clauses::default();
         while !input.is_empty() {
             let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
-            let again = |there: bool| there.then(|| syn::Error::new(name.span(), format!("`{name}` is said twice")));
+            let again = |there: bool| there.then(|| syn::Error::new(name.span(), format!("duplicate clause `{name}`")));
             match name.to_string().as_str() {
                 "block" => clauses.refused.extend(again(clauses.block.replace(equals(input)?).is_some())),
                 "grid" => clauses.refused.extend(again(clauses.grid.replace(equals(input)?).is_some())),
@@ -131,7 +130,7 @@ impl Clauses {
                     for tolerance in Punctuated::<Tolerance, Token![,]>::parse_terminated(&inner)? {
                         let again = clauses.tolerances.iter().any(|t| t.name == tolerance.name);
                         clauses.refused.extend(again.then(|| {
-                            syn::Error::new(tolerance.name.span(), format!("`{}` is there twice", tolerance.name))
+                            syn::Error::new(tolerance.name.span(), format!("`{}` is listed twice", tolerance.name))
                         }));
                         clauses.tolerances.push(tolerance);
                     }
@@ -143,7 +142,7 @@ impl Clauses {
                         let again = clauses.writes.iter().any(|(other, _)| *other == name);
                         clauses
                             .refused
-                            .extend(again.then(|| syn::Error::new(name.span(), format!("`{name}` is there twice"))));
+                            .extend(again.then(|| syn::Error::new(name.span(), format!("`{name}` is listed twice"))));
                         clauses.writes.push((name, coverage));
                     }
                 }
@@ -161,7 +160,7 @@ impl Clauses {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate"
+                            "unknown clause `{name}` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate"
                         ),
                     ));
                 }
@@ -186,7 +185,7 @@ impl syn::parse::Parse for Tolerance {
                 "relative" => 0,
                 "absolute" => 1,
                 _ => {
-                    return Err(syn::Error::new(word.span(), "a tolerance is `relative = …`, `absolute = …`, or both"));
+                    return Err(syn::Error::new(word.span(), "expected `relative = …`, `absolute = …`, or both"));
                 }
             };
             let number: syn::Lit = equals(&inner)?;
@@ -196,24 +195,32 @@ impl syn::parse::Parse for Tolerance {
                 _ => f64::NAN,
             };
             if !value.is_finite() || given[which].replace(value).is_some() {
-                return Err(syn::Error::new_spanned(&number, format!("`{word}` is one number, such as 1e-6")));
+                return Err(syn::Error::new_spanned(
+                    &number,
+                    format!("`{word}` takes one finite number, such as 1e-6"),
+                ));
             }
             if !inner.is_empty() {
                 inner.parse::<Token![,]>()?;
             }
         }
         if given == [None, None] {
-            return Err(syn::Error::new(name.span(), format!("say how near: `{name}(relative = 1e-6)`")));
+            return Err(syn::Error::new(
+                name.span(),
+                format!("the tolerance of `{name}` has no bound: write `{name}(relative = 1e-6)`"),
+            ));
         }
         Ok(Tolerance { name, relative: given[0].unwrap_or(0.0), absolute: given[1].unwrap_or(0.0) })
     }
 }
 
-/// `y = once` of the clause `writes`.
+/// Parses `y = once` of the clause `writes`.
 fn coverage(input: ParseStream) -> syn::Result<(Ident, Coverage)> {
     let (name, word): (Ident, Ident) = (input.parse()?, equals(input)?);
     let found = [Coverage::All, Coverage::Once].into_iter().find(|c| word == c.name());
-    let message = format!("`{name} = all`: the kernel writes each element; `{name} = once`: no two threads write one");
+    let message = format!(
+        "expected `all` or `once`: `{name} = all` if the kernel writes every element, `{name} = once` if no two threads write the same element"
+    );
     found.map(|coverage| (name, coverage)).ok_or_else(|| syn::Error::new(word.span(), message))
 }
 
@@ -222,7 +229,7 @@ fn equals<T: syn::parse::Parse>(input: ParseStream) -> syn::Result<T> {
     input.parse()
 }
 
-/// The name of a target; an error in it does not end the reading of the clauses.
+/// Parses the name of a target. An unknown name does not stop the parsing of clauses.
 fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
     input.parse::<Token![=]>()?;
     if !input.peek(syn::Ident) {
@@ -232,7 +239,8 @@ fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
     Ok(name.to_string().parse().map_err(|e| syn::Error::new(name.span(), e)))
 }
 
-/// A number, truth value or type. A literal goes as the length of an array type would, so that one tree holds them all.
+/// Parses a number, `bool` or type. A literal becomes a verbatim type, so that one tree type holds
+/// all three.
 fn value(input: ParseStream) -> syn::Result<syn::Type> {
     if input.peek(syn::Lit) {
         Ok(syn::Type::Verbatim(input.parse::<syn::Lit>()?.to_token_stream()))
@@ -297,7 +305,8 @@ impl Reader {
             }
         }
         for (name, value) in &clauses.derived {
-            // Not by parsing: the value may be a comparison itself, which Rust does not chain.
+            // Not parsed as one expression: the value may be a comparison itself, which Rust does
+            // not chain.
             let condition = syn::Expr::Binary(syn::ExprBinary {
                 attrs: Vec::new(),
                 left: Box::new(syn::parse_quote!(#name)),
@@ -325,13 +334,13 @@ impl Reader {
         }
     }
 
-    /// One to three expressions: `256`, or `(x, y)`.
+    /// Reads one to three expressions: `256`, or `(x, y)`.
     fn axes<'e>(&mut self, e: Option<&'e syn::Expr>, function: &Function, clause: &str) -> Vec<&'e syn::Expr> {
         let axes: Vec<&syn::Expr> = match e.map(ungrouped) {
             None => {
                 self.refuse(syn::Error::new(
                     function.name.span(),
-                    format!("the kernel does not say its {clause}: write `#[kernel(block = …, grid = …)]`"),
+                    format!("missing clause `{clause}`: write `#[kernel(block = …, grid = …)]`"),
                 ));
                 return Vec::new();
             }
@@ -339,12 +348,13 @@ impl Reader {
             Some(one) => vec![one],
         };
         if !(1..=3).contains(&axes.len()) {
-            self.refuse(syn::Error::new_spanned(e, format!("a {clause} has one, two or three axes")));
+            self.refuse(syn::Error::new_spanned(e, format!("expected 1 to 3 axes in `{clause}`")));
         }
         axes
     }
 
-    /// Threads along an axis: an expression; or, for the launch to choose from, `a..=b` or `(a..=b).step_by(n)`.
+    /// Reads the number of threads along an axis: an expression, or a range that the launch chooses
+    /// from, `a..=b` or `(a..=b).step_by(n)`.
     fn block_extent(&mut self, e: &syn::Expr, tokens: &mut Vec<TokenStream>) -> BlockExtent {
         let e = ungrouped(e);
         let (range, step) = match e {
@@ -367,7 +377,7 @@ impl Reader {
                 BlockExtent::Chosen { least: self.expression(least), most: self.expression(most), step }
             }
             _ => {
-                let message = "a launch chooses from a range whose both ends are of it: `32..=1024`";
+                let message = "expected an inclusive range, such as `32..=1024`";
                 self.refuse(syn::Error::new_spanned(range, message));
                 BlockExtent::Computed(self.expression(&syn::parse_quote!(1)))
             }
@@ -395,7 +405,7 @@ impl Reader {
         }
         let mut all: Vec<InstanceOf> = Vec::new();
         for declaration in declared {
-            // The product over the parameters in their order, the last varying fastest.
+            // The product over the parameters in order; the last varies fastest.
             let mut product: Vec<Vec<Argument>> = vec![Vec::new()];
             for generic in generics {
                 if let Some((name, value)) = derived.iter().find(|(name, _)| *name == generic.name) {
@@ -405,7 +415,7 @@ impl Reader {
                             None => {
                                 self.refuse(syn::Error::new_spanned(
                                     value,
-                                    format!("`{name}` must follow from the parameters before it: numbers, their names, + − × ÷ %, `div_ceil`, `min`, `max`, comparisons and `size_of::<T>()`"),
+                                    format!("`{name}` must be computed from earlier generic parameters; allowed are numbers, parameter names, + − × ÷ %, `div_ceil`, `min`, `max`, comparisons and `size_of::<T>()`"),
                                 ));
                                 return Vec::new();
                             }
@@ -415,7 +425,7 @@ impl Reader {
                 }
                 let Some((_, values)) = declaration.iter().find(|(name, _)| *name == generic.name) else {
                     let at = declaration.first().map_or(generic.name.span(), |(name, _)| name.span());
-                    self.refuse(syn::Error::new(at, format!("an instance needs a value for `{}`", generic.name)));
+                    self.refuse(syn::Error::new(at, format!("this instance has no value for `{}`", generic.name)));
                     continue;
                 };
                 let values: Vec<_> = values.iter().filter_map(|v| self.argument(v, &generic.kind)).collect();
@@ -430,7 +440,7 @@ impl Reader {
                 } else if derived.iter().any(|(n, _)| n == name) {
                     self.refuse(syn::Error::new(
                         name.span(),
-                        format!("`{name}` is derived: an instance does not give it"),
+                        format!("`{name}` is derived, so an instance cannot set it"),
                     ));
                 }
             }
@@ -446,7 +456,7 @@ impl Reader {
     }
 
     fn argument(&mut self, value: &syn::Type, kind: &GenericKind) -> Option<Argument> {
-        // What a macro puts in for its `$t:ty`.
+        // A type that a macro inserted for `$t:ty`.
         if let syn::Type::Group(group) = value {
             return self.argument(&group.elem, kind);
         }
@@ -476,7 +486,7 @@ impl Reader {
     }
 }
 
-/// The expression that a macro handed over as one piece.
+/// Returns the expression inside the invisible group that a macro made.
 fn ungrouped(mut e: &syn::Expr) -> &syn::Expr {
     while let syn::Expr::Group(group) = e {
         e = &group.expr;
@@ -484,7 +494,7 @@ fn ungrouped(mut e: &syn::Expr) -> &syn::Expr {
     e
 }
 
-/// The value of a derived constant, given the arguments of the parameters before it.
+/// Returns the value of a derived constant, given the arguments of the parameters before it.
 fn derive(value: &syn::Expr, generics: &[super::Generic], given: &[Argument]) -> Option<Argument> {
     let named = |name: &Ident| generics.iter().position(|g| g.name == *name).and_then(|i| given.get(i));
     Some(match evaluate(value, &named)? {
@@ -551,7 +561,7 @@ fn evaluate<'a>(e: &syn::Expr, named: &dyn Fn(&Ident) -> Option<&'a Argument>) -
             let Some(syn::GenericArgument::Type(syn::Type::Path(of))) = arguments.args.first() else { return None };
             let name = of.path.get_ident()?;
             let scalar = match named(name) {
-                Some(Argument::Type { path, .. }) => match prelude::float16(path.segments.last()?) {
+                Some(Argument::Type { path, .. }) => match path.segments.last()?.float16() {
                     Some(format) => Some(Scalar::Custom(format.ok()?)),
                     None => Scalar::from_name(&path.single()?.to_string()),
                 },

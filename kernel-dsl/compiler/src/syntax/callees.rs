@@ -1,18 +1,20 @@
-//! Which device items are named: in calls, types, bounds, as constants, and as arguments where a closure fits.
+//! The device items that a function names: in calls, types and bounds, as constants, and as
+//! arguments in place of closures.
 //!
-//! What a path of several names leads to is told by how Rust writes names: `shapes::Circle::new` is an associated item of
-//! the type `shapes::Circle`, and `shapes::area` a function.
+//! The case of a name distinguishes paths: `shapes::Circle::new` is an associated item of the type
+//! `shapes::Circle`, and `shapes::area` is a function.
 
 use super::{
     Argument, Assignee, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel,
-    Mark, Module, Path, Pattern, Statement, TraitItem, Type, TypeKind,
+    Module, Path, Pattern, SpanPair, Statement, TraitItem, Type, TypeKind,
 };
 use crate::Scalar;
-use crate::check::prelude;
+use crate::language;
 
 impl Function {
-    /// The paths of items that the signature and body name and that the language itself does not own, each once, without
-    /// generic arguments, in the order in which they are first named. A name that a variable has is not one of them.
+    /// Returns the paths of items that the signature and body name and that are not built in. Each
+    /// path is listed once, without generic arguments, in the order of first use. Names of
+    /// variables are not included.
     pub fn callees(&self) -> Vec<syn::Path> {
         let mut callees = Callees::default();
         callees.function(self);
@@ -21,7 +23,8 @@ impl Function {
 }
 
 impl Kernel {
-    /// The items that the kernel names, in its launch expressions and instances too.
+    /// Returns the paths of items that the kernel names, including its launch expressions and
+    /// instances.
     pub fn callees(&self) -> Vec<syn::Path> {
         let mut callees = Callees::default();
         callees.function(&self.function);
@@ -36,7 +39,7 @@ impl Kernel {
         for argument in self.instances.iter().flat_map(|i| &i.0) {
             if let InstanceArgument::Type { path, .. } = argument
                 && path.single().is_none_or(|name| Scalar::from_name(&name.to_string()).is_none())
-                && !prelude::owns_type(path)
+                && !path.is_builtin_type()
             {
                 callees.named(path.clone());
             }
@@ -46,7 +49,7 @@ impl Kernel {
 }
 
 impl Module {
-    /// The items that the module's items name and that are not its own.
+    /// Returns the paths of items that the module names and does not define.
     pub fn callees(&self) -> Vec<syn::Path> {
         let mut callees = Callees::default();
         callees.scope.extend(self.names());
@@ -56,7 +59,7 @@ impl Module {
         callees.paths()
     }
 
-    /// The names that it defines.
+    /// Returns the names that the module defines.
     fn names(&self) -> impl Iterator<Item = String> {
         self.items.iter().filter_map(|item| match item {
             Item::Function(f) | Item::Constant(f) => Some(f.name.to_string()),
@@ -69,7 +72,7 @@ impl Module {
 }
 
 impl Path {
-    /// The path as written, without generic arguments.
+    /// Returns the path as written, without generic arguments.
     pub fn written(&self) -> String {
         format!("{}{}", if self.global { "::" } else { "" }, self.name())
     }
@@ -97,14 +100,14 @@ impl Callees {
     fn named(&mut self, path: Path) {
         let first = path.segments.first().map(|s| s.name.to_string()).unwrap_or_default();
         let own = !path.global && self.scope.contains(&first) || first == "Self";
-        if !own && !prelude::owns(&path) && self.found.iter().all(|p| p.written() != path.written()) {
+        if !own && !&path.is_builtin() && self.found.iter().all(|p| p.written() != path.written()) {
             self.found.push(path);
         }
     }
 
-    /// A path that stands for a value: of a constant, of an associated item, of a variant.
+    /// Notes a path used as a value: a constant, an associated item or a variant.
     fn value(&mut self, path: &Path) {
-        if prelude::owns(path) || prelude::constant(&path.name()).is_some() {
+        if path.is_builtin() || language::constant(&path.name()).is_some() {
             return;
         }
         match path.item() {
@@ -118,16 +121,16 @@ impl Callees {
         self.arguments(path);
     }
 
-    /// A path that is called.
+    /// Notes a path that is called.
     fn called(&mut self, path: &Path) {
-        if !prelude::owns(path) {
+        if !path.is_builtin() {
             self.named(path.item().unwrap_or_else(|| path.clone()));
         }
         self.arguments(path);
     }
 
     fn arguments(&mut self, path: &Path) {
-        // What stands behind the numbers of a `Float16` is its policy, of the prelude.
+        // The last argument of a `Float16` is its policy, which is built in.
         let named = path.segments.iter().filter(|s| s.name != "Float16");
         for argument in named.flat_map(|s| &s.arguments) {
             self.argument(argument);
@@ -145,8 +148,8 @@ impl Callees {
             TypeKind::Infer => {}
             TypeKind::Path(path) => {
                 let one = path.single().map(|name| name.to_string());
-                if one.is_none_or(|name| Scalar::from_name(&name).is_none()) && !prelude::owns_type(path) {
-                    // `M::T` of a type parameter, or of a type of the module.
+                if one.is_none_or(|name| Scalar::from_name(&name).is_none()) && !path.is_builtin_type() {
+                    // `M::T` for a type parameter, or for a type of the module.
                     match path.segments.len() {
                         1 => self.named(path.clone()),
                         _ => self.named(path.item().unwrap_or_else(|| path.clone())),
@@ -170,7 +173,7 @@ impl Callees {
 
     fn bounds(&mut self, bounds: &[Bound]) {
         for bound in bounds {
-            if !prelude::owns_bound(&bound.path) {
+            if !bound.path.is_builtin_bound() {
                 self.named(bound.path.clone());
             }
             if let Some((parameters, returns)) = &bound.signature {
@@ -234,7 +237,7 @@ impl Callees {
         self.pattern(pattern);
     }
 
-    /// The items that a pattern names.
+    /// Notes the items that a pattern names.
     fn pattern(&mut self, pattern: &Pattern) {
         match pattern {
             Pattern::Ignore | Pattern::Name { .. } | Pattern::None(_) | Pattern::Rest(_) => {}
@@ -253,7 +256,7 @@ impl Callees {
         }
     }
 
-    /// What is named inside goes out of scope.
+    /// Runs `f` in a new scope.
     fn inside(&mut self, f: impl FnOnce(&mut Self)) {
         let depth = self.scope.len();
         f(self);
@@ -262,7 +265,7 @@ impl Callees {
 
     fn block(&mut self, b: &Block) {
         self.inside(|c| {
-            // A constant is in scope in all of its block.
+            // A constant is in scope in its whole block.
             c.scope.extend(b.statements.iter().filter_map(|s| match s {
                 Statement::Constant { name, .. } => Some(name.to_string()),
                 _ => None,
@@ -294,7 +297,7 @@ impl Callees {
         }
     }
 
-    /// Arguments where a function's path may stand for a closure.
+    /// Notes arguments in which a function's path may replace a closure.
     fn values(&mut self, arguments: &[Expr]) {
         for e in arguments {
             match &e.kind {
@@ -338,7 +341,7 @@ impl Callees {
             }
             ExprKind::Call(path, list) => {
                 self.called(path);
-                match prelude::owns(path) && !prelude::combines(path) {
+                match path.is_builtin() && !path.takes_closure() {
                     true => list.iter().for_each(|e| self.expr(e)),
                     false => self.values(list),
                 }
@@ -349,7 +352,7 @@ impl Callees {
             ExprKind::Method { receiver, name, generics, arguments } => {
                 self.expr(receiver);
                 generics.iter().for_each(|g| self.argument(g));
-                match prelude::takes_function(&name.to_string()) {
+                match language::method_takes_closure(&name.to_string()) {
                     true => self.values(arguments),
                     false => arguments.iter().for_each(|e| self.expr(e)),
                 }
@@ -377,7 +380,7 @@ impl Callees {
                 returns.iter().for_each(|t| c.ty(t));
                 c.expr(body);
             }),
-            ExprKind::Block(b) | ExprKind::Labelled { body: b, .. } | ExprKind::Loop { body: b, .. } => self.block(b),
+            ExprKind::Block(b) | ExprKind::Labeled { body: b, .. } | ExprKind::Loop { body: b, .. } => self.block(b),
             ExprKind::While { condition: e, body, .. } => {
                 self.expr(e);
                 self.block(body);
@@ -395,24 +398,25 @@ impl Callees {
 }
 
 impl Path {
-    /// Whether the path is written as a function's is: in small letters, and no constant of the language.
+    /// Returns whether the path can name a function: it starts with a lower-case letter and is not
+    /// a built-in constant.
     fn may_be_function(&self) -> bool {
         let last = self.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
-        !last.starts_with(char::is_uppercase) && prelude::constant(&self.name()).is_none()
+        !last.starts_with(char::is_uppercase) && language::constant(&self.name()).is_none()
     }
 
-    /// Whether the path is written as a constant's or type's is: with a capital.
+    /// Returns whether the last name starts with a capital, like a constant or type.
     fn is_constant(&self) -> bool {
         self.segments.last().is_some_and(|s| s.name.to_string().starts_with(char::is_uppercase))
     }
 
-    /// The path of the type whose associated item this is: what stands before the last name, where that is written as a
-    /// type's name is.
+    /// Returns the path of the type whose associated item this path names, if the name before the
+    /// last starts with a capital.
     pub fn item(&self) -> Option<Path> {
         let (_, before) = self.segments.split_last()?;
         let last = before.last()?;
         let capital = last.name.to_string().starts_with(char::is_uppercase);
-        let mark = Mark { last: last.name.span(), ..self.mark };
+        let mark = SpanPair { last: last.name.span(), ..self.mark };
         capital.then(|| Path { global: self.global, segments: before.to_vec(), mark })
     }
 }

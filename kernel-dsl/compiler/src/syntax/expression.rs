@@ -3,9 +3,8 @@
 use super::function::macro_refusal;
 use super::inline::is_inline;
 use super::pattern::has_let;
-use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Member, Path, Reader, SpanPair, Unary};
 use crate::Scalar;
-use crate::check::prelude;
 use crate::ir;
 use quote::ToTokens;
 use syn::{BinOp, Lit, RangeLimits, UnOp};
@@ -29,7 +28,7 @@ impl Reader {
         ExprKind::Refused
     }
 
-    fn kind(&mut self, e: &syn::Expr, mark: Mark) -> ExprKind {
+    fn kind(&mut self, e: &syn::Expr, mark: SpanPair) -> ExprKind {
         match e {
             syn::Expr::Lit(l) => self.literal(&l.lit),
             syn::Expr::Path(p) if p.qself.is_none() => ExprKind::Path(self.path(&p.path)),
@@ -50,7 +49,7 @@ impl Reader {
                 }
                 other => self.refused(
                     other,
-                    "a function is called by its path, a closure by its name: bind it with `let` first",
+                    "cannot call the value of an expression: bind the closure to a name with `let`, then call that name",
                 ),
             },
             syn::Expr::MethodCall(m) => ExprKind::Method {
@@ -75,18 +74,18 @@ impl Reader {
                     ExprKind::Range(self.boxed(start), self.boxed(end))
                 }
                 (Some(_), RangeLimits::Closed(_), Some(_)) => {
-                    self.refused(r, "write the range as `start..end`, whose end is not reached")
+                    self.refused(r, "an inclusive range is not supported here: write `start..end` with an exclusive end")
                 }
-                _ => self.refused(r, "a range in a kernel has both ends: `start..end`"),
+                _ => self.refused(r, "a range in a kernel needs both bounds: `start..end`"),
             },
             syn::Expr::If(i) => self.branch(i),
             syn::Expr::Block(b) => match &b.label {
                 None => ExprKind::Block(self.block(&b.block)),
-                Some(label) => ExprKind::Labelled { label: label.name.ident.clone(), body: self.block(&b.block) },
+                Some(label) => ExprKind::Labeled { label: label.name.ident.clone(), body: self.block(&b.block) },
             },
             syn::Expr::Loop(l) => ExprKind::Loop { label: label(&l.label), body: self.block(&l.body) },
             syn::Expr::While(w) if has_let(&w.cond) => {
-                // As Rust defines it: a `loop` that a pattern which does not match leaves.
+                // A `loop` that ends when the pattern does not match, as Rust defines `while let`.
                 let then = self.block(&w.body);
                 let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
                 let step = Expr { kind: self.when(&w.cond, then, stop), mark };
@@ -117,7 +116,7 @@ impl Reader {
             syn::Expr::Match(m) => self.cases(m),
             syn::Expr::Let(l) => self.refused(
                 l,
-                "`let` is a condition of an `if` or `while`, alone or with others by `&&`: elsewhere write a `match`",
+                "`let` is a condition only in `if` and `while`, alone or joined by `&&`: use `match` here",
             ),
             syn::Expr::Closure(c) => self.closure(c),
             syn::Expr::Struct(s) if s.qself.is_none() => ExprKind::Struct {
@@ -126,20 +125,20 @@ impl Reader {
                 rest: s.rest.as_ref().map(|e| self.boxed(e)),
             },
             syn::Expr::Try(t) => {
-                self.refused(&t.question_token, "`?` is not in the language: take the value by `match`, `if let`, `let … else` or `unwrap_or`, and `return None` in words")
+                self.refused(&t.question_token, "`?` is not supported in kernels: use `match`, `if let`, `let … else` or `unwrap_or`, and write `return None`")
             }
             syn::Expr::Unsafe(u) => {
-                self.refused(&u.unsafe_token, "`unsafe` has no use in a kernel: the oracle checks its accesses")
+                self.refused(&u.unsafe_token, "`unsafe` is not supported in kernels: remove it; the oracle checks every memory access")
             }
-            syn::Expr::Async(a) => self.refused(&a.async_token, "a kernel cannot be `async`"),
-            syn::Expr::Await(a) => self.refused(&a.await_token, "a kernel cannot `await`"),
+            syn::Expr::Async(a) => self.refused(&a.async_token, "`async` is not supported in kernels"),
+            syn::Expr::Await(a) => self.refused(&a.await_token, "`await` is not supported in kernels"),
             syn::Expr::Const(c) => {
-                self.refused(&c.const_token, "a `const` block in a kernel is a statement that holds `assert!(…)`")
+                self.refused(&c.const_token, "a `const` block in a kernel must be a statement that contains only `assert!(…)`")
             }
-            syn::Expr::Infer(i) => self.refused(i, "`_` is not a value"),
+            syn::Expr::Infer(i) => self.refused(i, "`_` cannot be used as a value"),
             other => {
                 let _ = mark;
-                self.refused(other, "this expression is not in the language of kernels")
+                self.refused(other, "this kind of expression is not supported in kernels")
             }
         }
     }
@@ -147,23 +146,23 @@ impl Reader {
     pub(super) fn literal(&mut self, literal: &Lit) -> ExprKind {
         match literal {
             Lit::Int(n) => {
-                // Rust has no literals of 16 bits.
+                // Rust has no 16-bit float literals.
                 let suffix = Scalar::from_name(n.suffix()).filter(|s| !s.is_half());
                 if suffix.is_none() && !n.suffix().is_empty() {
                     return self.refused(
                         n,
-                        "there are no 128-bit integers, `isize`, or half-precision literals on the device",
+                        "128-bit integers, `isize` and half-precision literals are not supported in kernels",
                     );
                 }
                 if suffix.is_some_and(Scalar::is_float) {
                     return match (n.base10_parse(), n.base10_parse()) {
                         (Ok(single), Ok(double)) => ExprKind::Float(Float { single, double }, suffix),
-                        _ => self.refused(n, "this is not a number"),
+                        _ => self.refused(n, "invalid number"),
                     };
                 }
                 match n.base10_parse::<u64>() {
                     Ok(value) => ExprKind::Integer(value, suffix),
-                    Err(_) => self.refused(n, "an integer on the device has at most 64 bits"),
+                    Err(_) => self.refused(n, "this integer does not fit in 64 bits"),
                 }
             }
             Lit::Float(x) => {
@@ -172,14 +171,14 @@ impl Reader {
                     (Ok(single), Ok(double)) if suffix.map_or(x.suffix().is_empty(), Scalar::is_float) => {
                         ExprKind::Float(Float { single, double }, suffix)
                     }
-                    _ => self.refused(
-                        x,
-                        "a float literal is an `f32` or an `f64`: `f16::from_f32(1.0)` makes one of 16 bits",
-                    ),
+                    _ => self
+                        .refused(x, "a float literal must be `f32` or `f64`: for 16 bits write `f16::from_f32(1.0)`"),
                 }
             }
             Lit::Bool(b) => ExprKind::Bool(b.value),
-            other => self.refused(other, "a kernel has no text: its literals are numbers, `true` and `false`"),
+            other => {
+                self.refused(other, "text literals are not supported in kernels: only numbers, `true` and `false`")
+            }
         }
     }
 
@@ -188,7 +187,7 @@ impl Reader {
             UnOp::Neg(_) => Unary::Neg,
             UnOp::Not(_) => Unary::Not,
             UnOp::Deref(_) => Unary::Dereference,
-            _ => return self.refused(u, "this operator is not in the language of kernels"),
+            _ => return self.refused(u, "this operator is not supported in kernels"),
         };
         ExprKind::Unary(operator, self.boxed(&u.expr))
     }
@@ -226,7 +225,7 @@ impl Reader {
             BinOp::Ge(_) => (Compare(Ge), false),
             BinOp::And(_) => (AndAlso, false),
             BinOp::Or(_) => (OrElse, false),
-            _ => return self.refused(b, "this operator is not in the language of kernels"),
+            _ => return self.refused(b, "this operator is not supported in kernels"),
         };
         let (left, right) = (self.boxed(&b.left), self.boxed(&b.right));
         match assign {
@@ -255,11 +254,11 @@ impl Reader {
         if let Some(token) = &c.capture {
             self.refuse(syn::Error::new_spanned(
                 token,
-                "a closure in a kernel is a name for code that is inlined where it is called, and captures by reference: leave out `move`",
+                "`move` is not supported: a closure in a kernel is inlined at each call and captures by reference. Remove `move`",
             ));
         }
         if c.asyncness.is_some() || c.constness.is_some() || c.lifetimes.is_some() {
-            return self.refused(c, "a closure in a kernel is plain: `|a, b| …`");
+            return self.refused(c, "this form of closure is not supported in kernels: write `|a, b| …`");
         }
         let parameters = c.inputs.iter().map(|p| {
             let (pattern, ty) = match p {
@@ -277,28 +276,28 @@ impl Reader {
     }
 }
 
-/// Why a function of a type of Rust's library cannot be called.
+/// Returns why a function of the standard library cannot be called.
 fn of_the_host(path: &Path) -> Option<String> {
     let first = path.segments.first()?;
     match first.name.to_string().as_str() {
-        "std" | "core" | "alloc" if !prelude::owns(path) => Some(format!(
-            "a kernel cannot call `{}`: of the standard library it has methods of numbers, arrays and options, `std::array::from_fn` and `size_of`",
+        "std" | "core" | "alloc" if !path.is_builtin() => Some(format!(
+            "a kernel cannot call `{}`: from the standard library it can use methods of numbers, arrays and `Option`, `std::array::from_fn` and `size_of`",
             path.name()
         )),
         _ => of_a_host_type(path),
     }
 }
 
-/// Of a type's functions, such as `Vec::new`.
+/// Returns why an associated function of a host type, such as `Vec::new`, cannot be called.
 fn of_a_host_type(path: &Path) -> Option<String> {
     let (_, [.., module]) = path.segments.split_last()? else { return None };
     let name = module.name.to_string();
     let way_out = match name.as_str() {
         "Vec" | "Box" | "String" | "Rc" | "Arc" | "HashMap" | "BTreeMap" | "VecDeque" | "HashSet" => {
-            "a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`"
+            "kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"
         }
         "Instant" | "Duration" | "SystemTime" | "Mutex" | "RefCell" | "Cell" => {
-            "it calls functions of the language and `#[device]` functions"
+            "only built-in and `#[device]` functions can be called"
         }
         _ => return None,
     };
@@ -309,7 +308,7 @@ fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {
     label.as_ref().map(|l| l.name.ident.clone())
 }
 
-/// A part's name.
+/// Returns the label of a loop or block.
 pub(super) fn member(member: &syn::Member) -> Member {
     match member {
         syn::Member::Named(name) => Member::Name(name.clone()),

@@ -11,22 +11,19 @@ impl Reader {
         let signature = &item.sig;
         self.unconditional_within(signature, &item.block);
         if let Some(t) = &signature.asyncness {
-            self.refuse(syn::Error::new_spanned(t, "a function that runs on the device cannot be `async`"));
+            self.refuse(syn::Error::new_spanned(t, "a device function cannot be `async`"));
         }
         if let Some(t) = &signature.abi {
-            self.refuse(syn::Error::new_spanned(t, "a function that runs on the device has no ABI of its own"));
+            self.refuse(syn::Error::new_spanned(t, "a device function cannot declare an ABI: remove `extern`"));
         }
         if let syn::Safety::Unsafe(t) = &signature.safety {
             self.refuse(syn::Error::new_spanned(
                 t,
-                "a function that runs on the device is not `unsafe`: the oracle checks its accesses",
+                "a device function cannot be `unsafe`: remove it; the oracle checks every memory access",
             ));
         }
         if let Some(t) = &signature.variadic {
-            self.refuse(syn::Error::new_spanned(
-                t,
-                "a function that runs on the device has a fixed number of parameters",
-            ));
+            self.refuse(syn::Error::new_spanned(t, "a device function cannot be variadic"));
         }
         let source = place::source(item);
         let hash = place::hash(item, &source);
@@ -58,7 +55,7 @@ impl Reader {
                 Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
                     Some(Parameter { name: p.ident.clone(), mutable: p.mutability.is_some(), ty: self.ty(&t.ty) })
                 }
-                // A method may ignore what its trait hands over.
+                // A method may ignore a parameter of its trait.
                 Pat::Wild(w) => {
                     let name = proc_macro2::Ident::new("_", w.underscore_token.span);
                     Some(Parameter { name, mutable: false, ty: self.ty(&t.ty) })
@@ -66,7 +63,7 @@ impl Reader {
                 other => {
                     self.refuse(syn::Error::new_spanned(
                         other,
-                        "a parameter is a plain name: take it apart with `let` in the body",
+                        "a parameter must be a plain name: destructure it with `let` in the body",
                     ));
                     None
                 }
@@ -96,7 +93,7 @@ impl Reader {
                 }),
                 Stmt::Item(item) => self.refuse(syn::Error::new(
                     item.span(),
-                    "an item inside a kernel: move it out of the body and mark it `#[device]`",
+                    "items inside a function body are not supported: move this item out and mark it `#[device]`",
                 )),
                 Stmt::Macro(m) if is_inline(&m.mac) => {
                     let mark = self.mark(&m.mac);
@@ -129,7 +126,7 @@ impl Reader {
         Statement::Let { pattern, ty, value, otherwise, mark }
     }
 
-    /// `const { assert!(condition, "message"); … }`
+    /// Reads `const { assert!(condition, "message"); … }`
     fn assertions(&mut self, block: &syn::ExprConst) -> Vec<Statement> {
         let mut found = Vec::new();
         for statement in &block.block.stmts {
@@ -153,7 +150,7 @@ impl Reader {
                 Some(Err(e)) => self.refuse(e),
                 _ => self.refuse(syn::Error::new(
                     statement.span(),
-                    "a `const` block in a kernel holds `assert!(…)` and nothing else",
+                    "a `const` block in a kernel can contain only `assert!(…)`",
                 )),
             }
         }
@@ -161,27 +158,29 @@ impl Reader {
     }
 }
 
-/// Why a macro cannot be called in a kernel.
+/// Returns why a macro cannot be called in a kernel.
 pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
     let name = mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
     let way_out = match name.as_str() {
         "assert" | "debug_assert" => {
-            ": for a condition on constants write `const { assert!(…) }`, for one on arguments `#[requires(…)]`"
+            ": write `const { assert!(…) }` for a condition on constants, or `#[requires(…)]` for a condition on arguments"
         }
         "println" | "print" | "dbg" => {
-            ": a kernel cannot print; write to a buffer, or look at it under the interpreter"
+            ": kernels cannot print; write to a buffer, or trace the kernel in the interpreter"
         }
-        "vec" => ": a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`",
+        "vec" => {
+            ": kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"
+        }
         "panic" | "unreachable" | "todo" | "unimplemented" => {
-            ": a kernel cannot panic; leave by `return`, and write to a buffer what the host has to know"
+            ": kernels cannot panic; `return` early, and report the error to the host through a buffer"
         }
         _ => "",
     };
-    syn::Error::new_spanned(&mac.path, format!("a kernel cannot call the macro `{name}!`{way_out}"))
+    syn::Error::new_spanned(&mac.path, format!("the macro `{name}!` is not supported in kernels{way_out}"))
 }
 
 impl ExprKind {
-    /// `()`
+    /// Returns whether a type is `()`.
     pub(super) fn unit() -> ExprKind {
         ExprKind::Tuple(Vec::new())
     }

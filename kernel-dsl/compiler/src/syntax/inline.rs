@@ -1,6 +1,7 @@
 //! `ptx!("…", name = in(u32) value, name = out(f32), …)`: inline PTX.
 //!
-//! The types of its operands are written, so the text is checked here, where its literals' tokens are at hand.
+//! The operand types are written, so the text is checked here, where the tokens of its literals are
+//! available.
 
 use super::{Expr, ExprKind, Reader};
 use crate::Scalar;
@@ -12,7 +13,7 @@ use syn::{LitStr, Token, parenthesized};
 
 /// A call as written.
 pub(crate) struct Call {
-    /// The text; never empty.
+    /// The string literals of the text; never empty.
     pub literals: Vec<LitStr>,
     pub operands: Vec<Operand>,
 }
@@ -23,11 +24,11 @@ pub(crate) struct Operand {
     pub direction: Direction,
     /// A type's name.
     pub ty: Ident,
-    /// Of one that comes in.
+    /// The value of an input.
     pub value: Option<syn::Expr>,
 }
 
-/// Whether a macro is `ptx!`, perhaps with the crate that has it.
+/// Returns whether a macro is `ptx!`, with or without the path of its crate.
 pub(crate) fn is_inline(mac: &syn::Macro) -> bool {
     mac.path.segments.last().is_some_and(|s| s.ident == "ptx")
 }
@@ -45,7 +46,7 @@ impl Parse for Call {
         if call.literals.is_empty() {
             return Err(syn::Error::new(
                 input.span(),
-                "`ptx!` begins with its instructions: `ptx!(\"add.u32 {d}, {a}, {b};\", a = in(u32) x, b = in(u32) y, d = out(u32))`",
+                "`ptx!` expects the instructions as its first argument: `ptx!(\"add.u32 {d}, {a}, {b};\", a = in(u32) x, b = in(u32) y, d = out(u32))`",
             ));
         }
         while !input.is_empty() {
@@ -58,37 +59,38 @@ impl Parse for Call {
     }
 }
 
-const OPERAND: &str = "an operand is `name = in(u32) value`, `name = out(u32)` or `name = inout(u32) value`";
+const EXPECTED_OPERAND: &str =
+    "expected an operand: `name = in(u32) value`, `name = out(u32)` or `name = inout(u32) value`";
 
 impl Parse for Operand {
     fn parse(input: ParseStream) -> syn::Result<Operand> {
         if !(input.peek(Ident::peek_any) && input.peek2(Token![=])) {
-            return Err(syn::Error::new(input.span(), OPERAND));
+            return Err(syn::Error::new(input.span(), EXPECTED_OPERAND));
         }
         let name = input.call(Ident::parse_any)?;
         input.parse::<Token![=]>()?;
         if !input.peek(Ident::peek_any) {
-            return Err(syn::Error::new(input.span(), OPERAND));
+            return Err(syn::Error::new(input.span(), EXPECTED_OPERAND));
         }
         let word = input.call(Ident::parse_any)?;
         let direction = match word.to_string().as_str() {
             "in" => Direction::In,
             "out" => Direction::Out,
             "inout" => Direction::InOut,
-            _ => return Err(syn::Error::new(word.span(), OPERAND)),
+            _ => return Err(syn::Error::new(word.span(), EXPECTED_OPERAND)),
         };
         let inside;
         parenthesized!(inside in input);
         let ty = inside.call(Ident::parse_any)?;
         if !inside.is_empty() {
-            return Err(syn::Error::new(inside.span(), TYPE));
+            return Err(syn::Error::new(inside.span(), EXPECTED_OPERAND_TYPE));
         }
         let ended = input.is_empty() || input.peek(Token![,]);
         let value = match (direction.enters(), ended) {
             (false, true) => None,
-            (false, false) => return Err(input.error("an output has no value: what comes out is the value of `ptx!`")),
+            (false, false) => return Err(input.error("an `out` operand takes no value: `ptx!` returns the outputs")),
             (true, true) => {
-                let message = format!("`{name}` comes in: say its value, `{name} = {}({ty}) value`", direction.name());
+                let message = format!("the input `{name}` needs a value: `{name} = {}({ty}) value`", direction.name());
                 return Err(syn::Error::new(ty.span(), message));
             }
             (true, false) => Some(input.parse()?),
@@ -97,10 +99,10 @@ impl Parse for Operand {
     }
 }
 
-const TYPE: &str = "an operand's type is a number's or `bool`";
+const EXPECTED_OPERAND_TYPE: &str = "an operand must be of a number type or `bool`";
 
 impl Call {
-    /// The literal that has line `line` of the text.
+    /// Returns the literal that contains line `line` of the text.
     fn span_of(&self, line: u32) -> Span {
         let mut next = 1;
         let found = self.literals.iter().find(|literal| {
@@ -112,7 +114,8 @@ impl Call {
 
     fn source(&self) -> syn::Result<Source> {
         let operands = self.operands.iter().map(|o| {
-            let ty = Scalar::from_name(&o.ty.to_string()).ok_or_else(|| syn::Error::new(o.ty.span(), TYPE))?;
+            let ty = Scalar::from_name(&o.ty.to_string())
+                .ok_or_else(|| syn::Error::new(o.ty.span(), EXPECTED_OPERAND_TYPE))?;
             Ok(inline::Operand { name: o.name.to_string(), direction: o.direction, ty })
         });
         let operands = operands.collect::<syn::Result<_>>()?;

@@ -1,4 +1,5 @@
-//! Device items beside functions: constants, structs, enums, traits and impls, alone or together in a module.
+//! Device items other than functions: constants, structs, enums, traits and impls, alone or in a
+//! module.
 
 use super::allow::is_allowance;
 use super::{
@@ -15,12 +16,12 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{Fields, GenericParam, ImplItem, ItemFn, Token, TypeParamBound};
 
-/// The items of a `#[device] mod`, or one of its own.
+/// The items of a `#[device] mod`, or a single item.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
     /// In order.
     pub items: Vec<Item>,
-    /// A hash over all its tokens and its place.
+    /// A hash of the tokens and the source position.
     pub hash: u64,
 }
 
@@ -43,7 +44,7 @@ pub enum Item {
 pub struct Struct {
     pub name: Ident,
     pub generics: Vec<Generic>,
-    /// Fields of a tuple struct are called `0`, `1`, ….
+    /// The fields, with their types; those of a tuple struct are named `0`, `1`, ….
     pub fields: Vec<(String, Type)>,
     /// Has `#[repr(C)]`.
     pub repr_c: bool,
@@ -69,7 +70,7 @@ pub struct Trait {
     pub hash: u64,
 }
 
-/// What a trait declares.
+/// An item of a trait.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum TraitItem {
@@ -89,16 +90,16 @@ pub struct Impl {
     pub constants: Vec<Function>,
     pub functions: Vec<Function>,
     pub hash: u64,
-    /// The Rust that it was read from, without what is in it.
+    /// The Rust source of the impl, without its items.
     pub written: Written<syn::ItemImpl>,
 }
 
 /// A bound of a type parameter: a trait.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// Its path.
+    /// The path.
     pub path: Path,
-    /// Of `DeviceFn<(A, B), Output = R>`: parameters and result.
+    /// The parameters and result of `DeviceFn<(A, B), Output = R>`.
     pub signature: Option<(Vec<Type>, Type)>,
 }
 
@@ -115,7 +116,7 @@ pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
             }),
             None => reader.refuse(syn::Error::new_spanned(
                 item,
-                "`#[device]` reads a module whose items stand in braces behind its name, not in another file",
+                "`#[device]` cannot read a module from another file: write its items inline, `mod name { … }`",
             )),
         },
         other => reader.item(other, &mut module),
@@ -124,7 +125,7 @@ pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
 }
 
 impl Reader {
-    /// Refuses conditions within a module: the device would not see which of them hold.
+    /// Rejects `#[cfg]` inside a device module.
     fn conditional(&mut self, item: &syn::Item) {
         let attributes = match item {
             syn::Item::Fn(i) => &i.attrs,
@@ -142,13 +143,12 @@ impl Reader {
         for attribute in attributes.iter().filter(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
             self.refuse(syn::Error::new_spanned(
                 attribute,
-                "a part of a device item cannot be conditional, since the device would not know whether it is there: put the condition on the whole item",
+                "`#[cfg]` is not supported inside a device item; put it on the item",
             ));
         }
     }
 
-    /// Refuses conditions within a function: on parameters, statements, and whatever else has attributes; and finds its
-    /// allowances.
+    /// Rejects `#[cfg]` inside a function, and collects its allowances.
     pub(super) fn unconditional_within(&mut self, signature: &syn::Signature, body: &syn::Block) {
         struct Conditions<'r>(&'r mut Reader);
         impl<'a> Visit<'a> for Conditions<'_> {
@@ -188,7 +188,7 @@ impl Reader {
                 module.items.push(Item::Trait(item));
             }
             syn::Item::Impl(i) => {
-                // Derived and hand-written impls of Rust's own traits are the host's.
+                // Derived and hand-written impls of Rust's own traits belong to the host.
                 let host = i.trait_.as_ref().is_some_and(|(path, _)| is_of_the_host(path));
                 if !host {
                     let item = self.an_impl(i);
@@ -199,12 +199,12 @@ impl Reader {
             syn::Item::Mod(m) if m.attrs.iter().any(is_cfg_test) => {}
             other => self.refuse(syn::Error::new_spanned(
                 other,
-                "a device module holds functions, constants, structs, enums, traits and impls",
+                "this item is not supported in a device module; it can contain functions, constants, structs, enums, traits and impls",
             )),
         }
     }
 
-    /// A function with places of its own, from its first line.
+    /// Reads a function whose source lines count from its own first line.
     fn inner(&mut self, f: &ItemFn) -> Option<Function> {
         let mut reader = Reader::new(f);
         let function = reader.function(f);
@@ -215,7 +215,7 @@ impl Reader {
         Some(function)
     }
 
-    /// A constant as a function that gives its value.
+    /// Reads a constant as a function that returns its value.
     fn constant(
         &mut self,
         name: &Ident,
@@ -248,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// What `#[device(constant)]` or `#[device(global)]` says of where a table is to lie.
+    /// Reads the placement of a table from `#[device(constant)]` or `#[device(global)]`.
     fn placement(&mut self, attributes: &[syn::Attribute]) -> Placement {
         let mut placement = Placement::ByUse;
         for attribute in attributes.iter().filter(|a| is_placement(a)) {
@@ -257,7 +257,7 @@ impl Reader {
                 Ok(word) if word == "global" => placement = Placement::Global,
                 _ => self.refuse(syn::Error::new_spanned(
                     attribute,
-                    "a constant on the device is placed by `#[device(constant)]` or `#[device(global)]`, or by how it is read",
+                    "expected `#[device(constant)]` or `#[device(global)]`; without either, the placement follows from how the constant is read",
                 )),
             }
         }
@@ -282,10 +282,7 @@ impl Reader {
                 if meta.path().is_ident("C") {
                     repr_c = true;
                 } else {
-                    self.refuse(syn::Error::new_spanned(
-                        meta,
-                        "a device struct is `repr(C)` or has no `repr`: its layout is the same on host and device",
-                    ));
+                    self.refuse(syn::Error::new_spanned(meta, "only `repr(C)` is supported on a device struct"));
                 }
             }
         }
@@ -300,7 +297,7 @@ impl Reader {
 
     fn an_enum(&mut self, e: &syn::ItemEnum) -> Enum {
         if !e.generics.params.is_empty() {
-            self.refuse(syn::Error::new_spanned(&e.generics, "an enum on the device has no generic parameters"));
+            self.refuse(syn::Error::new_spanned(&e.generics, "a device enum cannot have generic parameters"));
         }
         let mut variants: Vec<(String, i32)> = Vec::new();
         let mut next = Some(0);
@@ -309,7 +306,7 @@ impl Reader {
             if !matches!(variant.fields, Fields::Unit) {
                 self.refuse(syn::Error::new_spanned(
                     variant,
-                    "a variant on the device holds no data (`Option` is the one enum that does): use a struct, or an enum beside the data",
+                    "a variant of a device enum cannot hold data (except in `Option`): use a struct, or store the data beside the enum",
                 ));
             }
             let value = match &variant.discriminant {
@@ -317,7 +314,7 @@ impl Reader {
                 Some((_, value)) => discriminant(value),
             };
             let Some(value) = value else {
-                self.refuse(syn::Error::new_spanned(variant, "a discriminant on the device is a number of type `i32`"));
+                self.refuse(syn::Error::new_spanned(variant, "a discriminant must be an `i32` literal"));
                 continue;
             };
             variants.push((variant.ident.to_string(), value));
@@ -330,7 +327,7 @@ impl Reader {
         if !t.generics.params.is_empty() {
             self.refuse(syn::Error::new_spanned(
                 &t.generics,
-                "a trait on the device has no generic parameters: make them associated types or constants",
+                "a device trait cannot have generic parameters: use associated types or constants",
             ));
         }
         let mut items = Vec::new();
@@ -357,7 +354,7 @@ impl Reader {
                 }
                 other => self.refuse(syn::Error::new_spanned(
                     other,
-                    "a trait on the device declares functions, constants and types",
+                    "this item is not supported in a device trait; it can contain functions, constants and types",
                 )),
             }
         }
@@ -380,7 +377,7 @@ impl Reader {
                 ImplItem::Type(ty) => types.push((ty.ident.clone(), self.ty(&ty.ty))),
                 other => self.refuse(syn::Error::new_spanned(
                     other,
-                    "an impl on the device holds functions, constants and types",
+                    "this item is not supported in a device impl; it can contain functions, constants and types",
                 )),
             }
         }
@@ -398,7 +395,7 @@ impl Reader {
         }
     }
 
-    /// Generic parameters with their bounds, those of the `where` clause included.
+    /// Reads generic parameters with their bounds, including those of the `where` clause.
     pub(super) fn generics(&mut self, generics: &syn::Generics) -> Vec<Generic> {
         let mut all: Vec<Generic> = generics.params.iter().filter_map(|p| self.generic(p)).collect();
         for predicate in generics.where_clause.iter().flat_map(|w| &w.predicates) {
@@ -413,7 +410,7 @@ impl Reader {
                 Some(GenericKind::Type(of)) => of.extend(bounds),
                 _ => self.refuse(syn::Error::new_spanned(
                     predicate,
-                    "a `where` clause on the device bounds type parameters; conditions on constants are written `const { assert!(…) }` in the body",
+                    "a `where` clause can bound only type parameters: for conditions on constants write `const { assert!(…) }` in the body",
                 )),
             }
         }
@@ -435,7 +432,7 @@ impl Reader {
                         Some(Generic { name: c.ident.clone(), kind: GenericKind::Constant(ty) })
                     }
                     _ => {
-                        self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant is a `usize` or a `bool`"));
+                        self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant must be a `usize` or a `bool`"));
                         None
                     }
                 }
@@ -443,7 +440,7 @@ impl Reader {
             GenericParam::Lifetime(l) => {
                 self.refuse(syn::Error::new_spanned(
                     l,
-                    "lifetimes need no names on the device: write `&[T]`, and views without one",
+                    "lifetime parameters are not supported: write `&[T]`, and views without a lifetime",
                 ));
                 None
             }
@@ -455,7 +452,7 @@ impl Reader {
             .iter()
             .filter_map(|bound| match bound {
                 TypeParamBound::Trait(t) => Some(self.bound_of(&t.path)),
-                // `'static`: every value on the device is.
+                // A lifetime bound; every value on the device is `'static`.
                 _ => None,
             })
             .collect()
@@ -477,7 +474,7 @@ impl Reader {
                     syn::GenericArgument::AssocType(a) if a.ident == "Output" => output = Some(self.ty(&a.ty)),
                     other => self.refuse(syn::Error::new_spanned(
                         other,
-                        "`DeviceFn` is written with a tuple of parameter types and its result: `DeviceFn<(f32,), Output = f32>`",
+                        "`DeviceFn` takes a tuple of parameter types and an output type: `DeviceFn<(f32,), Output = f32>`",
                     )),
                 }
             }
@@ -485,14 +482,14 @@ impl Reader {
                 Some(output) => signature = Some((parameters, output)),
                 None => self.refuse(syn::Error::new_spanned(
                     path,
-                    "say what the function gives: `DeviceFn<(f32,), Output = f32>`",
+                    "`DeviceFn` needs an output type: `DeviceFn<(f32,), Output = f32>`",
                 )),
             }
         }
         Bound { path: self.path(&plain), signature }
     }
 
-    /// `self`, `&self`, `&mut self`
+    /// Reads `self`, `&self`, `&mut self`
     pub(super) fn receiver(&mut self, receiver: &syn::Receiver) -> Option<Parameter> {
         let mark = self.mark(receiver);
         let name = Ident::new("self", receiver.self_token.span);
@@ -503,7 +500,7 @@ impl Reader {
             syn::ReceiverKind::Value => itself,
             syn::ReceiverKind::Reference(_, _, mutability) => reference(mutability.is_some()),
             _ => {
-                self.refuse(syn::Error::new_spanned(receiver, "a receiver is `self`, `&self` or `&mut self`"));
+                self.refuse(syn::Error::new_spanned(receiver, "a receiver must be `self`, `&self` or `&mut self`"));
                 return None;
             }
         };
@@ -512,7 +509,7 @@ impl Reader {
     }
 }
 
-/// A method as a function of its own.
+/// Returns a method as a free function.
 fn whole(signature: &syn::Signature, block: &syn::Block) -> ItemFn {
     let (attrs, vis) = (Vec::new(), syn::Visibility::Inherited);
     ItemFn { attrs, vis, modifiers: Default::default(), sig: signature.clone(), block: Box::new(block.clone()) }
@@ -539,7 +536,8 @@ fn is_of_the_host(path: &syn::Path) -> bool {
     path.segments.last().is_some_and(|s| HOST.contains(&s.ident.to_string().as_str()))
 }
 
-/// Whether an attribute says where a constant is to lie: `#[device(global)]` on a constant within an item that is the device's.
+/// Returns whether an attribute places a constant: `#[device(global)]` on a constant inside a
+/// device item.
 pub fn is_placement(attribute: &syn::Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|s| s.ident == "device")
         && matches!(attribute.meta, syn::Meta::List(_))
@@ -549,7 +547,7 @@ fn is_cfg_test(attribute: &syn::Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.parse_args::<Ident>().is_ok_and(|of| of == "test")
 }
 
-/// `5`, `-1`
+/// Returns the value of a discriminant such as `5` or `-1`.
 fn discriminant(e: &syn::Expr) -> Option<i32> {
     match e {
         syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => n.base10_parse().ok(),

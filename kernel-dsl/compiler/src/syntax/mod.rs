@@ -1,12 +1,14 @@
-//! Rust tokens to the language's own tree.
+//! Syntax: from Rust tokens to the syntax tree of the language.
 //!
-//! The tree holds what a kernel may say and where its tokens stand, and nothing else: an expression that has no meaning
-//! on the device has no node. Reading refuses it with an error at the token that says what to write instead, and goes
-//! on, so that all such mistakes come at once. Names are not resolved and nothing has a type; that is [`check`](crate::check)'s work.
+//! The tree contains only what kernels support, with the positions of tokens. Reading rejects any
+//! other Rust with an error at the token that says what to write instead. Reading continues after
+//! an error, so that all errors are reported at once. Names are not resolved and expressions have
+//! no types; that is the work of [`check`](crate::check).
 
 pub(crate) mod allow;
 mod assign;
 mod attribute;
+mod builtin;
 mod callees;
 mod expression;
 mod function;
@@ -27,53 +29,54 @@ use syn::ItemFn;
 
 pub use attribute::{Argument as InstanceArgument, InstanceOf};
 pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, is_placement, module};
-pub use place::Mark;
+pub use place::SpanPair;
 
-/// A kernel: a function and what its attributes say.
+/// A kernel: a function and its attributes.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// The function.
     pub function: Function,
-    /// Threads of a block, along 1 to 3 axes.
+    /// The threads of a block, along 1 to 3 axes.
     pub block: Vec<BlockExtent>,
-    /// Blocks of the grid: 1 to 3 expressions.
+    /// The blocks of the grid: 1 to 3 expressions.
     pub grid: Vec<Expr>,
-    /// Conditions of a launch, each with its Rust text.
+    /// The conditions of a launch, each with its Rust text.
     pub requires: Vec<(Expr, String)>,
-    /// Instances that are compiled at expansion: what stands for the generic parameters, in order. One, empty, if there are
-    /// none.
+    /// The instances that are compiled at expansion. A kernel without generic parameters has one
+    /// empty instance.
     pub instances: Vec<InstanceOf>,
-    /// Blocks that a multiprocessor should hold at once.
+    /// The number of blocks that a multiprocessor should hold at once.
     pub min_blocks: Option<Expr>,
-    /// Registers a thread at most.
+    /// The largest number of registers of a thread.
     pub max_registers: Option<Expr>,
-    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    /// Whether sums and differences that contain a product are contracted to `mul_add`.
     pub contract: bool,
-    /// How near a GPU's results must be, by parameter.
+    /// The tolerances of a GPU's results, by parameter.
     pub tolerances: Vec<Tolerance>,
-    /// How much of its outputs it writes, by parameter.
+    /// How much of its outputs the kernel writes, by parameter.
     pub writes: Vec<(Ident, Coverage)>,
-    /// What it is compiled for.
+    /// The target.
     pub target: Target,
-    /// The path of the facade crate: `::kernel_dsl`, or what `crate = …` says.
+    /// The path of the facade crate: `::kernel_dsl`, or the path of the clause `crate`.
     pub crate_path: syn::Path,
-    /// The launch expressions as written, for the type-checking copy: block, grid, limits, requires.
+    /// The launch expressions as written, for the type-checking copy: block, grid, limits,
+    /// requires.
     pub launch_tokens: LaunchTokens,
 }
 
-/// Threads of a block along an axis.
+/// The threads of a block along an axis.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "a kernel has three at most")]
 pub enum BlockExtent {
     /// An expression.
     Computed(Expr),
-    /// `least..=most`, or `(least..=most).step_by(step)`: what the launch says.
+    /// `least..=most`, or `(least..=most).step_by(step)`: the launch chooses.
     #[allow(missing_docs)]
     Chosen { least: Expr, most: Expr, step: Option<Expr> },
 }
 
 impl BlockExtent {
-    /// Its expressions.
+    /// Returns the expressions of the extent.
     pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
         let (first, second, third) = match self {
             BlockExtent::Computed(e) => (e, None, None),
@@ -83,7 +86,7 @@ impl BlockExtent {
     }
 }
 
-/// `y(relative = 1e-6, absolute = 1e-7)` of the clause `tolerance`; what is not said is 0.
+/// `y(relative = 1e-6, absolute = 1e-7)` of the clause `tolerance`; a missing bound is 0.
 #[derive(Clone, Debug)]
 pub struct Tolerance {
     /// The parameter.
@@ -101,40 +104,40 @@ pub struct LaunchTokens {
     pub block: Vec<TokenStream>,
     /// Each is a `usize`.
     pub grid: Vec<TokenStream>,
-    /// Blocks of a multiprocessor and registers of a thread, each a `usize`.
+    /// The limits on blocks of a multiprocessor and registers of a thread, each a `usize`.
     pub limits: Vec<TokenStream>,
     /// Each is a `bool`.
     pub requires: Vec<TokenStream>,
 }
 
-/// A kernel's or device function's signature and body.
+/// The signature and body of a kernel or device function.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its name.
+    /// The name.
     pub name: Ident,
     /// Generic parameters, in order.
     pub generics: Vec<Generic>,
-    /// Parameters, in order; a method's first is called `self`.
+    /// Parameters, in order; the first parameter of a method is named `self`.
     pub parameters: Vec<Parameter>,
     /// Whether the first parameter is a receiver.
     pub receiver: bool,
     /// Return type; `None` is `()`.
     pub returns: Option<Type>,
-    /// Of a constant, which is a function without parameters: where it is to lie.
+    /// For a constant, which is a function without parameters: its placement.
     pub constant: Option<Placement>,
-    /// What its statements may do though the oracle forbids it.
+    /// The violations that its statements may make.
     pub allowances: Vec<Allowance>,
-    /// What it does.
+    /// The body.
     pub body: Block,
-    /// Its text.
+    /// The source text.
     pub source: Source,
-    /// A hash over its tokens and its place.
+    /// A hash of the tokens and the source position.
     pub hash: u64,
-    /// The Rust that it was read from; of a constant, which is no function in Rust, none.
+    /// The Rust function; `None` for a constant.
     pub written: Option<Written<ItemFn>>,
 }
 
-/// Syntax of rustc's, kept for what is to be said through it.
+/// A piece of Rust syntax, kept for generating code from it.
 #[derive(Clone)]
 pub struct Written<T>(pub Rc<T>);
 
@@ -147,42 +150,42 @@ impl<T> fmt::Debug for Written<T> {
 /// A generic parameter.
 #[derive(Clone, Debug)]
 pub struct Generic {
-    /// Its name.
+    /// The name.
     pub name: Ident,
-    /// What it stands for.
+    /// Whether it is a constant or a type.
     pub kind: GenericKind,
 }
 
-/// What a generic parameter stands for.
+/// The kind of a generic parameter.
 #[derive(Clone, Debug)]
 pub enum GenericKind {
     /// `const NAME: ty`; `usize` or `bool`.
     Constant(Scalar),
-    /// `Name: Bound + Bound`, where clauses included.
+    /// `Name: Bound + Bound`, including bounds of the `where` clause.
     Type(Vec<Bound>),
 }
 
 /// `mut name: ty`
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// The name.
     pub name: Ident,
     /// Declared `mut`.
     pub mutable: bool,
-    /// Its type.
+    /// The type.
     pub ty: Type,
 }
 
 /// A type as written.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// What it is.
+    /// The kind.
     pub kind: TypeKind,
-    /// Where it stands.
-    pub mark: Mark,
+    /// The tokens.
+    pub mark: SpanPair,
 }
 
-/// What a type is.
+/// The kind of a type.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum TypeKind {
@@ -205,12 +208,12 @@ pub enum TypeKind {
 /// A path with the generic arguments of its segments.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// Starts with `::`.
+    /// Whether the path starts with `::`.
     pub global: bool,
     /// In order; never empty.
     pub segments: Vec<Segment>,
-    /// Where it stands.
-    pub mark: Mark,
+    /// The tokens.
+    pub mark: SpanPair,
 }
 
 /// One name of a path.
@@ -218,7 +221,7 @@ pub struct Path {
 pub struct Segment {
     /// The name.
     pub name: Ident,
-    /// What stands between `<` and `>`.
+    /// The arguments between `<` and `>`.
     pub arguments: Vec<Argument>,
 }
 
@@ -228,9 +231,9 @@ pub enum Argument {
     /// A type, or the name of a generic constant.
     Type(Type),
     /// A number.
-    Number(u32, Mark),
+    Number(u32, SpanPair),
     /// `true` or `false`.
-    Bool(bool, Mark),
+    Bool(bool, SpanPair),
 }
 
 /// Statements and the value of the last expression.
@@ -241,7 +244,7 @@ pub struct Block {
     /// The block's value.
     pub value: Option<Box<Expr>>,
     /// The braces.
-    pub mark: Mark,
+    pub mark: SpanPair,
 }
 
 /// A statement.
@@ -249,16 +252,16 @@ pub struct Block {
 #[allow(missing_docs)]
 pub enum Statement {
     /// `let pattern: ty = value;`, perhaps with `else { … }`
-    Let { pattern: Pattern, ty: Option<Type>, value: Option<Expr>, otherwise: Option<Box<Block>>, mark: Mark },
+    Let { pattern: Pattern, ty: Option<Type>, value: Option<Expr>, otherwise: Option<Box<Block>>, mark: SpanPair },
     /// `value;`, or a block-like expression without a semicolon.
     Expr(Expr),
     /// `const { assert!(condition, "message") }`
     Assert { condition: Expr, message: String },
     /// `const NAME: ty = value;`
-    Constant { name: Ident, ty: Type, value: Expr, mark: Mark },
+    Constant { name: Ident, ty: Type, value: Expr, mark: SpanPair },
 }
 
-/// What a `let`, `for`, `match` or closure binds, and of what values it matches.
+/// The pattern of a `let`, `for`, `match` or closure.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Pattern {
@@ -267,30 +270,30 @@ pub enum Pattern {
     /// `mut name`
     Name { name: Ident, mutable: bool },
     /// `(a, b)`
-    Tuple(Vec<Pattern>, Mark),
+    Tuple(Vec<Pattern>, SpanPair),
     /// `[a, b]`
-    Array(Vec<Pattern>, Mark),
+    Array(Vec<Pattern>, SpanPair),
     /// A literal or associated constant.
     Value(Box<Expr>),
     /// `low..=high`, `low..high`, or without one of the two.
     Range { low: Option<Box<Expr>>, high: Option<Box<Expr>>, closed: bool },
     /// `a | b`
-    Any(Vec<Pattern>, Mark),
+    Any(Vec<Pattern>, SpanPair),
     /// `name @ pattern`
     Named { name: Ident, mutable: bool, pattern: Box<Pattern> },
     /// `Some(pattern)`
-    Some(Box<Pattern>, Mark),
+    Some(Box<Pattern>, SpanPair),
     /// `None`
-    None(Mark),
+    None(SpanPair),
     /// `&pattern`
-    Reference(Box<Pattern>, Mark),
+    Reference(Box<Pattern>, SpanPair),
     /// `..`, in a tuple or array.
-    Rest(Mark),
+    Rest(SpanPair),
     /// `Name { field: pattern, .. }` or `Name(a, b)`
-    Struct { path: Path, fields: Vec<(Member, Pattern)>, rest: bool, mark: Mark },
+    Struct { path: Path, fields: Vec<(Member, Pattern)>, rest: bool, mark: SpanPair },
 }
 
-/// What an assignment assigns to.
+/// The left side of an assignment.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Assignee {
@@ -299,47 +302,47 @@ pub enum Assignee {
     /// A variable or an element.
     Place(Box<Expr>),
     /// `(a, b)`
-    Tuple(Vec<Assignee>, Mark),
+    Tuple(Vec<Assignee>, SpanPair),
     /// `[a, b]`
-    Array(Vec<Assignee>, Mark),
+    Array(Vec<Assignee>, SpanPair),
     /// `..`
-    Rest(Mark),
+    Rest(SpanPair),
 }
 
 /// A case of a `match`.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// Values that it is for.
+    /// The values that the arm matches.
     pub pattern: Pattern,
     /// `if guard`
     pub guard: Option<Expr>,
-    /// What it gives.
+    /// The value of the arm.
     pub body: Expr,
     /// The pattern.
-    pub mark: Mark,
+    pub mark: SpanPair,
 }
 
 /// `pattern: ty` of a closure.
 #[derive(Clone, Debug)]
 pub struct ClosureParameter {
-    /// What it binds.
+    /// The pattern.
     pub pattern: Pattern,
-    /// Its type, if written.
+    /// The type, if written.
     pub ty: Option<Type>,
     /// Both.
-    pub mark: Mark,
+    pub mark: SpanPair,
 }
 
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// The kind.
     pub kind: ExprKind,
-    /// Where it stands.
-    pub mark: Mark,
+    /// The tokens.
+    pub mark: SpanPair,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum ExprKind {
@@ -357,7 +360,7 @@ pub enum ExprKind {
         operator: Option<Binary>,
         value: Box<Expr>,
     },
-    /// `(a, b) = value` and its kin.
+    /// `(a, b) = value` and other destructuring assignments.
     Destructure {
         into: Assignee,
         value: Box<Expr>,
@@ -374,7 +377,7 @@ pub enum ExprKind {
     },
     Index(Box<Expr>, Box<Expr>),
     Field(Box<Expr>, Member),
-    /// `ptx!(…)`, with the values that come in.
+    /// `ptx!(…)`, with the input values.
     Inline {
         source: crate::ptx::inline::Source,
         values: Vec<Expr>,
@@ -399,7 +402,7 @@ pub enum ExprKind {
         then: Block,
         otherwise: Option<Box<Expr>>,
     },
-    /// `match`, and what `if let` and `while let` stand for.
+    /// `match`, and the translation of `if let` and `while let`.
     Match {
         value: Box<Expr>,
         arms: Vec<Arm>,
@@ -411,7 +414,7 @@ pub enum ExprKind {
     },
     Block(Block),
     /// `'label: { … }`
-    Labelled {
+    Labeled {
         label: Ident,
         body: Block,
     },
@@ -438,11 +441,11 @@ pub enum ExprKind {
         label: Option<Ident>,
     },
     Return(Option<Box<Expr>>),
-    /// Something refused; the error has been noted.
+    /// A rejected expression, whose error has been noted.
     Refused,
 }
 
-/// The value of a float literal in either precision, each rounded once: by way of the other it would be twice.
+/// The value of a float literal in both precisions, each rounded once from the text.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Float {
@@ -450,7 +453,7 @@ pub struct Float {
     pub double: f64,
 }
 
-/// The name of a part: `.0`, `.name`.
+/// The name of a field: `.0`, `.name`.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Member {
@@ -488,7 +491,8 @@ pub enum Binary {
     OrElse,
 }
 
-/// Reads a kernel: the attribute's tokens, and the function with its other attributes (`#[requires(…)]` among them).
+/// Reads a kernel: the attribute's tokens, and the function with its other attributes
+/// (`#[requires(…)]` among them).
 pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Error> {
     let mut reader = Reader::new(item);
     let function = reader.function(item);
@@ -503,14 +507,14 @@ pub fn device(item: &ItemFn) -> Result<Function, syn::Error> {
     reader.finish(function)
 }
 
-/// Reads with all mistakes collected.
+/// A reader that collects all errors.
 struct Reader {
-    /// Line that places count from.
+    /// The line from which source lines count.
     line: usize,
     refused: Option<syn::Error>,
-    /// Allowances of the function whose statements have not been read.
+    /// The allowances of statements that have not been read yet.
     allowing: Vec<syn::Attribute>,
-    /// Those that have been.
+    /// The allowances that have been read.
     allowances: Vec<Allowance>,
 }
 
@@ -536,12 +540,12 @@ impl Reader {
 }
 
 impl Path {
-    /// The names joined by `::`, without arguments.
+    /// Returns the names joined by `::`, without arguments.
     pub fn name(&self) -> String {
         self.segments.iter().map(|s| s.name.to_string()).collect::<Vec<_>>().join("::")
     }
 
-    /// The name of a path of one segment.
+    /// Returns the name of a path of one segment.
     pub fn single(&self) -> Option<&Ident> {
         match self.segments.as_slice() {
             [one] => Some(&one.name),
@@ -551,9 +555,9 @@ impl Path {
 }
 
 impl ExprKind {
-    /// Whether rustc lets the expression be a statement without a semicolon.
+    /// Returns whether rustc lets the expression be a statement without a semicolon.
     pub fn is_block_like(&self) -> bool {
         use ExprKind::*;
-        matches!(self, If { .. } | Match { .. } | Block(_) | Labelled { .. } | Loop { .. } | While { .. } | For { .. })
+        matches!(self, If { .. } | Match { .. } | Block(_) | Labeled { .. } | Loop { .. } | While { .. } | For { .. })
     }
 }

@@ -1,7 +1,7 @@
-//! Patterns, and what tests them: `match`, `if let`, `while let`.
+//! Patterns, and the constructs that match them: `match`, `if let`, `while let`.
 
 use super::expression::member;
-use super::{Arm, Block, Expr, ExprKind, Mark, Member, Pattern, Reader, Statement, Unary};
+use super::{Arm, Block, Expr, ExprKind, Member, Pattern, Reader, SpanPair, Statement, Unary};
 use proc_macro2::Ident;
 use syn::{Lit, Pat, RangeLimits};
 
@@ -59,14 +59,14 @@ impl Reader {
             other => {
                 self.refuse(syn::Error::new_spanned(
                     other,
-                    "a pattern in a kernel is a name, `_`, a number, a range, a tuple, array or struct of patterns, `Some(…)`, `None`, `&…`, or several with `|`",
+                    "this pattern is not supported in kernels; supported are names, `_`, numbers, ranges, tuples, arrays, structs, `Some(…)`, `None`, `&…`, and alternatives with `|`",
                 ));
                 Pattern::Ignore
             }
         }
     }
 
-    /// A pattern that need not match.
+    /// Reads a refutable pattern.
     pub(super) fn case(&mut self, pattern: &Pat) -> Pattern {
         let read = self.pattern(pattern);
         let mut constants = Vec::new();
@@ -75,18 +75,18 @@ impl Reader {
                 constants.push(name.clone());
             }
         });
-        // Where such a constant exists, rustc compares with it; whether one does cannot be seen from here.
+        // rustc compares with a constant of this name, if one exists; the macro cannot know.
         for name in constants {
             self.refuse(syn::Error::new(
                 name.span(),
-                format!("`{name}` would be a constant of the host: write the number, or bind a name and compare in a guard, `n if n == …`"),
+                format!("`{name}` in a pattern would be a host constant: write the number, or bind a name and compare in a guard, `n if n == …`"),
             ));
         }
         read
     }
 
-    /// A literal in a pattern; its minus sign is part of it there.
-    fn number(&mut self, lit: &Lit, mark: Mark) -> Expr {
+    /// Reads a literal in a pattern, including its minus sign.
+    fn number(&mut self, lit: &Lit, mark: SpanPair) -> Expr {
         let positive = match lit {
             Lit::Int(n) => n.to_string().strip_prefix('-').map(|n| Lit::Int(syn::LitInt::new(n, lit.span()))),
             Lit::Float(x) => x.to_string().strip_prefix('-').map(|x| Lit::Float(syn::LitFloat::new(x, lit.span()))),
@@ -122,7 +122,7 @@ impl Reader {
         ExprKind::Match { value, arms }
     }
 
-    /// `matches!(value, pattern if guard)`
+    /// Reads `matches!(value, pattern if guard)`
     pub(super) fn test_of_pattern(&mut self, call: &syn::Macro) -> ExprKind {
         let parts = |input: syn::parse::ParseStream| {
             let value: syn::Expr = input.parse()?;
@@ -152,14 +152,14 @@ impl Reader {
         }
     }
 
-    /// `if let pattern = value { then } else { otherwise }`, or with several conditions.
+    /// Reads `if let pattern = value { then } else { otherwise }`, or with several conditions.
     pub(super) fn when(&mut self, condition: &syn::Expr, then: Block, otherwise: Expr) -> ExprKind {
         let mut all = Vec::new();
         conditions(condition, &mut all);
         if let [syn::Expr::Let(l)] = all.as_slice() {
             return self.matched(l, then, otherwise);
         }
-        // A block that the conditions, one inside the other, leave with the value of `then`.
+        // A block around nested conditions, which leave it with the value of `then`.
         let (mark, nothing) = (then.mark, Block { statements: Vec::new(), value: None, mark: then.mark });
         let label = Ident::new("all_hold", mark.first);
         let value = Some(Box::new(Expr { kind: ExprKind::Block(then), mark }));
@@ -176,7 +176,7 @@ impl Reader {
             inner = Expr { kind, mark };
         }
         let body = Block { statements: vec![Statement::Expr(inner)], value: Some(Box::new(otherwise)), mark };
-        ExprKind::Labelled { label, body }
+        ExprKind::Labeled { label, body }
     }
 
     fn matched(&mut self, l: &syn::ExprLet, then: Block, otherwise: Expr) -> ExprKind {
@@ -189,14 +189,14 @@ impl Reader {
     }
 }
 
-/// Whether a condition binds by `let`, alone or in a chain.
+/// Returns whether a condition binds by `let`, alone or in a chain.
 pub(super) fn has_let(condition: &syn::Expr) -> bool {
     let mut all = Vec::new();
     conditions(condition, &mut all);
     all.iter().any(|c| matches!(c, syn::Expr::Let(_)))
 }
 
-/// The conditions that `&&` joins, from left to right.
+/// Collects the conditions that `&&` joins, from left to right.
 fn conditions<'e>(condition: &'e syn::Expr, all: &mut Vec<&'e syn::Expr>) {
     match condition {
         syn::Expr::Binary(b) if matches!(b.op, syn::BinOp::And(_)) => {
@@ -207,7 +207,7 @@ fn conditions<'e>(condition: &'e syn::Expr, all: &mut Vec<&'e syn::Expr>) {
     }
 }
 
-/// `Some`, `Option::Some`.
+/// Returns whether a path is `Some` or `Option::Some`, for `name` = `Some`.
 fn is_variant(path: &syn::Path, name: &str) -> bool {
     let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
     match names.as_slice() {
@@ -218,7 +218,7 @@ fn is_variant(path: &syn::Path, name: &str) -> bool {
 }
 
 impl Pattern {
-    /// Calls `f` on each name that it binds.
+    /// Calls `f` for each name that the pattern binds.
     pub(super) fn names<'a>(&'a self, f: &mut dyn FnMut(&'a Ident)) {
         match self {
             Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::None(_) | Pattern::Rest(_) => {}

@@ -1,4 +1,4 @@
-//! Where tokens stand, and the text of an item.
+//! Positions of tokens, and the source text of an item.
 
 use super::Reader;
 use crate::source::{Source, Span};
@@ -9,18 +9,18 @@ use std::path::Path;
 use syn::ItemFn;
 use syn::spanned::Spanned;
 
-/// A run of tokens: for errors by its first and last token, for the HIR by lines and columns.
+/// A range of tokens: its first and last token for errors, its lines and columns for the HIR.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark {
-    /// First token.
+pub struct SpanPair {
+    /// The first token.
     pub first: proc_macro2::Span,
-    /// Last token.
+    /// The last token.
     pub last: proc_macro2::Span,
-    /// Lines from the item's first, columns from 1.
+    /// Lines count from the item's first line, columns from 1.
     pub span: Span,
 }
 
-/// The line of the item's `fn`, or of its `pub` if that stands above.
+/// Returns the first line of the item: that of its `fn` or of its visibility.
 pub(super) fn first_line(item: &ItemFn) -> usize {
     first_token(item).start().line
 }
@@ -30,8 +30,8 @@ fn first_token(item: &ItemFn) -> proc_macro2::Span {
 }
 
 impl Reader {
-    /// The mark of a piece of syntax.
-    pub(super) fn mark(&self, tokens: &impl ToTokens) -> Mark {
+    /// Returns the token range of a piece of syntax.
+    pub(super) fn mark(&self, tokens: &impl ToTokens) -> SpanPair {
         let (mut first, mut last) = (None, None);
         for token in tokens.to_token_stream() {
             let (open, close) = match &token {
@@ -45,8 +45,8 @@ impl Reader {
         self.between(first, last.unwrap_or(first))
     }
 
-    /// The mark from one token to another.
-    pub(super) fn between(&self, first: proc_macro2::Span, last: proc_macro2::Span) -> Mark {
+    /// Returns the range from one token to another.
+    pub(super) fn between(&self, first: proc_macro2::Span, last: proc_macro2::Span) -> SpanPair {
         let (start, end) = (first.start(), last.end());
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let span = Span {
@@ -55,17 +55,17 @@ impl Reader {
             end_line: small(end.line.saturating_sub(self.line)),
             end_column: small(end.column + 1),
         };
-        Mark { first, last, span }
+        SpanPair { first, last, span }
     }
 }
 
-/// The item's text, file and line.
+/// Returns the item's text, file and line.
 pub(super) fn source(item: &ItemFn) -> Source {
     let first = first_token(item);
     Source { name: item.sig.ident.to_string(), file: file(first), line: first.start().line as u32, text: text(item) }
 }
 
-/// A hash over the item's tokens and place.
+/// Returns a hash of the item's tokens and position.
 pub(super) fn hash(item: &ItemFn, source: &Source) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     (&source.file, source.line, first_token(item).start().column).hash(&mut hasher);
@@ -73,13 +73,13 @@ pub(super) fn hash(item: &ItemFn, source: &Source) -> u64 {
     hasher.finish()
 }
 
-/// The text, file and line of an item that is no function.
+/// Returns the text, file and line of an item that is not a function.
 pub(super) fn source_of(name: &proc_macro2::Ident, item: &impl ToTokens) -> Source {
     let span = name.span();
     Source { name: name.to_string(), file: file(span), line: span.start().line as u32, text: vec![written(item)] }
 }
 
-/// A hash over an item's tokens and place.
+/// Returns a hash of an item's tokens and position.
 pub(super) fn hash_of(name: &proc_macro2::Ident, item: &impl ToTokens) -> u64 {
     let span = name.span();
     let mut hasher = std::hash::DefaultHasher::new();
@@ -88,7 +88,7 @@ pub(super) fn hash_of(name: &proc_macro2::Ident, item: &impl ToTokens) -> u64 {
     hasher.finish()
 }
 
-/// The lines of the item: its signature token by token, its body as written.
+/// Returns the lines of the item: its signature token by token, its body as written.
 fn text(item: &ItemFn) -> Vec<String> {
     let brace = item.block.brace_token.span;
     let Some(body) = brace.join().source_text() else { return Vec::new() };
@@ -137,7 +137,7 @@ impl Page {
 
     fn put(&mut self, line: usize, column: usize, text: &str) {
         let Some(row) = line.checked_sub(self.base) else { return };
-        // A macro may put tokens of far-apart places together; a function has no such gaps.
+        // A macro may combine tokens from distant positions; a function has no such gaps.
         if row > 20_000 || column > 2_000 {
             return;
         }
@@ -150,7 +150,8 @@ impl Page {
     }
 }
 
-/// The file of a token, relative to the crate being compiled and prefixed with that crate's name.
+/// Returns the file of a token, relative to the crate being compiled and prefixed with that crate's
+/// name.
 fn file(span: proc_macro2::Span) -> String {
     let file = span.file();
     let (Ok(root), Ok(name)) = (std::env::var("CARGO_MANIFEST_DIR"), std::env::var("CARGO_PKG_NAME")) else {
@@ -167,7 +168,7 @@ fn file(span: proc_macro2::Span) -> String {
     }
 }
 
-/// Tokens as they stand in the source, on one line.
+/// Returns tokens as in the source, on one line.
 pub(super) fn written(tokens: &impl ToTokens) -> String {
     let tokens = tokens.to_token_stream();
     let Some(first) = tokens.clone().into_iter().next() else { return String::new() };

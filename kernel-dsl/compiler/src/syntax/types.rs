@@ -21,7 +21,7 @@ impl Reader {
             other => {
                 self.refuse(syn::Error::new_spanned(
                     other,
-                    "this type does not exist on the device; a kernel has numbers, bool, tuples, arrays, slices, `View`, `ViewMut` and `Shared`",
+                    "this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared`",
                 ));
                 TypeKind::Infer
             }
@@ -29,7 +29,7 @@ impl Reader {
         Type { kind, mark }
     }
 
-    /// `impl Fn(A, B) -> R`, perhaps `+ Copy`: a parameter that a closure or function is passed for.
+    /// Reads `impl Fn(A, B) -> R`, optionally `+ Copy`: the type of a closure parameter.
     fn function_type(&mut self, t: &syn::TypeImplTrait) -> TypeKind {
         let mut found = None;
         for bound in &t.bounds {
@@ -50,7 +50,7 @@ impl Reader {
         let Some(signature) = found else {
             self.refuse(syn::Error::new_spanned(
                 t,
-                "an `impl` type on the device is a parameter's that a closure is passed for, `impl Fn(f32, usize) -> f32`: otherwise name the type, or a generic parameter `T: Trait`",
+                "`impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait`",
             ));
             return TypeKind::Infer;
         };
@@ -73,7 +73,7 @@ impl Reader {
                     syn::PathArguments::None => Vec::new(),
                     syn::PathArguments::AngleBracketed(a) => self.arguments(a),
                     syn::PathArguments::Parenthesized(p) => {
-                        self.refuse(syn::Error::new_spanned(p, "a kernel has no function types"));
+                        self.refuse(syn::Error::new_spanned(p, "function types are not supported in kernels"));
                         Vec::new()
                     }
                 },
@@ -90,20 +90,21 @@ impl Reader {
                 syn::GenericArgument::Type(t) => Some(Argument::Type(self.ty(t))),
                 syn::GenericArgument::Const(e) => Some(self.length(e)),
                 other => {
-                    self.refuse(syn::Error::new(other.span(), "only types and constants can be arguments here"));
+                    self.refuse(syn::Error::new(other.span(), "expected a type or a constant as generic argument"));
                     None
                 }
             })
             .collect()
     }
 
-    /// An array length or constant argument: a number, `true`, `false`, or the name of a generic constant.
+    /// Reads an array length or constant argument: a number, `true`, `false`, or the name of a
+    /// generic constant.
     pub(super) fn length(&mut self, e: &syn::Expr) -> Argument {
         let mark = self.mark(e);
         match e {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => match n.base10_parse::<u32>() {
                 Ok(n) => return Argument::Number(n, mark),
-                Err(_) => self.refuse(syn::Error::new_spanned(n, "a size on the device has 32 bits")),
+                Err(_) => self.refuse(syn::Error::new_spanned(n, "this size does not fit in 32 bits")),
             },
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(b), .. }) => return Argument::Bool(b.value, mark),
             syn::Expr::Path(p) if p.qself.is_none() => {
@@ -114,11 +115,10 @@ impl Reader {
                 if let [syn::Stmt::Expr(inner, None)] = b.block.stmts.as_slice() {
                     return self.length(inner);
                 }
-                self.refuse(syn::Error::new_spanned(e, "a size is a number or the name of a generic constant"));
+                self.refuse(syn::Error::new_spanned(e, "expected a size: a number or the name of a generic constant"));
             }
-            other => {
-                self.refuse(syn::Error::new_spanned(other, "a size is a number or the name of a generic constant"))
-            }
+            other => self
+                .refuse(syn::Error::new_spanned(other, "expected a size: a number or the name of a generic constant")),
         }
         Argument::Number(1, mark)
     }

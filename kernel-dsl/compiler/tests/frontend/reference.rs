@@ -5,10 +5,10 @@
 //! frontend --test frontend reference` writes the page anew.
 
 use crate::support::{Crate, Function, math};
-use kernel_dsl_compiler::analyses::{self, rate::Rate};
-use kernel_dsl_compiler::check::vocabulary::{Word, words};
+use kernel_dsl_compiler::analyses::rate::Rate;
+use kernel_dsl_compiler::language::{Word, words};
 use kernel_dsl_compiler::ptx::{Instruction, Opcode, Statement};
-use kernel_dsl_compiler::{emit, passes};
+use kernel_dsl_compiler::{driver, emit, passes};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 use std::collections::BTreeSet;
@@ -217,7 +217,7 @@ fn row(
     let item = syn::parse2(item).unwrap_or_else(|e| panic!("{name}: {e}"));
     let program = all.program(&Function { attribute: Some(attribute), item });
     let target = program.launch.target;
-    let kernel = analyses::lowered(&program, &program.launch.instances[0], target);
+    let kernel = driver::lowered(&program, &program.launch.instances[0], target);
     let kernel = passes::optimize(kernel.unwrap_or_else(|e| panic!("{name}: {e}")));
     let module =
         emit::emit(&kernel.unwrap_or_else(|e| panic!("{name}: {e}"))).unwrap_or_else(|e| panic!("{name}: {e}"));

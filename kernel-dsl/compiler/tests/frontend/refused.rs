@@ -1,7 +1,7 @@
 //! Wrong programs: each is refused by the stage that its file names, and everything that is said stands in the snapshot.
 
 use crate::support::{Checked, Complaint, Crate, Function, Refusal};
-use kernel_dsl_compiler::{analyses, passes};
+use kernel_dsl_compiler::{driver, passes};
 use std::fmt::Write;
 
 /// Through all stages, until one refuses.
@@ -13,7 +13,7 @@ fn refusal(all: &Crate, function: &Function) -> Option<Refusal> {
     };
     let mut complaints: Vec<Complaint> = Vec::new();
     for instance in &program.launch.instances {
-        let done = analyses::lowered(&program, instance, program.launch.target).and_then(passes::optimize);
+        let done = driver::lowered(&program, instance, program.launch.target).and_then(passes::optimize);
         if let Err(errors) = done {
             complaints.extend(Refusal::from(errors).0);
         }

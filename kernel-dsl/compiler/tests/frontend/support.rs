@@ -5,7 +5,7 @@
 
 #![allow(dead_code)] // Each of those that include this file uses a part of it.
 
-use kernel_dsl_compiler::check::{self, Callee, Mistake};
+use kernel_dsl_compiler::check::{self, Callee, Diagnostic};
 use kernel_dsl_compiler::{Errors, hir, syntax};
 use proc_macro2::{LineColumn, Span, TokenStream};
 use std::fmt::{Display, Write};
@@ -152,9 +152,9 @@ impl From<syn::Error> for Refusal {
     }
 }
 
-impl From<Vec<Mistake>> for Refusal {
-    fn from(mistakes: Vec<Mistake>) -> Refusal {
-        Refusal(mistakes.into_iter().map(|m| Complaint::of(m.mark.first, m.mark.last, m.message)).collect())
+impl From<Vec<Diagnostic>> for Refusal {
+    fn from(diagnostics: Vec<Diagnostic>) -> Refusal {
+        Refusal(diagnostics.into_iter().map(|m| Complaint::of(m.mark.first, m.mark.last, m.message)).collect())
     }
 }
 

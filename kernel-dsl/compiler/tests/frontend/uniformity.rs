@@ -3,7 +3,7 @@
 use crate::support::{Crate, KERNELS, library};
 use kernel_dsl_compiler::analyses::uniformity::{UniformScope, Uniformity};
 use kernel_dsl_compiler::ir::{Inst, Kernel, Op, Region, Value};
-use kernel_dsl_compiler::{Target, analyses, lower};
+use kernel_dsl_compiler::{Target, driver, lower};
 
 #[test]
 fn converged_programs_are_accepted() {
@@ -13,7 +13,7 @@ fn converged_programs_are_accepted() {
             let program = all.program(function);
             for instance in &program.launch.instances {
                 let name = instance.name(&function.name());
-                analyses::lowered(&program, instance, Target::SM_61).unwrap_or_else(|e| panic!("{name}:\n{e}"));
+                driver::lowered(&program, instance, Target::SM_61).unwrap_or_else(|e| panic!("{name}:\n{e}"));
             }
         }
     }
@@ -27,7 +27,7 @@ fn room_for_parameters() {
             format!("#[kernel(block = 32, grid = 1)] fn k(y: &mut [u64], {}) {{ y[0] = p0; }}", parameters.join(","));
         let all = Crate::parse(&text).expect("the text is Rust");
         let program = all.program(&all.functions[0]);
-        analyses::lowered(&program, &program.launch.instances[0], Target::SM_61).err().map(|e| e.to_string())
+        driver::lowered(&program, &program.launch.instances[0], Target::SM_61).err().map(|e| e.to_string())
     };
     assert_eq!(refused(509), None);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Instructions made from the forms of the table, with something of everything to name.
 
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ptx::form::{Kind, Limit, OperandForm, OperandType, Presence, Row, Selection};
+use kernel_dsl_compiler::ptx::form::{Limit, OperandForm, OperandKind, OperandType, Presence, Row, Selection};
 use kernel_dsl_compiler::ptx::{
     Address, Base, Builder, Instruction, Modifier, Opcode, Operand, Selector, Space, SpecialRegister, Symbol, Texel,
     Type, Variable,
@@ -110,13 +110,13 @@ impl Sample {
             OperandType::Wide(i) => slot(i).and_then(Type::doubled),
         };
         match form.kind {
-            Kind::Texel(object) => return self.texel(object, ty?, choice, instead),
-            Kind::Object(_) | Kind::OwnSampler => {
-                let object = if let Kind::Object(object) = form.kind { object } else { Type::Texref };
+            OperandKind::Texel(object) => return self.texel(object, ty?, choice, instead),
+            OperandKind::Object(_) | OperandKind::OwnSampler => {
+                let object = if let OperandKind::Object(object) = form.kind { object } else { Type::Texref };
                 let base = self.object(object, instead)?;
                 return Some(Operand::Address(Address { base, offset: 0 }));
             }
-            Kind::Vector(n) if form.paired && instead == Some(Instead::Pair) => {
+            OperandKind::Vector(n) if form.paired && instead == Some(Instead::Pair) => {
                 let parts = (0..n).map(|_| Some(self.builder.register(ty?).into())).collect::<Option<_>>()?;
                 return Some(Operand::Resident(parts, self.builder.register(Type::Pred)));
             }
@@ -142,34 +142,34 @@ impl Sample {
             })
         };
         let vector = match form.kind {
-            Kind::Vector(n) => Some(usize::from(n)),
-            Kind::Vectorised => choice.iter().flatten().find_map(|m| m.vector()),
-            Kind::Axes => Some(choice.iter().flatten().find_map(|m| m.shape())?.axes),
+            OperandKind::Vector(n) => Some(usize::from(n)),
+            OperandKind::Vectorized => choice.iter().flatten().find_map(|m| m.vector()),
+            OperandKind::Axes => Some(choice.iter().flatten().find_map(|m| m.shape())?.axes),
             _ => None,
         };
         if let Some(n) = vector {
             return (0..n).map(|_| value(ty?)).collect::<Option<Vec<_>>>().map(Operand::Vector);
         }
         match form.kind {
-            Kind::Constant if form.limit == Limit::Event => Some(Operand::Integer(15)),
-            Kind::Constant => Some(Operand::Integer(16)),
-            Kind::Value if instead == Some(Instead::Constant) && form.limit == Limit::Threads => {
+            OperandKind::Constant if form.limit == Limit::Event => Some(Operand::Integer(15)),
+            OperandKind::Constant => Some(Operand::Integer(16)),
+            OperandKind::Value if instead == Some(Instead::Constant) && form.limit == Limit::Threads => {
                 Some(Operand::Integer(64))
             }
-            Kind::Symbol => {
+            OperandKind::Symbol => {
                 let space = choice.iter().flatten().find_map(|m| m.space()).unwrap_or(Space::Shared);
                 Some(Operand::Symbol(self.variable(space), 4))
             }
-            Kind::Special => Some(Operand::Special(match ty? {
+            OperandKind::Special => Some(Operand::Special(match ty? {
                 ty if ty.bits() == 64 => SpecialRegister::Clock64,
                 _ => SpecialRegister::TidX,
             })),
-            Kind::Label => {
+            OperandKind::Label => {
                 let label = self.builder.label(format!("$here_{}", self.builder.entry().labels.len()));
                 self.builder.place(label);
                 Some(Operand::Label(label))
             }
-            Kind::Address => {
+            OperandKind::Address => {
                 let base = if choice.contains(&Some(Modifier::Param)) {
                     Base::Symbol(if opcode == Opcode::St { self.variable(Space::Param) } else { self.parameter })
                 } else {

@@ -19,7 +19,7 @@ pub fn addressed(module: &Module) -> Vec<usize> {
         }
     };
     for variable in module.variables() {
-        variable.initialiser.iter().for_each(|i| super::place::symbols(i, &mut add));
+        variable.initializer.iter().for_each(|i| super::place::symbols(i, &mut add));
     }
     for function in module.functions() {
         for statement in function.statements() {

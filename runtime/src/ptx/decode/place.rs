@@ -7,7 +7,7 @@ use super::call::addressed;
 use super::operand::Home;
 use super::{Decoder, GAP};
 use kernel_dsl::compiler::ptx::{
-    Base, Callee, Function, Initialiser, Module, Operand, Space, Statement, Symbol, Variable,
+    Base, Callee, Function, Initializer, Module, Operand, Space, Statement, Symbol, Variable,
 };
 
 /// The functions that the entry calls, itself among them.
@@ -32,11 +32,11 @@ pub fn reachable(module: &Module, entry: usize) -> Vec<usize> {
     found
 }
 
-/// Tells `each` what an initialiser has the addresses of.
-pub fn symbols(initialiser: &Initialiser, each: &mut dyn FnMut(Symbol)) {
-    match initialiser {
-        Initialiser::Address { symbol, .. } => each(*symbol),
-        Initialiser::List(list) => list.iter().for_each(|i| symbols(i, each)),
+/// Tells `each` what an initializer has the addresses of.
+pub fn symbols(initializer: &Initializer, each: &mut dyn FnMut(Symbol)) {
+    match initializer {
+        Initializer::Address { symbol, .. } => each(*symbol),
+        Initializer::List(list) => list.iter().for_each(|i| symbols(i, each)),
         _ => {}
     }
 }
@@ -59,11 +59,11 @@ fn uses(function: &Function, index: u32) -> bool {
     })
 }
 
-/// Whether some variable's initialiser has the address of variable `index`.
+/// Whether some variable's initializer has the address of variable `index`.
 fn pointed_at(module: &Module, index: u32) -> bool {
     let mut found = false;
     for variable in module.variables() {
-        variable.initialiser.iter().for_each(|i| symbols(i, &mut |s| found |= s == Symbol::Global(index)));
+        variable.initializer.iter().for_each(|i| symbols(i, &mut |s| found |= s == Symbol::Global(index)));
     }
     found
 }

@@ -1,6 +1,6 @@
 //! A form of an instruction as a kernel of its own, run on as many operands as there are.
 
-use kernel_dsl::compiler::ptx::form::{Kind, OperandForm, OperandType, Presence, Row, Selection};
+use kernel_dsl::compiler::ptx::form::{OperandForm, OperandKind, OperandType, Presence, Row, Selection};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Selector, Type, parse};
 use runtime::interpreter::Bytes;
 use runtime::ptx::{Argument, Check, Checks, Launch, Options, Program, Value};
@@ -109,7 +109,7 @@ fn form(row: &'static Row, choice: &[Option<Modifier>], variant: usize, constant
             OperandType::Wide(i) => slot(i)?.doubled()?,
         };
         types.push(ty);
-        if operand.kind == Kind::Constant {
+        if operand.kind == OperandKind::Constant {
             given.push(constant.to_string());
             chosen.push((None, false));
             continue;
@@ -266,7 +266,7 @@ pub fn operands(form: &Form) -> Vec<([u64; 4], bool)> {
         .operands()
         .iter()
         .zip(&form.types)
-        .filter(|(o, _)| !o.destination && o.kind != Kind::Constant)
+        .filter(|(o, _)| !o.destination && o.kind != OperandKind::Constant)
         .map(|(_, t)| *t)
         .collect();
     let cut = |mut x: [u64; 4]| {

@@ -1,4 +1,5 @@
-//! What is sure of `usize` values: how large they can be, and, within a branch or loop, what they are below.
+//! Known facts about `usize` values: upper bounds and, within a branch or loop, other values that
+//! they are less than.
 
 use crate::ir::{Binary, Comparison, DynamicId, Inst, Kernel, Op, Region, Role, Special, TableId, Type, Unary, Value};
 use crate::scalar::Scalar;
@@ -6,11 +7,11 @@ use std::collections::HashMap;
 
 /// Facts about the values that have been defined so far.
 pub(super) struct Facts {
-    /// No value of an unsigned type is larger than this, wherever it is.
+    /// An upper bound of each unsigned value, valid everywhere.
     bounds: Vec<u32>,
     constants: Vec<Option<u64>>,
     definitions: Vec<Definition>,
-    /// For each value the first one that is the same computation.
+    /// For each value, the first value with the same computation.
     same: Vec<Value>,
     computed: HashMap<Computation, Value>,
     /// The argument that each address was computed from.
@@ -19,12 +20,12 @@ pub(super) struct Facts {
     dynamic: Vec<Option<DynamicId>>,
     /// The tables whose addresses these are.
     tables: HashMap<Value, TableId>,
-    /// (a, b): a < b, at the current place.
+    /// Pairs (a, b) with a < b at the current place.
     less: Vec<(Value, Value)>,
     block: [u32; 3],
 }
 
-/// What is the same wherever it is computed.
+/// A computation whose result does not depend on where it is computed.
 #[derive(PartialEq, Eq, Hash)]
 enum Computation {
     Constant(Type, u64),
@@ -32,7 +33,7 @@ enum Computation {
     Binary(Binary, Value, Value),
 }
 
-/// How a value is made, as far as assuming its truth needs.
+/// The definition of a value, as far as assuming its truth needs.
 #[derive(Clone, Copy, PartialEq)]
 enum Definition {
     Opaque,
@@ -43,7 +44,7 @@ enum Definition {
     Min(Value, Value),
 }
 
-/// The driver takes no larger grid: 2³¹ − 1 × 65535 × 65535 blocks.
+/// The largest grid that the driver accepts: 2³¹ − 1 × 65535 × 65535 blocks.
 const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 
 impl Facts {
@@ -106,17 +107,17 @@ impl Facts {
         };
     }
 
-    /// The argument that an address was computed from, if it is one whatever the path.
+    /// Returns the argument that an address was computed from, if it is the same on every path.
     pub fn argument(&self, address: Value) -> Option<u32> {
         self.arguments[address.0 as usize]
     }
 
-    /// The array of dynamic size that an address was computed from.
+    /// Returns the array of dynamic size that an address was computed from.
     pub fn dynamic(&self, address: Value) -> Option<DynamicId> {
         self.dynamic[address.0 as usize]
     }
 
-    /// The table whose address this is.
+    /// Returns the table with this address.
     pub fn table(&self, address: Value) -> Option<TableId> {
         self.tables.get(&address).copied()
     }
@@ -125,7 +126,7 @@ impl Facts {
         self.same[value.0 as usize]
     }
 
-    /// The bits of a constant.
+    /// Returns the bits of a constant.
     pub fn bits(&self, value: Value) -> Option<u64> {
         self.constants[value.0 as usize]
     }
@@ -147,7 +148,7 @@ impl Facts {
             Op::Binary(op, a, b) => match (op, constant(b)) {
                 (Binary::Add, _) => most(a).saturating_add(most(b)),
                 (Binary::Mul, _) => most(a).saturating_mul(most(b)),
-                // On the fixed-width types it may wrap.
+                // Arithmetic on fixed-width types may wrap.
                 (Binary::Sub, _) if kernel.ty(result).scalar() == Some(Scalar::Usize) => most(a),
                 (Binary::Div, Some(c)) if c > 0 => most(a) / c,
                 (Binary::Div, _) => u32::MAX,
@@ -190,17 +191,17 @@ impl Facts {
         }
     }
 
-    /// A mark to go back to.
+    /// Returns a mark for [`forget`](Self::forget).
     pub fn known(&self) -> usize {
         self.less.len()
     }
 
-    /// Drops what was assumed since `known`.
+    /// Drops the assumptions made since the mark `known`.
     pub fn forget(&mut self, known: usize) {
         self.less.truncate(known);
     }
 
-    /// From here on, `condition` is `truth`.
+    /// Assumes from here on that `condition` is `truth`.
     pub fn assume(&mut self, condition: Value, truth: bool) {
         match (self.definitions[condition.0 as usize], truth) {
             (Definition::Both(a, b), true) | (Definition::Either(a, b), false) => {
@@ -218,29 +219,29 @@ impl Facts {
         }
     }
 
-    /// `index` is that of a loop to `end`.
+    /// Assumes that `index` is the index of a loop that ends at `end`.
     pub fn counts(&mut self, index: Value, end: Value) {
         self.bounds[index.0 as usize] = self.most(end).saturating_sub(1);
         self.less.push((index, self.same(end)));
     }
 
-    /// Whether the index of a loop to `end` can take `step` without wrapping.
+    /// Returns whether adding `step` to the index of a loop that ends at `end` cannot wrap.
     pub fn steps(&self, end: Value, step: Value) -> bool {
         self.most(end).saturating_sub(1).checked_add(self.most(step)).is_some()
     }
 
-    /// Whether a < b.
+    /// Returns whether a < b is known.
     pub fn less(&self, a: Value, b: Value) -> bool {
         self.less.contains(&(self.same(a), self.same(b)))
     }
 
-    /// Whether `value` ≤ `last`.
+    /// Returns whether `value` ≤ `last` is known.
     pub fn at_most(&self, value: Value, last: u32) -> bool {
         let below = |(a, b): &(Value, Value)| *a == self.same(value) && self.most(*b) <= last.saturating_add(1);
         self.most(value) <= last || self.less.iter().any(below)
     }
 
-    /// Whether a op b, of `Add`, `Sub` and `Mul`, cannot overflow.
+    /// Returns whether a op b, where op is `Add`, `Sub` or `Mul`, cannot overflow.
     pub fn fits(&self, op: Binary, a: Value, b: Value) -> bool {
         match op {
             Binary::Add => self.most(a).checked_add(self.most(b)).is_some(),
@@ -254,7 +255,7 @@ impl Facts {
     }
 }
 
-/// The one value that a region hands on.
+/// Returns the single value that a region yields.
 fn yielded(region: &Region) -> Option<Value> {
     let [value] = region.yielded()?[..] else { return None };
     Some(value)

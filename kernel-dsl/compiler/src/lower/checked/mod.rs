@@ -1,26 +1,30 @@
-//! The checked form of an instance: what a launch runs that must not be wrong quietly, on a GPU.
+//! The checked form of an instance, which `launch` runs on a GPU: no mistake goes unreported.
 //!
-//! It is the program as lowered, and after all passes, with three things added:
+//! The checked form is the lowered program with three additions:
 //!
-//! * each access to global and shared memory is made only where its own indices are below their extents. A load gives 0
-//!   elsewhere, a store does nothing, and the kernel goes on;
-//! * sums, differences and products of `usize`, and the stepping of a loop, wrap where they overflow: no pass may assume that they do not, so that
-//!   an address is computed from the very index that was compared. A loop whose index would wrap ends, and one whose step is not
-//!   above zero does not begin;
-//! * what is found so is reported ([`Op::RecordViolation`]) to a record, whose address is one more parameter, the last. It
-//!   counts as an argument of its own.
+//! * Each access to global and shared memory is predicated on its indices being in bounds. Out of
+//!   bounds, a load gives 0, a store does nothing, and the kernel continues.
+//! * Sums, differences and products of `usize`, and steps of a loop, wrap on overflow. No pass may
+//!   assume that they do not, so that the address uses exactly the index that was compared. A loop
+//!   ends before its index would wrap, and a loop whose step is not positive does not start.
+//! * Each violation is reported ([`Op::RecordViolation`]) to a record. The address of the record is an
+//!   additional last parameter, which counts as an argument.
 //!
-//! Accesses of several elements are taken apart, as one that is not aligned would end the context.
+//! Vector accesses are split into single elements, because a misaligned vector access would destroy
+//! the context.
 //!
-//! What `facts` shows to hold always is not checked: an index that a surrounding `if` compares with that very extent, the
-//! index of a loop to it, a thread index in a tile as wide as the block.
+//! Conditions that `facts` proves are not checked. One example is an index that a surrounding `if`
+//! compares with the same extent. Others are the index of a loop to the extent, and a thread index
+//! in a tile as wide as the block.
 //!
-//! Not dropped is what `analyses::bounds` proves in more cases: it takes sums and products of `usize` for those of integers, since
-//! one that wraps is an error of the kernel by itself. Here such an error is reported, and the kernel goes on with an index that has
-//! wrapped: then it is the comparison alone that keeps the access within its buffer.
+//! Conditions that only `analyses::bounds` proves are checked. That analysis treats sums and
+//! products of `usize` as exact, because a wrapping one is an error by itself. The checked form
+//! reports this error and continues with the wrapped index, so only the comparison keeps the access
+//! within its buffer.
 //!
-//! Not checked are what only the oracle sees: races, divergent barriers, what is read before it is written,
-//! division by zero; nor overflow in moving a view, behind which each access is.
+//! The checked form does not check what only the oracle sees: races, divergent barriers, reads of
+//! uninitialized memory and division by zero. It does not check overflow in moving a view either,
+//! because each access after it is checked.
 
 mod facts;
 
@@ -32,63 +36,66 @@ use crate::ir::record::MAX_VALUES;
 use crate::ir::{
     self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values,
 };
-use crate::{emit, passes};
 use facts::Facts;
 use smallvec::{SmallVec, smallvec};
 
-/// The instance of `program` for `target` in its checked form.
+/// Returns the instance of `program` for `target` in its checked form.
 pub fn checked(program: &Program, instance: &Instance, target: crate::Target) -> Result<Checked, Errors> {
     Ok(Checked::of(lower(program, instance, target)?))
 }
 
-/// A kernel in its checked form, and what its reports mean.
+/// A kernel in its checked form, with the meaning of its reports.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Checked {
-    /// As lowered. Its last argument is the record: [`ir::record::WORDS`] words, all zero.
+    /// The IR before any pass. The last argument is the record: [`ir::record::WORDS`] words, all
+    /// zero.
     pub kernel: ir::Kernel,
-    /// By the number of [`Op::RecordViolation`].
+    /// The checked places, by the number of their [`Op::RecordViolation`].
     pub sites: Vec<Site>,
 }
 
 /// A place where something is checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Site {
-    /// The Rust that it was made from.
+    /// The place in the Rust source.
     pub location: Location,
-    /// What is checked.
+    /// The condition that is checked.
     pub check: Check,
 }
 
-/// What is checked, and so what the values of a report are.
+/// The kind of a check, which determines the values of its reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Check {
-    /// An access to a slice or view. The values are index and extent of each dimension, outermost first.
+    /// An access to a slice or view. The values are the index and extent of each dimension,
+    /// outermost first.
     Global {
-        /// The argument, by its index in Rust; `None` where it depends on the path.
+        /// The index of the argument in Rust; `None` if the argument depends on the path.
         argument: Option<u32>,
-        /// Dimensions.
+        /// The number of dimensions.
         rank: u32,
-        /// Elements of the access, from the last index on.
+        /// The number of elements of the access, starting at the last index.
         elements: u32,
     },
-    /// An access to an array in shared memory. The values are as in `Global`.
+    /// An access to an array in shared memory, with the values of `Global`.
     #[allow(missing_docs)]
     Shared { array: ir::SharedId, elements: u32 },
-    /// An access to an array in shared memory of dynamic size; otherwise as in `Global`.
+    /// An access to an array in shared memory of dynamic size, with the values of `Global`.
     #[allow(missing_docs)]
     Dynamic { array: Option<ir::DynamicId>, rank: u32, elements: u32 },
-    /// An index into an array in an element, or into a table. The values are index and extent of each array around it, outermost first.
+    /// An index into an array within an element, or into a table. The values are the index and
+    /// extent of each enclosing array, outermost first.
     #[allow(missing_docs)]
     Within { table: Option<ir::TableId>, rank: u32, elements: u32 },
     /// `Add`, `Sub` or `Mul` on `usize`. The values are the operands.
     Overflow(Binary),
-    /// A loop over a range of this type. The value is its step, cast to `usize`, if that has 32 bits; else there is none.
+    /// A loop over a range of this type. The value is the step cast to `usize`, if the type has 32
+    /// bits; otherwise there is no value.
     Step(Scalar),
 }
 
 impl Checked {
-    /// Adds the checks to a kernel as lowered. Where its views have moved, their extents say what is left of the buffer:
-    /// lowering sees to it.
+    /// Adds the checks to a lowered kernel. Lowering makes the extents of a moved view describe the
+    /// rest of the buffer.
     pub fn of(mut kernel: ir::Kernel) -> Checked {
         let argument = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
         let mut name = "record".to_string();
@@ -113,14 +120,10 @@ impl Checked {
         let read = Inst { op: Op::Parameter(parameter), results: smallvec![record], location: Location(0) };
         body.insts.insert(0, read);
         guarder.kernel.body = body;
-        // What can be unrolled, can be in this form: it is as many copies of what is longer.
+        // A loop that can be unrolled in the lowered form can be unrolled here, although the copies
+        // are longer.
         guarder.kernel.unrolled = guarder.kernel.unrolled.saturating_mul(guarder.growth);
         Checked { kernel: guarder.kernel, sites: guarder.sites }
-    }
-
-    /// The PTX module: the checked form after all passes.
-    pub fn ptx(&self) -> Result<String, Errors> {
-        Ok(emit::emit(&passes::optimize(self.kernel.clone())?)?.to_string())
     }
 }
 
@@ -128,12 +131,12 @@ struct Guarder {
     kernel: ir::Kernel,
     facts: Facts,
     record: Value,
-    /// Instructions that at most stand for one.
+    /// The largest number of instructions that replace one.
     growth: usize,
     sites: Vec<Site>,
-    /// Loops around the instruction at hand whose index may wrap.
+    /// The loops around the current instruction whose index may wrap.
     loops: Vec<Counted>,
-    /// The region that is being written.
+    /// The instructions of the region written so far.
     out: Vec<Inst>,
 }
 
@@ -149,13 +152,13 @@ struct Counted {
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 const BOOL: Type = Type::Scalar(Scalar::Bool);
 
-/// Instructions, with those in regions.
+/// Counts instructions, including those in nested regions.
 fn count(insts: &[Inst]) -> usize {
     insts.iter().map(|inst| 1 + inst.op.regions().into_iter().map(|r| count(&r.insts)).sum::<usize>()).sum()
 }
 
 impl Guarder {
-    /// Rewrites a region; `body` is the loop whose body it is, if that is to be checked.
+    /// Rewrites a region. `body` is the loop whose body the region is, if that loop is checked.
     fn region(&mut self, region: Region, body: Option<Counted>) -> Region {
         let outer = std::mem::take(&mut self.out);
         let known = self.facts.known();
@@ -193,14 +196,14 @@ impl Guarder {
         }
     }
 
-    /// Reports where `holds` does not.
+    /// Reports a violation where `holds` is false.
     fn require(&mut self, holds: Value, check: Check, values: Values, location: Location) {
         let then = self.ending(Vec::new(), location);
         let otherwise = self.failure(check, values, location);
         self.effect(Op::If { condition: holds, then, otherwise }, location);
     }
 
-    /// Reports where `fails` holds.
+    /// Reports a violation where `fails` is true.
     fn refuse(&mut self, fails: Value, check: Check, values: Values, location: Location) {
         let then = self.failure(check, values, location);
         let otherwise = self.ending(Vec::new(), location);
@@ -218,7 +221,7 @@ impl Guarder {
         Inst { op, results: Values::new(), location }
     }
 
-    /// A region of these instructions that hands on nothing.
+    /// Returns a region of these instructions that yields no value.
     fn ending(&self, mut insts: Vec<Inst>, location: Location) -> Region {
         insts.push(Inst { op: Op::Yield(Values::new()), results: Values::new(), location });
         Region { parameters: Values::new(), insts }
@@ -259,7 +262,8 @@ impl Guarder {
                 }
             }
             Op::CopyAsync(copy) => {
-                // How far it goes from the first is bounded by how it was made: the rest of a row, or as many bytes as are there.
+                // Lowering bounds the distance from the first element: by the rest of the row, or
+                // by the available bytes.
                 let (from, element, count) = (copy.from.clone(), copy.element, copy.count);
                 let asked = match (copy.guard, copy.inside) {
                     (Some(guard), Some(inside)) => Some(self.both(Some(guard), inside, at)),
@@ -302,7 +306,7 @@ impl Guarder {
                 self.facts.assume(condition, false);
                 *otherwise = self.region(std::mem::take(otherwise), None);
                 self.facts.forget(known);
-                // Who goes on has come through the other arm.
+                // Threads that continue have taken the other arm.
                 match (leaves(then), leaves(otherwise)) {
                     (true, false) => self.facts.assume(condition, false),
                     (false, true) => self.facts.assume(condition, true),
@@ -339,7 +343,8 @@ impl Guarder {
                     self.step(counted, values.clone());
                 }
             }
-            // All of them by name: what comes to access memory is to be guarded here.
+            // All operations by name, so that a new operation that accesses memory cannot be
+            // forgotten.
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
@@ -355,11 +360,11 @@ impl Guarder {
             | Op::Bitcast(_)
             | Op::Offset { .. }
             | Op::Dynamic { .. }
-            // What the oracle is told, and the machine is not.
+            // Operations for the oracle only.
             | Op::MarkUndef { .. }
             | Op::LifetimeStart(_)
             | Op::DbgValue { .. }
-            // It touches registers alone.
+            // The operation accesses only registers.
             | Op::Inline { .. }
             | Op::CopyCommit
             | Op::CopyWait(_)
@@ -384,7 +389,7 @@ impl Guarder {
         self.out.push(inst);
     }
 
-    /// Loads of single elements: a vector that is not aligned would end the context.
+    /// Loads single elements: a misaligned vector load would destroy the context.
     fn load_apart(&mut self, inst: Inst) {
         let Op::Load { place, element, policy, guard } = &inst.op else { return };
         for (i, result) in inst.results.iter().enumerate() {
@@ -395,7 +400,7 @@ impl Guarder {
         }
     }
 
-    /// An atomic operation in the lanes that are `inside`; what the others get of it is 0.
+    /// Performs an atomic operation in the lanes that are `inside`; the others get 0.
     fn atomic_inside(&mut self, inside: Value, mut inst: Inst, element: Scalar) {
         let (at, ty) = (inst.location, Type::Scalar(element));
         let results = inst.results.clone();
@@ -408,7 +413,7 @@ impl Guarder {
         self.push(Inst { op: Op::If { condition: inside, then, otherwise }, results, location: at });
     }
 
-    /// Stores of single elements.
+    /// Stores single elements.
     fn store_apart(&mut self, inst: Inst) {
         let Op::Store { place, element, values, guard } = &inst.op else { return };
         for (i, value) in values.iter().enumerate() {
@@ -418,7 +423,7 @@ impl Guarder {
         }
     }
 
-    /// The `i`th scalar of an access.
+    /// Returns the `i`th scalar of an access.
     fn element(&mut self, place: &ir::Place, element: Scalar, i: u32, at: Location) -> ir::Place {
         let mut place = place.clone();
         let (last, within) = match &mut place {
@@ -434,7 +439,7 @@ impl Guarder {
         let mut skipped = i;
         if let Some(within) = within {
             within.offset += i * element.bytes();
-            // On into the elements that follow.
+            // Continues with the following elements.
             skipped = if within.indices.is_empty() { within.offset / within.bytes } else { 0 };
             within.offset -= skipped * within.bytes;
         }
@@ -445,7 +450,8 @@ impl Guarder {
         place
     }
 
-    /// Checks the indices of an access to `n` scalars; gives the condition under which to make it, if one is needed.
+    /// Checks the indices of an access to `n` scalars. Returns the condition under which the access
+    /// is made, if one is needed.
     fn access(
         &mut self,
         place: &ir::Place,
@@ -490,7 +496,8 @@ impl Guarder {
         inside
     }
 
-    /// Checks indices against extents, the last for `elements` elements, in the lanes that are `asked`.
+    /// Checks indices against extents, the last index for `elements` elements, in the lanes that
+    /// are `asked`.
     fn below(&mut self, check: Check, dims: Dims, elements: u32, asked: Option<Value>, at: Location) -> Option<Value> {
         let known = self.facts.known();
         if let Some(asked) = asked {
@@ -519,7 +526,8 @@ impl Guarder {
         }
         let inside = inside?;
         let mut values = Values::new();
-        // The record has no room for more: of an element of many arrays, the innermost are not told.
+        // The record has no room for more values: of many nested arrays, the innermost are not
+        // reported.
         for (index, extent) in dims.into_iter().take(MAX_VALUES / 2) {
             let extent = match extent {
                 Extent::Value(v) => v,
@@ -541,7 +549,7 @@ impl Guarder {
         }
     }
 
-    /// Whether `index` + n ≤ `extent`, without a sum that may wrap.
+    /// Returns the test `index` + n ≤ `extent`, computed without a sum that may wrap.
     fn fits(&mut self, index: Value, extent: Extent, n: u32, at: Location) -> Value {
         match extent {
             Extent::Value(extent) if n == 1 => self.emit(Op::Compare(Comparison::Lt, index, extent), BOOL, at),
@@ -562,7 +570,7 @@ impl Guarder {
         }
     }
 
-    /// Whether a op b, whose wrapped value is `result`, overflows.
+    /// Returns the test that a op b, whose wrapped value is `result`, overflowed.
     fn overflows(&mut self, op: Binary, a: Value, b: Value, result: Value, at: Location) -> Value {
         let (factor, by) = match (self.facts.bits(a), self.facts.bits(b)) {
             (_, Some(c)) => (a, Some(c)),
@@ -586,7 +594,7 @@ impl Guarder {
         }
     }
 
-    /// Before a loop: where its step is not above zero, it has nothing to run over.
+    /// Rewrites the start of a loop: if the step is not positive, the loop has no iterations.
     fn begin(&mut self, l: &mut For, at: Location) {
         let ty = self.kernel.ty(l.step);
         let (Some(scalar), None | Some(0)) = (ty.scalar(), self.facts.bits(l.step)) else { return };
@@ -602,7 +610,7 @@ impl Guarder {
         l.end = self.emit(Op::Select { condition: stuck, yes: l.start, no: l.end }, ty, at);
     }
 
-    /// Whether the index of a loop to `end` can take `step` without wrapping.
+    /// Returns whether adding `step` to the index of a loop that ends at `end` cannot wrap.
     fn steps(&self, end: Value, step: Value) -> bool {
         let ty = self.kernel.ty(step);
         if ty == USIZE {
@@ -611,15 +619,16 @@ impl Guarder {
         let Some(scalar) = ty.scalar() else { return true };
         let mask = if scalar.is_signed() { scalar.mask() >> 1 } else { scalar.mask() };
         match (self.facts.bits(end), self.facts.bits(step)) {
-            // The index is below some end.
+            // The index is less than some end.
             (_, Some(1)) => true,
-            // A negative end has more room.
+            // A negative end leaves more room.
             (Some(end), Some(step)) => end > mask || u128::from(end) + u128::from(step) <= u128::from(mask) + 1,
             _ => false,
         }
     }
 
-    /// At the end of an iteration: where the next index would wrap, the loop ends with what it would carry on.
+    /// Ends an iteration: if the next index would wrap, the loop ends with the values that it would
+    /// carry on.
     fn step(&mut self, counted: Counted, carried: Values) {
         let Counted { label, index, step, location } = counted;
         let ty = self.kernel.ty(step);
@@ -631,7 +640,7 @@ impl Guarder {
             _ => self.emit(Op::Unary(Unary::Not, step), ty, location),
         };
         let beyond = self.emit(Op::Compare(Comparison::Gt, index, last), BOOL, location);
-        // Of other integers it is no error: the range has no more.
+        // For other integer types this is not an error: the range ends there.
         let report = (ty == USIZE).then(|| self.report(Check::Overflow(Binary::Add), smallvec![index, step], location));
         let leave = Inst { op: Op::Break(label, carried), results: Values::new(), location };
         let then = Region { parameters: Values::new(), insts: report.into_iter().chain([leave]).collect() };
@@ -640,17 +649,17 @@ impl Guarder {
     }
 }
 
-/// Index and extent of each dimension.
+/// Returns the index and extent of each dimension.
 type Dims = SmallVec<[(Value, Extent); 3]>;
 
-/// How many elements there are in a dimension.
+/// The number of elements in a dimension.
 #[derive(Clone, Copy)]
 enum Extent {
     Value(Value),
     Constant(u32),
 }
 
-/// Whether control does not get to what follows the region's construct.
+/// Returns whether control cannot reach the code after the region.
 fn leaves(region: &Region) -> bool {
     matches!(region.insts.last(), Some(Inst { op: Op::Return | Op::Break(..) | Op::Continue(..), .. }))
 }

@@ -1,67 +1,72 @@
-//! Copies ahead: what is loaded at `copy_async` stays in registers until `wait` stores it; or it goes past them, on targets that
-//! can, and what stays in a register is the number of its group.
+//! Asynchronous copies. `copy_async` loads to registers, and `wait` stores the registers to shared
+//! memory. On targets with `cp.async` the copy bypasses registers, and a register holds the number
+//! of its group.
 //!
-//! A token is a list of [`Flight`]s, each a copy to one array: whether it has begun, where to, and what was loaded. A variable
-//! that holds tokens has a [`Slot`] for each kind of flight that it is ever given; which those are is found by lowering
-//! what follows its `let`, and where that gives it more than its first value has, lowering it once again. So a token that
-//! a loop hands on is a fixed number of registers.
+//! A token is a list of [`InFlightCopy`]s, each a copy to one array: whether it was issued, its
+//! destination, and the loaded values. A variable for tokens has a [`CopySlot`] for each kind of
+//! copy that is ever assigned to it. To find these kinds, the code after the `let` is lowered. If
+//! it assigns kinds that the first value does not have, the code is lowered again. So a token that
+//! a loop carries is a fixed number of registers.
 
 mod token;
 
+pub(super) use token::Tokens;
+
 use super::Lowerer;
 use super::captures::captures;
-use super::cell::{Cell, align_of};
 use super::closure::Callable;
-use super::piece::Piece;
-use super::value::{Handle, Known, Place, Storage, Val, View};
+use super::mem_layout::{MemLayout, align_of};
+use super::pack::Pack;
+use super::value::{Handle, LoweredPlace, MaybeConst, Storage, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, Pattern, TypeId};
 use crate::ir::{self, Binary, Comparison, Inst, Op, Region, SharedId, Type, Values, WaitGroup};
 use crate::source::Span;
 use smallvec::SmallVec;
 
-/// Scalars that a thread may have on their way for one copy.
-const MOST: usize = 256;
+/// The largest number of scalars that one copy may have in flight in a thread.
+const MAX_SCALARS_IN_FLIGHT: usize = 256;
 
-/// A copy that has begun, or would have.
+/// A copy in flight, if it was issued.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Flight {
-    kind: Kind,
-    /// Whether it has.
-    begun: Known,
-    /// The first indices of the array that it goes to.
+pub(super) struct InFlightCopy {
+    kind: CopyKind,
+    /// Whether the copy was issued.
+    issued: MaybeConst,
+    /// The first indices of the destination array.
     prefix: SmallVec<[ir::Value; 3]>,
-    /// The scalars, element by element of the thread's share, or piece by piece.
+    /// The loaded scalars, by element or pack of the thread's share.
     data: Values,
 }
 
-/// What is known of a flight before it begins.
+/// The static properties of a copy.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Kind {
+pub(super) struct CopyKind {
     array: SharedId,
-    cell: Cell,
-    /// What is on its way of each element: what the array has, or before a conversion what the view has.
-    held: Cell,
+    mem_layout: MemLayout,
+    /// The layout of an element in flight: that of the array, or that of the view before a
+    /// conversion.
+    held: MemLayout,
     prefix: usize,
     types: Vec<Scalar>,
-    /// Elements that move at once.
+    /// The number of elements of one access.
     at_once: u32,
-    /// What is done with each element at the wait, by index into the lowerer's conversions.
+    /// The conversion of each element at the wait, by its number in [`Tokens`].
     conversion: Option<u32>,
-    /// Whether it goes past the registers: then what is handed on is the number of its group.
+    /// Whether the copy bypasses registers. Its data is then the number of its group.
     grouped: bool,
 }
 
-/// Registers for a flight.
+/// The registers for a copy of one kind.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Slot {
-    kind: Kind,
-    begun: ir::LocalId,
+pub(super) struct CopySlot {
+    kind: CopyKind,
+    issued: ir::LocalId,
     prefix: Vec<ir::LocalId>,
     data: Vec<ir::LocalId>,
 }
 
-/// A closure that sees none of the variables around it, or a function: it can run later.
+/// A function, or a closure without captures, which can run later.
 #[derive(Clone, Debug)]
 pub(super) enum Conversion<'h> {
     Function(hir::FunctionId),
@@ -69,65 +74,66 @@ pub(super) enum Conversion<'h> {
 }
 
 /// An element of a thread's share.
-struct Share {
-    indices: SmallVec<[Known; 3]>,
-    /// Whether there is such an element; `None` if there is one in any case.
-    exists: Option<Known>,
+struct ThreadShare {
+    indices: SmallVec<[MaybeConst; 3]>,
+    /// Whether the element exists; `None` if it always does.
+    exists: Option<MaybeConst>,
 }
 
-impl Flight {
+impl InFlightCopy {
     pub(super) fn array(&self) -> SharedId {
         self.kind.array
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = ir::Value> + '_ {
-        std::iter::once(self.begun.value).chain(self.prefix.iter().copied()).chain(self.data.iter().copied())
+        std::iter::once(self.issued.value).chain(self.prefix.iter().copied()).chain(self.data.iter().copied())
     }
 }
 
-impl Kind {
+impl CopyKind {
     fn value_types(&self) -> impl Iterator<Item = Type> + '_ {
         let prefix = std::iter::repeat_n(Scalar::Usize, self.prefix);
         std::iter::once(Scalar::Bool).chain(prefix).chain(self.types.iter().copied()).map(Type::Scalar)
     }
 
-    fn flight(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<Flight> {
-        let begun = Known { value: values.next()?, bits: None };
+    fn copy(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<InFlightCopy> {
+        let issued = MaybeConst { value: values.next()?, bits: None };
         let prefix = values.take(self.prefix).collect();
         let data = values.take(self.types.len()).collect();
-        Some(Flight { kind: self, begun, prefix, data })
+        Some(InFlightCopy { kind: self, issued, prefix, data })
     }
 }
 
 impl<'h> Lowerer<'h> {
-    /// `to.copy_async(from)`, and with `map` `to.copy_async_map(from, map)`: the whole block begins to copy.
+    /// Lowers `to.copy_async(from)`, or `to.copy_async_map(from, map)` with `map`: the block issues
+    /// a copy.
     pub(super) fn copy_async(&mut self, e: &Expr, to: &Val, from: &Val, map: Option<(&Val, TypeId)>) -> Val {
         let (Val::Shared(handle), Val::View(from)) = (to, from) else { return Val::Unit };
-        let Handle::Fixed { array, cell, prefix } = handle else {
+        let Handle::Fixed { array, mem_layout, prefix } = handle else {
             self.error_with_help(
                 e.span,
-                "an array of dynamic size cannot be copied to ahead: how many registers that takes is not known",
-                "give the array a constant shape, or copy with `copy_from`",
+                "`copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown",
+                "give the array a constant shape, or use `copy_from`",
             );
             return Val::Unit;
         };
         if map.is_none() && self.past_registers(handle, from) {
             self.begin_copies(handle, from);
             let group = self.close_group().value;
-            let begun = self.begun();
-            let kind = Kind {
+            let issued = self.issued();
+            let kind = CopyKind {
                 array: *array,
-                cell: cell.clone(),
-                held: cell.clone(),
+                mem_layout: mem_layout.clone(),
+                held: mem_layout.clone(),
                 prefix: 0,
                 types: vec![Scalar::Usize],
                 at_once: 1,
                 conversion: None,
                 grouped: true,
             };
-            return Val::Pending(vec![Flight {
+            return Val::Pending(vec![InFlightCopy {
                 kind,
-                begun,
+                issued,
                 prefix: SmallVec::new(),
                 data: [group].into_iter().collect(),
             }]);
@@ -145,67 +151,66 @@ impl<'h> Lowerer<'h> {
                 None => (None, Some((map.clone(), ty))),
             },
         };
-        let held = if conversion.is_some() { &from.cell } else { cell };
+        let held = if conversion.is_some() { &from.mem_layout } else { mem_layout };
         let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
         let registers = steps * self.registers_of(held, n);
-        if registers > MOST {
-            let message = format!(
-                "each thread would have {registers} values on their way in registers, of which a thread has at most 255"
-            );
-            self.error_with_help(e.span, message, "make the tile smaller, the block larger, or copy with `copy_from`");
+        if registers > MAX_SCALARS_IN_FLIGHT {
+            let message = format!("the copy needs {registers} registers in each thread; a thread has at most 255");
+            self.error_with_help(e.span, message, "use a smaller tile, a larger block, or `copy_from`");
             return Val::Unit;
         }
         let mut data = Values::new();
-        for Share { indices, exists } in self.shares(&shape) {
-            let indices = self.first_of_piece(&indices, n);
+        for ThreadShare { indices, exists } in self.shares(&shape) {
+            let indices = self.first_of_pack(&indices, n);
             self.poison(handle, &indices, n, exists);
             let mut loaded = match n {
                 1 => self.taken_where(from, &indices, exists),
                 _ => self.wide_piece(from, &indices, n, exists),
             };
             if let Some((map, ty)) = &now {
-                loaded = self.mapped([&from.cell, cell], n, &loaded, &mut |lowerer, element| {
+                loaded = self.mapped([&from.mem_layout, mem_layout], n, &loaded, &mut |lowerer, element| {
                     let element = lowerer.assembled(*ty, &mut element.iter().copied());
                     let made = lowerer.call_with(e.span, map, vec![element]);
-                    lowerer.flatten_cell(&made)
+                    lowerer.flatten_mem_layout(&made)
                 });
             }
             data.extend(loaded);
         }
         let types = data.iter().filter_map(|v| self.builder.kernel.ty(*v).scalar()).collect();
-        let begun = self.begun();
-        let (cell, held, grouped) = (cell.clone(), held.clone(), false);
-        let kind = Kind { array: *array, cell, held, prefix: prefix.len(), types, at_once: n, conversion, grouped };
-        Val::Pending(vec![Flight { kind, begun, prefix: prefix.clone(), data }])
+        let issued = self.issued();
+        let (mem_layout, held, grouped) = (mem_layout.clone(), held.clone(), false);
+        let kind =
+            CopyKind { array: *array, mem_layout, held, prefix: prefix.len(), types, at_once: n, conversion, grouped };
+        Val::Pending(vec![InFlightCopy { kind, issued, prefix: prefix.clone(), data }])
     }
 
-    fn begun(&mut self) -> Known {
-        Known { value: self.builder.constant(Scalar::Bool, 1), bits: Some(1) }
+    fn issued(&mut self) -> MaybeConst {
+        MaybeConst { value: self.builder.constant(Scalar::Bool, 1), bits: Some(1) }
     }
 
-    /// Stores what a token's copies have brought.
+    /// Completes the copies of a token.
     pub(super) fn wait(&mut self, span: Span, token: Val) {
-        let Val::Pending(flights) = token else { return };
-        for flight in flights {
-            match flight.begun.bits {
+        let Val::Pending(copies) = token else { return };
+        for copy in copies {
+            match copy.issued.bits {
                 Some(0) => {}
-                Some(_) => self.land(span, &flight),
+                Some(_) => self.complete(span, &copy),
                 None => {
                     self.builder.enter([]);
-                    self.land(span, &flight);
+                    self.complete(span, &copy);
                     let then = self.builder.leave();
                     self.builder.enter([]);
                     let otherwise = self.builder.leave();
-                    self.builder.effect(Op::If { condition: flight.begun.value, then, otherwise });
+                    self.builder.effect(Op::If { condition: copy.issued.value, then, otherwise });
                 }
             }
         }
     }
 
-    fn land(&mut self, span: Span, flight: &Flight) {
-        let Kind { array, cell, held, prefix, conversion, at_once: n, grouped, .. } = &flight.kind;
+    fn complete(&mut self, span: Span, copy: &InFlightCopy) {
+        let CopyKind { array, mem_layout, held, prefix, conversion, at_once: n, grouped, .. } = &copy.kind;
         if *grouped {
-            self.builder.effect(Op::CopyWait(WaitGroup::UpTo(flight.data[0])));
+            self.builder.effect(Op::CopyWait(WaitGroup::UpTo(copy.data[0])));
             return;
         }
         let mut shape: SmallVec<[u32; 3]> =
@@ -213,42 +218,43 @@ impl<'h> Lowerer<'h> {
         if let Some(last) = shape.last_mut() {
             *last /= n;
         }
-        let handle = Handle::Fixed { array: *array, cell: cell.clone(), prefix: flight.prefix.clone() };
+        let handle = Handle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix: copy.prefix.clone() };
         let shares = self.shares(&shape);
         if shares.is_empty() {
             return;
         }
-        let each = flight.data.len() / shares.len();
-        for (i, Share { indices, exists }) in shares.iter().enumerate() {
-            let brought = &flight.data[i * each..][..each];
+        let each = copy.data.len() / shares.len();
+        for (i, ThreadShare { indices, exists }) in shares.iter().enumerate() {
+            let brought = &copy.data[i * each..][..each];
             let scalars = match conversion {
-                Some(conversion) => self.mapped([held, cell], *n, brought, &mut |lowerer, element| {
+                Some(conversion) => self.mapped([held, mem_layout], *n, brought, &mut |lowerer, element| {
                     lowerer.convert(span, *conversion, element)
                 }),
                 None => brought.into(),
             };
-            let indices = self.first_of_piece(indices, *n);
+            let indices = self.first_of_pack(indices, *n);
             self.put(&handle, &indices, *n, &scalars, *exists);
         }
     }
 
-    /// Registers that `n` elements take which move at once.
-    fn registers_of(&self, cell: &Cell, n: u32) -> usize {
-        match Piece::of(cell, n).filter(|_| n > 1) {
-            Some(piece) => piece.registers() as usize,
-            None => self.leaves_of(cell, n).len(),
+    /// Returns the number of registers of `n` elements that move in one access.
+    fn registers_of(&self, mem_layout: &MemLayout, n: u32) -> usize {
+        match Pack::of(mem_layout, n).filter(|_| n > 1) {
+            Some(pack) => pack.registers() as usize,
+            None => self.leaves_of(mem_layout, n).len(),
         }
     }
 
-    /// What `map` makes of each of `n` elements that move at once, from the scalars of one to those of the other.
+    /// Applies `map` to each of `n` elements that move in one access, from their scalars to the
+    /// scalars of the results.
     fn mapped(
         &mut self,
-        [from, to]: [&Cell; 2],
+        [from, to]: [&MemLayout; 2],
         n: u32,
         brought: &[ir::Value],
         map: &mut dyn FnMut(&mut Self, &[ir::Value]) -> Values,
     ) -> Values {
-        let (Some(from), Some(to), true) = (Piece::of(from, n), Piece::of(to, n), n > 1) else {
+        let (Some(from), Some(to), true) = (Pack::of(from, n), Pack::of(to, n), n > 1) else {
             return map(self, brought);
         };
         let mut made = Values::new();
@@ -258,64 +264,56 @@ impl<'h> Lowerer<'h> {
         self.together(to, &made)
     }
 
-    /// What a conversion makes of an element's scalars.
+    /// Applies a conversion to the scalars of an element.
     fn convert(&mut self, span: Span, conversion: u32, brought: &[ir::Value]) -> Values {
-        let made = match self.conversions[conversion as usize].clone() {
+        let made = match self.tokens.conversion(conversion) {
             Conversion::Function(id) => {
                 let Some(function) = self.program.functions.get(id.0 as usize) else { return Values::new() };
                 let frame = self.enter_function(function, None);
-                self.frames.push(frame);
+                self.inliner.push(frame);
                 let element = self.assembled(function.locals[0].ty, &mut brought.iter().copied());
-                self.frames.pop();
+                self.inliner.pop();
                 self.inline(span, id, vec![element])
             }
             Conversion::Closure { function, parameters, types, body } => {
                 self.at(span);
                 let frame = self.enter_function(function, Some(self.builder.location));
-                self.frames.push(frame);
+                self.inliner.push(frame);
                 let element = self.assembled(types[0], &mut brought.iter().copied());
                 self.bind(&parameters[0], types[0], element);
                 let made = self.leavable(body.ty, body.span, |l| l.expr(body));
-                self.frames.pop();
+                self.inliner.pop();
                 self.at(span);
                 made
             }
         };
-        self.flatten_cell(&made)
+        self.flatten_mem_layout(&made)
     }
 
-    /// A closure or function as a conversion that may run later: it must see nothing of what is around it.
+    /// Returns the number of a closure or function as a conversion, if it captures nothing and so
+    /// can run later.
     fn conversion(&mut self, map: &Val) -> Option<u32> {
         let Val::Callable(index) = map else { return None };
-        let found = match self.callables[*index as usize].clone() {
+        let found = match self.inliner.callable(*index) {
             Callable::Function(id) => Conversion::Function(id),
             Callable::Closure { frame, parameters, types, body, .. } => {
                 if parameters.len() != 1 || captures(parameters, body) {
                     return None;
                 }
-                let function = self.frames.iter().find(|f| f.id == frame)?.function;
+                let function = self.inliner.function_of(frame)?;
                 Conversion::Closure { function, parameters, types, body }
             }
         };
-        let same = |c: &Conversion| match (c, &found) {
-            (Conversion::Function(a), Conversion::Function(b)) => a == b,
-            (Conversion::Closure { body: a, .. }, Conversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
-            _ => false,
-        };
-        let known = self.conversions.iter().position(same);
-        Some(known.unwrap_or_else(|| {
-            self.conversions.push(found);
-            self.conversions.len() - 1
-        }) as u32)
+        Some(self.tokens.add_conversion(found))
     }
 
-    /// The elements of an array of `shape` that fall to this thread: t, t + threads, ….
-    fn shares(&mut self, shape: &[u32]) -> Vec<Share> {
+    /// Returns the elements of an array of `shape` that fall to this thread: t, t + threads, ….
+    fn shares(&mut self, shape: &[u32]) -> Vec<ThreadShare> {
         let elements: u32 = shape.iter().product();
         let block = self.builder.kernel.block;
         let thread = self.thread_index();
         let mut shares = Vec::new();
-        // As many as a thread of the smallest block has.
+        // The number of elements of a thread of the smallest block.
         for k in 0..elements.div_ceil(block.least_threads()) {
             let skip = match block.threads() {
                 Some(threads) => self.index(k * threads),
@@ -330,41 +328,42 @@ impl<'h> Lowerer<'h> {
                 self.compare(Comparison::Lt, Scalar::Usize, item, count)
             });
             let indices = self.row_major(item, shape.len(), |l, d| l.index(shape[d]));
-            shares.push(Share { indices, exists });
+            shares.push(ThreadShare { indices, exists });
         }
         shares
     }
 
-    /// The scalars of an element of a view where `exists` holds; zeros beyond its extents.
-    fn taken_where(&mut self, from: &View, indices: &[Known], exists: Option<Known>) -> Values {
+    /// Returns the scalars of an element of a view, in lanes where `exists` holds; zeros out of
+    /// bounds.
+    fn taken_where(&mut self, from: &View, indices: &[MaybeConst], exists: Option<MaybeConst>) -> Values {
         let mut inside = self.inside(&from.extents, indices);
         if let Some(exists) = exists {
             inside = self.binary(Binary::And, Scalar::Bool, exists, inside);
         }
-        let zeros = self.zeros(&from.cell);
-        let leaves = self.leaves_of(&from.cell, 1);
-        let Place::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
-        let align = align_of(&place, &from.cell);
+        let zeros = self.zeros(&from.mem_layout);
+        let leaves = self.leaves_of(&from.mem_layout, 1);
+        let LoweredPlace::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
+        let align = align_of(&place, &from.mem_layout);
         self.load_scalars(&place, &leaves, align, policy, Some((inside, &zeros)))
     }
 
-    /// Leaves `n` elements undefined until they are stored.
-    fn poison(&mut self, to: &Handle, indices: &[Known], n: u32, exists: Option<Known>) {
-        let Place::Memory { place, cell, .. } = to.place(indices) else { return };
-        let leaves = self.leaves_of(&cell, 1);
+    /// Marks `n` elements as undefined until they are stored.
+    fn poison(&mut self, to: &Handle, indices: &[MaybeConst], n: u32, exists: Option<MaybeConst>) {
+        let LoweredPlace::Memory { place, mem_layout, .. } = to.place(indices) else { return };
+        let leaves = self.leaves_of(&mem_layout, 1);
         let Some(element) = leaves.iter().map(|(_, s)| *s).min_by_key(|s| s.bytes()) else { return };
-        let count = n * cell.bytes() / element.bytes();
+        let count = n * mem_layout.bytes() / element.bytes();
         self.builder.effect(Op::MarkUndef { place, element, count, guard: exists.map(|k| k.value) });
     }
 
-    /// The scalars of a value of numbers, arrays and tuples, whatever frame its type is of.
-    fn flatten_cell(&mut self, value: &Val) -> Values {
+    /// Returns the scalars of a value, independently of the frame of its type.
+    fn flatten_mem_layout(&mut self, value: &Val) -> Values {
         match value {
             Val::Scalar(k) => [k.value].into_iter().collect(),
             Val::Tuple(parts) => {
                 let mut all = Values::new();
                 for part in parts {
-                    all.extend(self.flatten_cell(part));
+                    all.extend(self.flatten_mem_layout(part));
                 }
                 all
             }
@@ -395,43 +394,43 @@ impl<'h> Lowerer<'h> {
         all
     }
 
-    /// The value of a branch that gives a token: one of two lists of flights.
+    /// Lowers the value of a branch that yields a token: one of two lists of copies.
     pub(super) fn choose_pending(
         &mut self,
-        condition: Known,
+        condition: MaybeConst,
         span: Span,
         then: impl FnOnce(&mut Self) -> Val,
         otherwise: impl FnOnce(&mut Self) -> Val,
     ) -> Val {
         let (mut then, a) = self.arm(None, then);
         let (mut otherwise, b) = self.arm(None, otherwise);
-        let flights = |value: Val| if let Val::Pending(flights) = value { flights } else { Vec::new() };
-        let (mut a, mut b) = (flights(a), flights(b));
-        // Each kind as often as the arm has it that has it more often.
-        let mut kinds: Vec<Kind> = a.iter().map(|f| f.kind.clone()).collect();
+        let copies = |value: Val| if let Val::Pending(copies) = value { copies } else { Vec::new() };
+        let (mut a, mut b) = (copies(a), copies(b));
+        // Each kind as often as in the arm that has more of it.
+        let mut kinds: Vec<CopyKind> = a.iter().map(|f| f.kind.clone()).collect();
         let mut spare = kinds.clone();
-        for flight in &b {
-            match spare.iter().position(|k| *k == flight.kind) {
+        for copy in &b {
+            match spare.iter().position(|k| *k == copy.kind) {
                 Some(i) => _ = spare.swap_remove(i),
-                None => kinds.push(flight.kind.clone()),
+                None => kinds.push(copy.kind.clone()),
             }
         }
-        let begun: Vec<Option<u64>> = kinds.iter().map(|_| None).collect();
+        let issued: Vec<Option<u64>> = kinds.iter().map(|_| None).collect();
         self.yield_flights(&mut then, &kinds, &mut a);
         self.yield_flights(&mut otherwise, &kinds, &mut b);
         self.at(span);
-        let types: Vec<Type> = kinds.iter().flat_map(Kind::value_types).collect();
+        let types: Vec<Type> = kinds.iter().flat_map(CopyKind::value_types).collect();
         let op = Op::If { condition: condition.value, then, otherwise };
         let mut results = self.builder.emit(op, types).into_iter();
-        let flights = kinds.into_iter().zip(begun).filter_map(|(kind, bits)| {
-            let flight = kind.flight(&mut results)?;
-            Some(Flight { begun: Known { bits, ..flight.begun }, ..flight })
+        let copies = kinds.into_iter().zip(issued).filter_map(|(kind, bits)| {
+            let copy = kind.copy(&mut results)?;
+            Some(InFlightCopy { issued: MaybeConst { bits, ..copy.issued }, ..copy })
         });
-        Val::Pending(flights.collect())
+        Val::Pending(copies.collect())
     }
 
-    /// Has an arm hand on a flight of each kind; where it has none, one that has not begun.
-    fn yield_flights(&mut self, arm: &mut Region, kinds: &[Kind], flights: &mut Vec<Flight>) {
+    /// Makes an arm yield one copy of each kind; a missing copy is one that was not issued.
+    fn yield_flights(&mut self, arm: &mut Region, kinds: &[CopyKind], copies: &mut Vec<InFlightCopy>) {
         if arm.yielded().is_none() {
             return;
         }
@@ -439,8 +438,8 @@ impl<'h> Lowerer<'h> {
         let location = self.builder.location;
         let mut values = Values::new();
         for kind in kinds {
-            match flights.iter().position(|f| f.kind == *kind) {
-                Some(i) => values.extend(flights.remove(i).values()),
+            match copies.iter().position(|f| f.kind == *kind) {
+                Some(i) => values.extend(copies.remove(i).values()),
                 None => {
                     for ty in kind.value_types() {
                         let value = self.builder.kernel.value(ty);
@@ -454,7 +453,7 @@ impl<'h> Lowerer<'h> {
     }
 }
 
-/// The dimensions of an array in registers.
+/// Returns the dimensions of an array in registers.
 fn first_leaf(storage: &Storage) -> Option<SmallVec<[u32; 2]>> {
     match storage {
         Storage::Leaf { dims, .. } => Some(dims.clone()),

@@ -1,54 +1,124 @@
-//! Variables that hold tokens: registers for each kind of flight that they are ever given.
+//! Variables that hold tokens: registers for each kind of copy that is ever assigned to them.
 
-use super::{Kind, Slot};
+use super::{Conversion, CopyKind, CopySlot};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, Statement};
 use crate::ir::{self, Op, Type};
 use crate::lower::Lowerer;
 use crate::lower::storage::Binding;
 use crate::lower::value::{Storage, Val};
+use std::collections::HashMap;
+
+/// The variables for copy tokens of a kernel so far.
+#[derive(Clone, Default)]
+pub(in crate::lower) struct Tokens<'h> {
+    /// The conversions of elements at the wait.
+    conversions: Vec<Conversion<'h>>,
+    /// The number of variables so far.
+    variables: u32,
+    /// By variable, the kinds of copies that are assigned after the first value.
+    later: HashMap<u32, Vec<CopyKind>>,
+    /// By variable, the kinds of copies that it has no registers for.
+    missing: HashMap<u32, Vec<CopyKind>>,
+}
+
+impl<'h> Tokens<'h> {
+    /// Returns the conversion with this number.
+    pub(super) fn conversion(&self, number: u32) -> Conversion<'h> {
+        self.conversions[number as usize].clone()
+    }
+
+    /// Returns the number of a conversion; equal conversions share one.
+    pub(super) fn add_conversion(&mut self, conversion: Conversion<'h>) -> u32 {
+        let same = |c: &Conversion| match (c, &conversion) {
+            (Conversion::Function(a), Conversion::Function(b)) => a == b,
+            (Conversion::Closure { body: a, .. }, Conversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
+            _ => false,
+        };
+        let known = self.conversions.iter().position(same);
+        known.unwrap_or_else(|| {
+            self.conversions.push(conversion);
+            self.conversions.len() - 1
+        }) as u32
+    }
+
+    /// Returns the number of a new variable.
+    fn next_variable(&mut self) -> u32 {
+        self.variables += 1;
+        self.variables - 1
+    }
+
+    /// Returns the kinds of copies that are assigned to a variable after its first value.
+    fn added_later(&self, variable: u32) -> Vec<CopyKind> {
+        self.later.get(&variable).cloned().unwrap_or_default()
+    }
+
+    /// Notes copies that a variable has no registers for.
+    fn add_missing(&mut self, variable: u32, kinds: impl Iterator<Item = CopyKind>) {
+        self.missing.entry(variable).or_default().extend(kinds);
+    }
+
+    /// Removes and returns the copies that a variable has no registers for, if there are any.
+    fn take_missing(&mut self, variable: u32) -> Option<Vec<CopyKind>> {
+        self.missing.remove(&variable).filter(|kinds| !kinds.is_empty())
+    }
+
+    /// Notes that `kinds` are assigned to a variable after its first value. Returns whether one of
+    /// them is new.
+    fn add_later(&mut self, variable: u32, kinds: Vec<CopyKind>) -> bool {
+        let later = self.later.entry(variable).or_default();
+        let known = later.len();
+        for kind in kinds {
+            if !later.contains(&kind) {
+                later.push(kind);
+            }
+        }
+        later.len() > known
+    }
+}
 
 impl<'h> Lowerer<'h> {
-    /// The variable that a statement makes for tokens.
+    /// Returns the variable for tokens that a statement declares.
     pub(in crate::lower) fn token_variable(&self, statement: &Statement) -> Option<LocalId> {
         let Statement::Let { pattern: Pattern::Local(id), value: Some(_), .. } = statement else { return None };
         let local = &self.function().locals[id.0 as usize];
         (local.mutable && matches!(self.ty(local.ty), hir::Type::Pending)).then_some(*id)
     }
 
-    /// Binds a variable for tokens: registers for the flights of its first value, and for those that `later` says come.
+    /// Binds a variable for tokens: registers for the copies of its first value, and for those
+    /// assigned later.
     pub(in crate::lower) fn bind_token(&mut self, id: LocalId, value: Val) {
-        let Val::Pending(flights) = &value else { return };
-        let mut kinds: Vec<Kind> = flights.iter().map(|f| f.kind.clone()).collect();
-        kinds.extend(self.later.get(&self.tokens).cloned().unwrap_or_default());
+        let Val::Pending(copies) = &value else { return };
+        let mut kinds: Vec<CopyKind> = copies.iter().map(|f| f.kind.clone()).collect();
+        let token = self.tokens.next_variable();
+        kinds.extend(self.tokens.added_later(token));
         let name = self.function().locals[id.0 as usize].name.clone();
         let mut local = |ty: Scalar| {
             let locals = &mut self.builder.kernel.locals;
             locals.push(ir::Local { name: name.clone(), element: Type::Scalar(ty), len: 1 });
             ir::LocalId(locals.len() as u32 - 1)
         };
-        let slots = kinds.into_iter().map(|kind| Slot {
-            begun: local(Scalar::Bool),
+        let slots = kinds.into_iter().map(|kind| CopySlot {
+            issued: local(Scalar::Bool),
             prefix: (0..kind.prefix).map(|_| local(Scalar::Usize)).collect(),
             data: kind.types.iter().map(|ty| local(*ty)).collect(),
             kind,
         });
-        let storage = Storage::Pending { token: self.tokens, slots: slots.collect() };
-        self.tokens += 1;
+        let storage = Storage::Pending { token, slots: slots.collect() };
         self.write_token(&storage, value);
         self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
     }
 
-    /// Hands a token to a variable. Registers of copies that it has not are zero from here on: what they held is no more
-    /// needed, and a loop that goes on without a copy does not keep it.
+    /// Assigns a token to a variable. Registers of copies that the token lacks become zero, so that
+    /// a loop without the copy does not keep their old contents alive.
     pub(in crate::lower) fn write_token(&mut self, storage: &Storage, value: Val) {
-        let (Storage::Pending { token, slots }, Val::Pending(mut flights)) = (storage, value) else { return };
+        let (Storage::Pending { token, slots }, Val::Pending(mut copies)) = (storage, value) else { return };
         for slot in slots {
-            let locals = std::iter::once(&slot.begun).chain(&slot.prefix).chain(&slot.data);
-            match flights.iter().position(|f| f.kind == slot.kind) {
+            let locals = std::iter::once(&slot.issued).chain(&slot.prefix).chain(&slot.data);
+            match copies.iter().position(|f| f.kind == slot.kind) {
                 Some(i) => {
-                    let flight = flights.remove(i);
-                    for (local, value) in locals.zip(flight.values()) {
+                    let copy = copies.remove(i);
+                    for (local, value) in locals.zip(copy.values()) {
                         self.builder.effect(Op::WriteLocal { local: *local, index: None, value });
                     }
                 }
@@ -60,15 +130,15 @@ impl<'h> Lowerer<'h> {
                 }
             }
         }
-        // Room for these is made when what follows the `let` is lowered again.
-        self.unplaced.entry(*token).or_default().extend(flights.into_iter().map(|f| f.kind));
+        // Registers for these are added when the code after the `let` is lowered again.
+        self.tokens.add_missing(*token, copies.into_iter().map(|f| f.kind));
     }
 
-    /// Takes a token out of a variable, as a move does.
-    pub(in crate::lower) fn take_token(&mut self, slots: &[Slot]) -> Val {
-        let mut flights = Vec::new();
+    /// Moves a token out of a variable.
+    pub(in crate::lower) fn take_token(&mut self, slots: &[CopySlot]) -> Val {
+        let mut copies = Vec::new();
         for slot in slots {
-            let locals: Vec<ir::LocalId> = std::iter::once(slot.begun)
+            let locals: Vec<ir::LocalId> = std::iter::once(slot.issued)
                 .chain(slot.prefix.iter().copied())
                 .chain(slot.data.iter().copied())
                 .collect();
@@ -77,48 +147,43 @@ impl<'h> Lowerer<'h> {
             for (local, ty) in locals.into_iter().zip(types) {
                 read.push(self.builder.value(Op::ReadLocal { local, index: None }, ty));
             }
-            flights.extend(slot.kind.clone().flight(&mut read.into_iter()));
+            copies.extend(slot.kind.clone().copy(&mut read.into_iter()));
         }
-        Val::Pending(flights)
+        Val::Pending(copies)
     }
 
-    /// Refuses a variable for tokens that is given what it holds, and another copy of the same kind.
+    /// Rejects a variable for tokens that is assigned its own value and another copy of the same
+    /// kind.
     fn given_itself(&mut self, statement: &Statement) {
         let Some(id) = self.token_variable(statement) else { return };
         let local = &self.function().locals[id.0 as usize];
         let message = format!(
-            "`{}` is given what it holds and one copy more, so that how many it holds is not known",
+            "`{}` joins its own value with another copy, so the number of copies in copy is unknown",
             local.name
         );
-        let help = "wait for it before the next copy begins, or bind each copy to a name of its own and join these: `a.and(b)`";
+        let help = "wait for the token before the next copy starts, or bind each copy to its own name and join them: `a.and(b)`";
         self.error_with_help(local.span, message, help);
     }
 
-    /// Lowers the statements of a block from number `first` on, which makes a variable for tokens; again if the variable
-    /// is given more than it had room for.
+    /// Lowers the statements of a block from number `first` on, the declaration of a variable for
+    /// tokens. Lowers them again if the variable is assigned copies that it has no registers for.
     pub(in crate::lower) fn with_token(&mut self, block: &'h hir::Block, first: usize) -> Val {
-        let token = self.tokens;
+        let token = self.tokens.variables;
         loop {
             let before = self.clone();
             self.statement(&block.statements[first]);
             let value = self.statements(block, first + 1);
-            let Some(unplaced) = self.unplaced.remove(&token).filter(|kinds| !kinds.is_empty()) else { return value };
-            let mut later = self.later.get(&token).cloned().unwrap_or_default();
-            let known = later.len();
-            // What kinds name by their number stays.
-            let conversions = std::mem::take(&mut self.conversions);
-            *self = Lowerer { conversions, ..before };
-            for kind in unplaced {
-                if !later.contains(&kind) {
-                    later.push(kind);
-                }
-            }
-            if later.len() == known {
-                // It would never have room for what it has and one more of that.
+            let Some(missing) = self.tokens.take_missing(token) else { return value };
+            // Kinds name conversions by number, so the conversions stay.
+            let conversions = std::mem::take(&mut self.tokens.conversions);
+            *self = before;
+            self.tokens.conversions = conversions;
+            if !self.tokens.add_later(token, missing) {
+                // The variable would never have room for its own copies and one more of the same
+                // kind.
                 self.given_itself(&block.statements[first]);
                 return value;
             }
-            self.later.insert(token, later);
         }
     }
 }

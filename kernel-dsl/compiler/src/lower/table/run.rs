@@ -1,27 +1,28 @@
-//! Runs what a constant is computed by: IR without memory, of one thread.
+//! Evaluates constants: runs IR without memory accesses for one thread.
 //!
-//! rustc evaluates the same constant for the host, and refuses what goes wrong there. What can go wrong here alone is
-//! `usize`, which has 32 bits.
+//! rustc evaluates the same constant for the host and rejects errors there. Only the 32-bit `usize`
+//! can cause additional errors here.
 
 use crate::Scalar;
 use crate::ir::eval;
 use crate::ir::{Binary, For, Inst, Kernel, Label, LocalId, Location, Op, Region, Value};
 use std::collections::HashMap;
 
-/// Instructions after which a computation is given up: some seconds' worth in a macro that is not optimised.
-const FUEL: u32 = 1 << 24;
+/// The number of instructions after which an evaluation gives up: some seconds in an unoptimized
+/// macro.
+const MAX_INSTRUCTIONS: u32 = 1 << 24;
 
-/// Why there is no value.
+/// The reason why there is no value.
 pub enum Stop {
-    /// Something in it is known at run time only, or takes too long.
+    /// A part of the computation is known only at run time, or it takes too long.
     NotConstant,
-    /// It is wrong, there.
+    /// The computation is wrong at this location.
     Wrong(Location, String),
 }
 
-/// Where control goes after a region.
+/// Where control continues after a region.
 enum Next {
-    /// To what is around it, with these values.
+    /// After the enclosing construct, with these values.
     Yield(Vec<u64>),
     Break(Label, Vec<u64>),
     Continue(Label, Vec<u64>),
@@ -29,9 +30,9 @@ enum Next {
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// The bits of `wanted` after `region` has run.
+/// Returns the bits of `wanted` after `region` has run.
 pub fn run(kernel: &Kernel, region: &Region, wanted: &[Value]) -> Result<Vec<u64>> {
-    let mut machine = Machine { kernel, values: HashMap::new(), locals: HashMap::new(), fuel: FUEL };
+    let mut machine = Machine { kernel, values: HashMap::new(), locals: HashMap::new(), fuel: MAX_INSTRUCTIONS };
     machine.region(region)?;
     wanted.iter().map(|v| machine.get(*v)).collect()
 }
@@ -78,7 +79,7 @@ impl Machine<'_> {
         Ok(Next::Yield(Vec::new()))
     }
 
-    /// Runs a construct; gives where control goes, if not on.
+    /// Runs a construct. Returns where control continues, if not after the construct.
     fn construct(&mut self, inst: &Inst) -> Result<Option<Next>> {
         let values = match &inst.op {
             Op::If { condition, then, otherwise } => {
@@ -134,7 +135,7 @@ impl Machine<'_> {
         Ok(Next::Yield(carried))
     }
 
-    /// An instruction without regions.
+    /// Evaluates an instruction without regions.
     fn inst(&mut self, inst: &Inst) -> Result<()> {
         let result = inst.results.first().copied();
         let bits = match &inst.op {
@@ -176,7 +177,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// What arithmetic gives: where that is a NaN, the one that the language writes.
+    /// Returns the result of arithmetic; a NaN becomes the canonical NaN of the language.
     fn number(&self, result: Option<Value>, bits: Option<u64>) -> Result<u64> {
         match (bits, result.map(|r| self.scalar(r)).transpose()?) {
             (Some(bits), _) => Ok(bits),
@@ -190,7 +191,8 @@ impl Machine<'_> {
         let known = self.kernel.locals.get(local.0 as usize).ok_or(Stop::NotConstant)?;
         let index = index.map_or(Ok(0), |i| self.get(i))?;
         if index >= u64::from(known.len) {
-            let message = format!("index {index} is beyond `{}`, which has {} elements", known.name, known.len);
+            let message =
+                format!("index {index} is out of bounds of `{}`, which has {} elements", known.name, known.len);
             return Err(Stop::Wrong(at, message));
         }
         self.locals.entry(local).or_insert_with(|| vec![None; known.len as usize]);
@@ -198,7 +200,7 @@ impl Machine<'_> {
     }
 }
 
-/// The operator's sign, if `usize` does not hold what it comes to.
+/// Returns the operator's symbol, if the result overflows `usize`.
 fn overflow(op: Binary, a: u64, b: u64) -> Option<char> {
     let (exact, sign) = match op {
         Binary::Add => (a.checked_add(b), '+'),

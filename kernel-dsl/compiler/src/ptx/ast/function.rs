@@ -1,4 +1,4 @@
-//! A kernel or a function: its signature, what it declares, and what a thread does.
+//! A kernel or function: its signature, declarations and body.
 
 use super::module::{Linkage, Variable};
 use super::operand::{Guard, Operand};
@@ -8,31 +8,31 @@ use smallvec::SmallVec;
 /// A kernel or a function.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Function {
-    /// Who else sees it.
+    /// The linkage.
     pub linkage: Linkage,
-    /// Whether it is launched or called.
+    /// Whether the function is launched or called.
     pub kind: FunctionKind,
-    /// As the driver, the linker or a call finds it.
+    /// The name for the driver, the linker and calls.
     pub name: String,
-    /// What it returns; of an entry, nothing.
+    /// The returned values; none for an entry.
     pub returns: Vec<Parameter>,
-    /// In the order of the launch or the call.
+    /// The parameters, in the order of a launch or call.
     pub parameters: Vec<Parameter>,
-    /// What is said of it before the body.
+    /// The directives before the body.
     pub directives: Directives,
-    /// Registers, declared by true type.
+    /// The registers.
     pub registers: Vec<Declaration>,
-    /// Variables of the body.
+    /// The variables of the body.
     pub variables: Vec<Variable>,
-    /// Names of the labels. Two may be the same in different blocks of the body.
+    /// The names of the labels. Different blocks of the body may contain the same name.
     pub labels: Vec<String>,
-    /// Where each `brx.idx` may go.
+    /// The lists of possible targets of `brx.idx`.
     pub branch_targets: Vec<BranchTargets>,
-    /// What is known of each indirect call.
+    /// The declarations for indirect calls.
     pub call_targets: Vec<CallTargets>,
-    /// What a thread does, in the order of the text; `None` where only the signature is given.
+    /// The statements of the body, in source order; `None` if only the signature is given.
     pub body: Option<Vec<Statement>>,
-    /// The line of the text that each statement of the body begins on, if it was read from one.
+    /// The source line of each statement, if the module was parsed.
     pub lines: Lines,
 }
 
@@ -41,11 +41,12 @@ pub struct Function {
 pub enum FunctionKind {
     /// `.entry`: a kernel.
     Entry,
-    /// `.func`: called by others on the device.
+    /// `.func`: a function called on the device.
     Device,
 }
 
-/// Lines of statements, numbered from 1. What a module is does not depend on them: all are equal.
+/// The lines of statements, from 1. All values compare equal, because lines do not affect the
+/// meaning of a module.
 #[derive(Clone, Default, Debug)]
 pub struct Lines(pub(in crate::ptx) Vec<u32>);
 
@@ -56,59 +57,60 @@ impl PartialEq for Lines {
 }
 
 impl Lines {
-    /// The line of that statement, if the module was read from text.
+    /// Returns the source line of a statement, if the module was parsed.
     pub fn of(&self, statement: usize) -> Option<u32> {
         self.0.get(statement).copied()
     }
 }
 
-/// What is said of a function before its body.
+/// The directives of a function before its body.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Directives {
-    /// `.maxntid`: threads of a block at most, in x, y, z.
+    /// `.maxntid`: the largest number of threads of a block in x, y, z.
     pub max_threads: Option<[u32; 3]>,
-    /// `.reqntid`: threads of a block exactly, in x, y, z.
+    /// `.reqntid`: the exact number of threads of a block in x, y, z.
     pub required_threads: Option<[u32; 3]>,
-    /// `.minnctapersm`: blocks that a multiprocessor is to hold.
+    /// `.minnctapersm`: the number of blocks that a multiprocessor should hold.
     pub min_blocks: Option<u32>,
-    /// `.maxnreg`: registers a thread at most.
+    /// `.maxnreg`: the largest number of registers of a thread.
     pub max_registers: Option<u32>,
-    /// `.noreturn`: it never comes back.
+    /// `.noreturn`: the function never returns.
     pub no_return: bool,
     /// `.pragma "…";`
     pub pragmas: Vec<String>,
 }
 
-/// A parameter, or a value that is returned.
+/// A parameter or returned value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
-    /// `_` where a prototype leaves it out.
+    /// The name; `_` if a prototype omits it.
     pub name: String,
-    /// Of an element.
+    /// The type of an element.
     pub ty: Type,
-    /// `.align`, in bytes, where given.
+    /// `.align`, in bytes, if given.
     pub align: Option<u32>,
-    /// Elements, if it is an array; `Some(None)` is `[]`.
+    /// The number of elements, if it is an array; `Some(None)` is `[]`.
     pub elements: Option<Option<u32>>,
-    /// `.ptr`: what the pointer points to.
+    /// `.ptr`: the properties of the pointer's target.
     pub pointer: Option<Pointer>,
-    /// The register that it is, of a function that takes it in one (`.reg` for `.param`).
+    /// The register, if the function takes the parameter in a register (`.reg` instead of
+    /// `.param`).
     pub register: Option<Register>,
 }
 
 impl Parameter {
-    /// A scalar.
+    /// Creates a scalar parameter.
     pub fn scalar(name: &str, ty: Type) -> Parameter {
         Parameter { name: name.to_string(), ty, align: None, elements: None, pointer: None, register: None }
     }
 
-    /// Its bytes; 0 for an array of no declared length.
+    /// Returns the size in bytes; 0 for an array without a declared length.
     pub fn size(&self) -> u32 {
         let element = self.ty.bits().div_ceil(8);
         self.elements.map_or(element, |n| element.saturating_mul(n.unwrap_or(0)))
     }
 
-    /// Its alignment in bytes: the declared one, or that of its type.
+    /// Returns the alignment in bytes: the declared one, or that of the type.
     pub fn alignment(&self) -> u32 {
         self.align.unwrap_or(self.ty.bits().div_ceil(8))
     }
@@ -122,19 +124,20 @@ pub struct Pointer {
     pub align: Option<u32>,
 }
 
-/// Registers of one name or one prefix.
+/// A declaration of one register, or of numbered registers with a common prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Declaration {
     pub ty: Type,
-    /// The name; of several, what comes before their numbers.
+    /// The name, or the prefix of numbered registers.
     pub prefix: String,
-    /// `.reg .ty prefix<count>`: registers `prefix0`, `prefix1`, …; without, the one register `prefix`.
+    /// `.reg .ty prefix<count>`: registers `prefix0`, `prefix1`, …; `None` for the single register
+    /// `prefix`.
     pub count: Option<u32>,
 }
 
 impl Declaration {
-    /// How many registers it declares.
+    /// Returns the number of declared registers.
     pub fn count(&self) -> u32 {
         self.count.unwrap_or(1)
     }
@@ -155,32 +158,32 @@ pub struct Label(pub u32);
 /// `$table: .branchtargets $a, $b;`
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BranchTargets {
-    /// Its own label.
+    /// The label of the list.
     pub name: String,
-    /// By the branch's index.
+    /// The targets, by the index of the branch.
     pub labels: Vec<Label>,
 }
 
 /// `$proto: .callprototype …;` or `$table: .calltargets …;`
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallTargets {
-    /// Its own label.
+    /// The label of the list.
     pub name: String,
-    /// What is known of the functions.
+    /// The possible functions.
     pub callees: Callees,
 }
 
-/// What is known of the functions that a register can hold.
+/// The possible functions of an indirect call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Callees {
-    /// The signature that they have.
+    /// Functions with this signature.
     #[allow(missing_docs)]
     Prototype { returns: Vec<Parameter>, parameters: Vec<Parameter>, no_return: bool },
-    /// Which they are: indices into the module's functions.
+    /// The possible functions, by index into the module's functions.
     Functions(Vec<u32>),
 }
 
-/// A part of a body.
+/// A statement of a body.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Statement {
     /// `$end_2:`
@@ -191,95 +194,96 @@ pub enum Statement {
     Instruction(Instruction),
     /// A call.
     Call(Box<Call>),
-    /// Here the registers of that declaration are declared.
+    /// The declaration of registers with this index.
     Registers(u32),
-    /// Here the variable of that index is declared.
+    /// The declaration of the variable with this index.
     Variable(u32),
-    /// Here the list of that index is declared.
+    /// The declaration of the list of branch targets with this index.
     BranchTargets(u32),
-    /// Here what is known of an indirect call's functions is declared.
+    /// The declaration for an indirect call with this index.
     CallTargets(u32),
-    /// `{`: what is declared from here to its [`Close`](Statement::Close) is known in between only. They balance.
+    /// `{`: the scope of declarations up to the matching [`Close`](Statement::Close). Braces are
+    /// balanced.
     Open,
     /// `}`
     Close,
     /// `.pragma "nounroll";`
     Pragma(String),
-    /// `.loc`: where in the source the code comes from.
+    /// `.loc`: the source position of the code.
     Location(Location),
 }
 
 /// `.loc 1 12 5`
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
-    /// The place.
+    /// The position.
     pub position: Position,
-    /// Where the code was inlined to, if it was.
+    /// The call that the code was inlined into, if any.
     pub inlined: Option<Inlined>,
 }
 
-/// A place in a source file.
+/// A position in a source file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position {
-    /// As `.file` numbers it.
+    /// The number of the `.file`.
     pub file: u32,
     /// From 1.
     pub line: u32,
-    /// From 1; 0 for the whole line.
+    /// The column, from 1; 0 for the whole line.
     pub column: u32,
 }
 
 /// `function_name $L__info_string0+16, inlined_at 1 7 3`
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inlined {
-    /// The label in the section of strings where the inlined function's name is.
+    /// The label in the section of strings for the name of the inlined function.
     pub name: String,
-    /// Bytes from that label.
+    /// The offset from that label in bytes.
     pub offset: u32,
-    /// The call's place.
+    /// The position of the call.
     pub at: Position,
 }
 
 /// An instruction with its guard.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Instruction {
-    /// Lanes that execute it, if not all.
+    /// The guard, if the instruction is predicated.
     pub guard: Option<Guard>,
-    /// First word.
+    /// The opcode.
     pub opcode: Opcode,
-    /// The words after it, in their order.
+    /// The modifiers, in order.
     pub modifiers: SmallVec<[Modifier; 6]>,
-    /// Destination first.
+    /// The operands, destination first.
     pub operands: SmallVec<[Operand; 4]>,
 }
 
 /// `call.uni (r), f, (a, b);`
 #[derive(Clone, PartialEq, Debug)]
 pub struct Call {
-    /// Lanes that execute it, if not all.
+    /// The guard, if the instruction is predicated.
     pub guard: Option<Guard>,
-    /// `.uni`: the lanes of a warp do it together or not at all.
+    /// `.uni`: either all active lanes of a warp make the call, or none.
     pub uniform: bool,
-    /// Where the returned values go: `.param` variables, or registers.
+    /// The destinations of the returned values: `.param` variables or registers.
     pub returns: Vec<Operand>,
-    /// What is called.
+    /// The callee.
     pub callee: Callee,
     /// `.param` variables, registers, or constants.
     pub arguments: Vec<Operand>,
 }
 
-/// What is called.
+/// The callee.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Callee {
-    /// The function of that index in the module.
+    /// The function with this index in the module.
     Function(u32),
-    /// The function whose address the register has.
+    /// The function whose address is in the register.
     #[allow(missing_docs)]
     Indirect { register: Register, targets: u32 },
 }
 
 impl Function {
-    /// A function of that name without anything else.
+    /// Creates an empty function with this name.
     pub(in crate::ptx) fn new(linkage: Linkage, kind: FunctionKind, name: &str) -> Function {
         Function {
             linkage,
@@ -298,18 +302,18 @@ impl Function {
         }
     }
 
-    /// Whether it is a kernel.
+    /// Returns whether the function is a kernel.
     pub fn is_entry(&self) -> bool {
         self.kind == FunctionKind::Entry
     }
 
-    /// The type that a register is declared with.
+    /// Returns the declared type of a register.
     pub fn ty(&self, register: Register) -> Type {
         self.registers[register.declaration as usize].ty
     }
 
-    /// Numbers the labels in the order in which the body first has them, and forgets the others; label `i` becomes what
-    /// `same[i]` becomes.
+    /// Renumbers the labels in the order of first use and drops unused labels. Labels `i` and
+    /// `same[i]` get the same number.
     pub(in crate::ptx) fn number_labels(&mut self, same: &[u32]) {
         let mut names = Vec::new();
         let mut numbers: Vec<Option<Label>> = vec![None; self.labels.len()];
@@ -338,7 +342,7 @@ impl Function {
         self.labels = names;
     }
 
-    /// The statements; none where only the signature is given.
+    /// Returns the statements; none if only the signature is given.
     pub fn statements(&self) -> &[Statement] {
         self.body.as_deref().unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! A PTX module as a tree. Names live in the lists of a module and of a function; what uses them refers by index.
+//! A PTX module as a tree. The lists of a module and of a function hold the names; uses refer to
+//! them by index.
 
 mod function;
 mod module;
@@ -8,5 +9,5 @@ pub use function::{
     BranchTargets, Call, CallTargets, Callee, Callees, Declaration, Directives, Function, FunctionKind, Inlined,
     Instruction, Label, Lines, Location, Parameter, Pointer, Position, Register, Statement,
 };
-pub use module::{Architecture, File, Initialiser, Item, Linkage, Module, Section, Setting, Variable, Variant};
+pub use module::{Architecture, File, Initializer, Item, Linkage, Module, Section, Setting, Variable, Variant};
 pub use operand::{Address, Base, Guard, Operand, Selector, Symbol, Texel};

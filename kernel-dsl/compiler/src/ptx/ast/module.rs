@@ -1,4 +1,4 @@
-//! What stands at the outermost level: the module's header, its variables and its functions, in their order.
+//! The outermost level: the header, variables and functions of a module, in order.
 
 use super::function::Function;
 use super::operand::Symbol;
@@ -6,9 +6,9 @@ use crate::ptx::words::{Property, Sampling, Space, TargetOption, Type, Version};
 use crate::target::Target;
 use std::fmt;
 
-/// A module, all of whose instructions are legal for its target in its version of the language.
+/// A module. All its instructions are legal for its target and PTX version.
 ///
-/// [`Builder`](crate::ptx::Builder) makes it, or the parser.
+/// Only [`Builder`](crate::ptx::Builder) and the parser create modules.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Module {
     pub(in crate::ptx) version: Version,
@@ -21,7 +21,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// An empty module.
+    /// Returns an empty module.
     pub(in crate::ptx) fn new(version: Version, target: Architecture) -> Module {
         Module {
             version,
@@ -34,69 +34,71 @@ impl Module {
         }
     }
 
-    /// Its `.version`; of a module from a [`Builder`](crate::ptx::Builder), the lowest that has all that it uses.
+    /// Returns the `.version`. A [`Builder`](crate::ptx::Builder) chooses the lowest version that
+    /// supports the module.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// What it is for.
+    /// Returns the target architecture.
     pub fn target(&self) -> Architecture {
         self.target
     }
 
-    /// What follows the architecture in `.target`.
+    /// Returns the target options.
     pub fn options(&self) -> &[TargetOption] {
         &self.options
     }
 
-    /// The comment at the top, line by line.
+    /// Returns the comment at the top, line by line.
     pub fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// What it is made of, in its order.
+    /// Returns the items of the module, in order.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// Variables at module scope: what [`Symbol::Global`] indexes.
+    /// Returns the variables at module scope, which [`Symbol::Global`] indexes.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
 
-    /// Kernels and functions, those among them that are declared alone: what [`Symbol::Function`] indexes.
+    /// Returns the kernels and functions, including those that are only declared.
+    /// [`Symbol::Function`] indexes them.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// The kernels that it defines.
+    /// Returns the kernels that the module defines.
     pub fn entries(&self) -> impl Iterator<Item = &Function> {
         self.functions.iter().filter(|f| f.is_entry() && f.body.is_some())
     }
 
-    /// The kernel of that name.
+    /// Returns the kernel with this name.
     pub fn entry(&self, name: &str) -> Option<&Function> {
         self.entries().find(|f| f.name == name)
     }
 }
 
-/// What `.target` names: `sm_61`, `sm_90a`.
+/// An architecture of `.target`: `sm_61`, `sm_90a`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Architecture {
     /// The number in the name.
     pub sm: u16,
-    /// The letter after it.
+    /// The suffix letter.
     pub variant: Variant,
 }
 
-/// Whether code for an architecture runs on later ones.
+/// The architectures that run code for an architecture.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Variant {
-    /// On all later ones.
+    /// All later architectures.
     General,
-    /// `a`: on this one alone, whose special instructions it may use.
+    /// `a`: only this architecture, whose special instructions the code may use.
     Specific,
-    /// `f`: on those of the same family.
+    /// `f`: architectures of the same family.
     Family,
 }
 
@@ -117,16 +119,16 @@ impl fmt::Display for Architecture {
     }
 }
 
-/// A part of a module.
+/// An item of a module.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Item {
     /// A line of comment, without its slashes.
     Comment(String),
-    /// The variable of that index.
+    /// The variable with this index.
     Variable(u32),
-    /// The function of that index, without its body.
+    /// The declaration of the function with this index.
     Declaration(u32),
-    /// The function of that index with its body.
+    /// The definition of the function with this index.
     Definition(u32),
     /// `.alias name, aliasee;` by their indices.
     Alias(u32, u32),
@@ -141,64 +143,65 @@ pub enum Item {
 /// `.file 1 "kernel.cu"`
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct File {
-    /// What `.loc` calls it.
+    /// The number that `.loc` uses.
     pub index: u32,
-    /// As the text writes it, between the quotes.
+    /// The name as written, without quotes.
     pub name: String,
-    /// Time of modification and size, where given.
+    /// The time of modification and the size, if given.
     pub stamp: Option<(u64, u64)>,
 }
 
-/// `.section .debug_abbrev { … }`: kept as text, for nothing here reads it.
+/// `.section .debug_abbrev { … }`, kept as text, because nothing here reads it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Section {
-    /// With its dot.
+    /// The name, with its dot.
     pub name: String,
-    /// Its lines, without comments.
+    /// The lines, without comments.
     pub lines: Vec<String>,
 }
 
-/// Who else sees a name.
+/// The linkage of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Linkage {
-    /// This module alone.
+    /// Visible only in this module.
     Internal,
-    /// `.visible`: every module.
+    /// `.visible`: visible to every module.
     Visible,
-    /// `.extern`: it is another module's.
+    /// `.extern`: defined in another module.
     Extern,
-    /// `.weak`: every module, and another's may take its place.
+    /// `.weak`: visible to every module; another definition may replace it.
     Weak,
-    /// `.common`: every module, merged with others of the name.
+    /// `.common`: visible to every module, and merged with other variables of the same name.
     Common,
 }
 
 /// A variable in a state space.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Variable {
-    /// Who else sees it.
+    /// The linkage.
     pub linkage: Linkage,
     /// `.attribute(.managed)`
     pub managed: bool,
-    /// Where it lies.
+    /// The state space.
     pub space: Space,
-    /// `.align`, in bytes, where given.
+    /// `.align`, in bytes, if given.
     pub align: Option<u32>,
-    /// 2 or 4 of a `.v2` or `.v4`, else 1.
+    /// 2 for `.v2`, 4 for `.v4`, otherwise 1.
     pub vector: u8,
-    /// Of an element.
+    /// The type of an element.
     pub ty: Type,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its dimensions, if it is an array; `None` for a first one left to the initialiser or, of an extern one, to the
-    /// launch.
+    /// The dimensions, if the variable is an array. A first dimension of `None` follows from the
+    /// initializer or, for an extern array, from the launch.
     pub dimensions: Vec<Option<u64>>,
-    /// What it holds at first; without, zeros or anything, as its space has it.
-    pub initialiser: Option<Initialiser>,
+    /// The initial value. Without one, the state space determines whether the variable is zero or
+    /// undefined.
+    pub initializer: Option<Initializer>,
 }
 
 impl Variable {
-    /// An array of `bytes` bytes that the module keeps for itself.
+    /// Creates a module-local array of `bytes` bytes.
     pub fn bytes(space: Space, align: u32, name: &str, bytes: u32) -> Variable {
         Variable {
             linkage: Linkage::Internal,
@@ -209,34 +212,35 @@ impl Variable {
             ty: Type::B8,
             name: name.to_string(),
             dimensions: vec![Some(u64::from(bytes))],
-            initialiser: None,
+            initializer: None,
         }
     }
 
-    /// Bytes of an element, a vector being one.
+    /// Returns the size of an element in bytes; a vector is one element.
     pub fn element(&self) -> u64 {
         u64::from(self.vector) * u64::from(self.ty.bits().div_ceil(8))
     }
 
-    /// Bytes of the whole; `None` if that is left to the launch, or more than there can be.
+    /// Returns the size of the variable in bytes; `None` if the launch determines it, or if it
+    /// overflows.
     pub fn size(&self) -> Option<u64> {
-        let first = |dimension: &Option<u64>| match (dimension, &self.initialiser) {
+        let first = |dimension: &Option<u64>| match (dimension, &self.initializer) {
             (Some(n), _) => Some(*n),
-            (None, Some(Initialiser::List(list))) => Some(list.len() as u64),
+            (None, Some(Initializer::List(list))) => Some(list.len() as u64),
             (None, _) => None,
         };
         self.dimensions.iter().try_fold(self.element(), |size, d| size.checked_mul(first(d)?))
     }
 
-    /// Its alignment in bytes: the declared one, or that of its element.
+    /// Returns the alignment in bytes: the declared one, or that of an element.
     pub fn alignment(&self) -> u32 {
         self.align.unwrap_or(self.element() as u32)
     }
 }
 
-/// What a variable holds at first. Of an array, what is left out is zero.
+/// The initial value of a variable. Missing elements of an array are zero.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Initialiser {
+pub enum Initializer {
     /// An integer, written in decimal.
     Integer(i64),
     /// An integer, written in hexadecimal.
@@ -245,28 +249,28 @@ pub enum Initialiser {
     F32(u32),
     /// `0d3FF0000000000000`, by its bits.
     F64(u64),
-    /// The address of a variable or function of the module, `offset` bytes on.
+    /// The address of a variable or function of the module, plus `offset` bytes.
     Address {
-        /// What it is the address of.
+        /// The variable or function.
         symbol: Symbol,
-        /// Bytes from there.
+        /// The offset in bytes.
         offset: i32,
-        /// `generic(…)`: as a generic address, not in the variable's own space.
+        /// `generic(…)`: a generic address, instead of an address in the variable's state space.
         generic: bool,
-        /// `0xFF00(…)`: the byte of the address that this is, from 0 for the lowest.
+        /// `0xFF00(…)`: one byte of the address, counted from 0 for the lowest.
         byte: Option<u8>,
     },
     /// `{…}`
-    List(Vec<Initialiser>),
-    /// `{ addr_mode_0 = wrap, normalized_coords = 1 }`, of a texture, a sampler or a surface.
+    List(Vec<Initializer>),
+    /// `{ addr_mode_0 = wrap, normalized_coords = 1 }`, for a texture, sampler or surface.
     Properties(Vec<(Property, Setting)>),
 }
 
-/// What a property of a texture, a sampler or a surface is.
+/// The value of a property of a texture, sampler or surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
     /// A number.
     Number(u32),
-    /// A way of reading it.
+    /// An addressing or filter mode.
     Sampling(Sampling),
 }

@@ -1,10 +1,10 @@
-//! What an instruction works on.
+//! Operands of instructions.
 
 use super::function::{Label, Register};
 use crate::ptx::words::SpecialRegister;
 use std::fmt;
 
-/// Something with a name and an address.
+/// A name with an address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Symbol {
     /// Index into the function's parameters.
@@ -38,13 +38,13 @@ pub enum Operand {
     Negated(Register, Option<Selector>),
     /// `%r1.b0`, in the video instructions.
     Selected(Register, Selector),
-    /// `%p1|%p2`; `None` is `_`, a result that nobody wants.
+    /// `%p1|%p2`; `None` is `_`, an unused result.
     Pair(Option<Register>, Option<Register>),
-    /// `_`: a result that nobody wants.
+    /// `_`: an unused result.
     Sink,
     /// `{%f1, %f2}`
     Vector(Vec<Operand>),
-    /// An integer, written in decimal; of an unsigned 64-bit one the same bits.
+    /// An integer, written in decimal; an unsigned 64-bit integer has the same bits.
     Integer(i64),
     /// An integer, written in hexadecimal.
     Bits(u64),
@@ -56,53 +56,55 @@ pub enum Operand {
     Special(SpecialRegister),
     /// `[%rd1+4]`
     Address(Address),
-    /// The address of a variable or function, as a value.
+    /// The address of a variable or function, used as a value.
     Symbol(Symbol, i32),
-    /// `[t, {%f1, %f2}]`: a place in a texture or surface.
+    /// `[t, {%f1, %f2}]`: a location in a texture or surface.
     Texel(Box<Texel>),
-    /// `{%f1, %f2, %f3, %f4}|%p`: what comes of a texture, and whether all of it was in memory.
+    /// `{%f1, %f2, %f3, %f4}|%p`: the result of a texture read, and whether all texels were
+    /// resident.
     Resident(Vec<Operand>, Register),
-    /// Where a branch goes.
+    /// The target of a branch.
     Label(Label),
-    /// Where a `brx.idx` may go: index into the function's lists of targets.
+    /// The possible targets of a `brx.idx`: an index into the function's lists of targets.
     BranchTargets(u32),
 }
 
-/// Bytes or halves of a 32-bit operand, as the video instructions choose them: `.b0`, `.h1`, `.b7640`, `.h10`.
+/// A selector of bytes or halves of a 32-bit operand, in video instructions: `.b0`, `.h1`,
+/// `.b7640`, `.h10`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Selector {
     /// `.b` and one digit.
     Byte(u8),
     /// `.h` and one digit.
     Half(u8),
-    /// `.b` and several digits, which from the left are a mask of results, or for each byte of the operand from
-    /// the highest the byte of the pair of sources that it is.
+    /// `.b` and several digits. From the left, these are a mask of results, or the source byte for
+    /// each byte of the operand, from the highest.
     Bytes([Option<u8>; 4]),
     /// `.h` and two digits.
     Halves([u8; 2]),
 }
 
-/// A place in memory.
+/// A memory address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
-    /// From where.
+    /// The base.
     pub base: Base,
-    /// Bytes from there.
+    /// The offset in bytes.
     pub offset: i32,
 }
 
-/// A place in a texture or surface.
+/// A location in a texture or surface.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Texel {
-    /// Which: a variable, or its handle.
+    /// The texture or surface: a variable, or its handle.
     pub object: Base,
-    /// By which sampler, where the target has textures and samplers independent of one another.
+    /// The sampler, if the target has independent textures and samplers.
     pub sampler: Option<Base>,
-    /// Where in it.
+    /// The coordinates.
     pub coordinates: Vec<Operand>,
 }
 
-/// What an address counts from.
+/// The base of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Base {
@@ -111,7 +113,7 @@ pub enum Base {
 }
 
 impl Operand {
-    /// The same with other registers.
+    /// Returns the operand with its registers replaced.
     pub fn renamed(&self, to: &mut dyn FnMut(Register) -> Register) -> Operand {
         match self {
             Operand::Register(r) => Operand::Register(to(*r)),
@@ -140,8 +142,8 @@ impl Operand {
         }
     }
 
-    /// Tells `each` the registers in it, in their order, and whether each is the second of a pair, which is a
-    /// predicate.
+    /// Calls `each` for each register of the operand, in order, with whether it is the second of a
+    /// pair, which is a predicate.
     pub fn registers(&self, each: &mut dyn FnMut(Register, bool)) {
         match self {
             Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _) => {

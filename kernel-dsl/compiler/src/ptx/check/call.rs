@@ -1,11 +1,11 @@
-//! Whether a call is legal: what it gives and takes against the signature of what it calls.
+//! Legality of calls: arguments and returned values against the signature of the callee.
 
 use super::{Illegal, Reason, constant_fits, has_register, has_symbol, holds};
 use crate::ptx::ast::{Call, Callee, Callees, Operand, Parameter, Symbol};
 use crate::ptx::print::{In, Names};
 use crate::ptx::words::{Space, Type};
 
-/// Whether `call` is legal; `names` has what it refers to.
+/// Checks that `call` is legal; `names` resolves its references.
 pub fn check_call(names: Names<'_>, call: &Call) -> Result<(), Illegal> {
     let fail = |reason| Err(Illegal { instruction: In(names, call).to_string(), reason });
     if call.guard.is_some_and(|g| names.function.ty(g.register) != Type::Pred) {
@@ -23,7 +23,7 @@ pub fn check_call(names: Names<'_>, call: &Call) -> Result<(), Illegal> {
             }
             match &names.function.call_targets[targets as usize].callees {
                 Callees::Prototype { returns, parameters, .. } => Some((&returns[..], &parameters[..])),
-                // Those of one list have one signature.
+                // All functions of a list have the same signature.
                 Callees::Functions(list) => list.first().and_then(|i| function(*i)),
             }
         }
@@ -40,7 +40,7 @@ pub fn check_call(names: Names<'_>, call: &Call) -> Result<(), Illegal> {
     Ok(())
 }
 
-/// Whether `given` can stand for the parameter, or take the returned value.
+/// Returns whether `given` is valid for the parameter, or for the returned value.
 fn passes(names: Names<'_>, formal: &Parameter, given: &Operand, returned: bool) -> bool {
     let scalar = formal.elements.is_none();
     match given {

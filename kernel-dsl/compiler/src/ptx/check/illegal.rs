@@ -1,4 +1,4 @@
-//! Why an instruction cannot be, and how that is told.
+//! The reasons why an instruction is illegal, and their messages.
 
 use super::Takes;
 use crate::ptx::ast::Architecture;
@@ -7,50 +7,51 @@ use crate::ptx::table;
 use crate::ptx::words::{Opcode, Version};
 use std::fmt;
 
-/// Why an instruction cannot be.
+/// Error returned for an illegal instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Illegal {
     /// The instruction as text.
     pub instruction: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// What is wrong with an instruction.
+/// The reason why an instruction is illegal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The target does not have it; the first one that does.
+    /// The target does not support the instruction; `needs` is the first target that does.
     #[allow(missing_docs)]
     Target { needs: u16, has: Architecture },
-    /// The language has it only from a later version on.
+    /// The instruction needs a later PTX version.
     #[allow(missing_docs)]
     Version { needs: Version, has: Version },
     /// No form of the opcode has these modifiers.
     #[allow(missing_docs)]
     Modifiers { opcode: Opcode, given: Set },
-    /// The form that has these modifiers takes something else as operand `operand` (from 0), or not so many.
+    /// The form with these modifiers does not accept operand `operand` (from 0), or has fewer
+    /// operands.
     Operand {
         /// The form.
         row: &'static Row,
         /// The operand.
         operand: usize,
-        /// What it takes there; `None` if nothing.
+        /// The accepted operand; `None` if there is none.
         takes: Option<Takes>,
     },
-    /// A call gives or takes another number of values than there are.
+    /// A call has the wrong number of arguments or returned values.
     #[allow(missing_docs)]
     Arguments { returned: bool, needs: usize, has: usize },
-    /// Argument, or returned value, `index` (from 0) of a call is of another type or size.
+    /// Argument or returned value `index` (from 0) of a call has the wrong type or size.
     #[allow(missing_docs)]
     Argument { returned: bool, index: usize },
-    /// What is called is no function.
+    /// The callee is not a function.
     Callee,
-    /// Targets from `sm_{without}` on no longer have it, in versions from `from` on.
+    /// Targets from `sm_{without}` no longer support the instruction, in versions from `from`.
     #[allow(missing_docs)]
     Gone { without: u16, from: Version },
     /// The guard is not a predicate.
     Guard,
-    /// The register, label or symbol that it names is not declared.
+    /// A register, label or symbol is not declared.
     Undeclared,
 }
 
@@ -60,53 +61,56 @@ impl fmt::Display for Illegal {
     }
 }
 
-/// What is to be read behind the instruction.
+/// Formats the reason as the text after the instruction.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Target { needs, has } => write!(f, "needs sm_{needs}; the kernel is for {has}"),
-            Reason::Version { needs, has } => write!(f, "needs `.version {needs}`; the module has {has}"),
+            Reason::Target { needs, has } => write!(f, "requires sm_{needs}; the kernel is compiled for {has}"),
+            Reason::Version { needs, has } => write!(f, "requires `.version {needs}`; the module has {has}"),
             Reason::Modifiers { opcode, given } => {
-                write!(f, "is not PTX; there is:")?;
+                write!(f, "is not a valid form of this instruction; the forms are:")?;
                 let (shown, others) = nearest(*opcode, *given);
                 shown.iter().try_for_each(|row| write!(f, "\n  {row}"))?;
-                if others == 0 { Ok(()) } else { write!(f, "\n  and {others} other forms of `{opcode}`") }
+                if others == 0 { Ok(()) } else { write!(f, "\n  and {others} more forms of `{opcode}`") }
             }
             Reason::Operand { row, operand, takes } => {
-                write!(f, "does not fit the form `{row}`: operand {} ", operand + 1)?;
+                write!(f, "does not match the form `{row}`: operand {} ", operand + 1)?;
                 match takes {
-                    Some(takes) => write!(f, "is {takes}"),
-                    None => f.write_str("is one too many"),
+                    Some(takes) => write!(f, "must be {takes}"),
+                    None => f.write_str("is not expected"),
                 }
             }
-            Reason::Gone { without, from } => write!(f, "is gone from sm_{without} on in `.version {from}` and later"),
+            Reason::Gone { without, from } => {
+                write!(f, "was removed in `.version {from}` for targets from sm_{without} on")
+            }
             Reason::Arguments { returned, needs, has } => {
-                let what = if *returned { "returns" } else { "takes" };
-                write!(f, "calls what {what} {needs} values; there are {has}")
+                let what = if *returned { "returned values" } else { "arguments" };
+                write!(f, "has the wrong number of {what}: the called function has {needs}, given {has}")
             }
             Reason::Argument { returned, index } => {
                 let what = if *returned { "returned value" } else { "argument" };
-                write!(f, "differs in {what} {} from what is called", index + 1)
+                write!(f, "does not match the called function: {what} {} has another type or size", index + 1)
             }
-            Reason::Callee => f.write_str("calls what is no function"),
-            Reason::Guard => f.write_str("is guarded by what is not a predicate"),
-            Reason::Undeclared => f.write_str("names what its entry does not declare"),
+            Reason::Callee => f.write_str("calls something that is not a function"),
+            Reason::Guard => f.write_str("has a guard that is not a predicate"),
+            Reason::Undeclared => f.write_str("uses a name that the entry does not declare"),
         }
     }
 }
 
 impl std::error::Error for Illegal {}
 
-/// Forms to name at most, if there are others that are less like what was given.
-const SHOWN: usize = 5;
+/// The largest number of forms to list.
+const MAX_FORMS_SHOWN: usize = 5;
 
-/// The forms of an opcode that have most of the modifiers, in their order, and how many others there are.
+/// Returns the forms of an opcode that share the most modifiers with `given`, and the number of
+/// other forms.
 fn nearest(opcode: Opcode, given: Set) -> (Vec<&'static Row>, usize) {
     let rows = table::rows(opcode);
     let shared = |row: &Row| given.iter().filter(|m| row.modifiers.has(*m)).count();
     let most = rows.iter().map(shared).max().unwrap_or(0);
-    let mut shown: Vec<&Row> = rows.iter().filter(|row| rows.len() <= SHOWN || shared(row) == most).collect();
-    shown.truncate(SHOWN);
+    let mut shown: Vec<&Row> = rows.iter().filter(|row| rows.len() <= MAX_FORMS_SHOWN || shared(row) == most).collect();
+    shown.truncate(MAX_FORMS_SHOWN);
     let others = rows.len() - shown.len();
     (shown, others)
 }

@@ -1,4 +1,4 @@
-//! Whether an instruction is legal: matched against the rows of its opcode.
+//! Legality of instructions: an instruction is matched against the rows of its opcode.
 
 mod call;
 mod illegal;
@@ -9,36 +9,38 @@ pub use illegal::{Illegal, Reason};
 pub use takes::Takes;
 
 use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol, Texel};
-use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set};
+use super::form::{Limit, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Row, Selection, Set};
 use super::print::{In, Names};
 use super::table;
 use super::words::{Class, Modifier, Opcode, Shape, Space, TargetOption, Type, Version};
 use smallvec::SmallVec;
 use takes::takes;
 
-/// An instruction's row, with the choice that the instruction makes in each slot.
+/// The row of an instruction, with the chosen modifier of each slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     /// The row.
     pub row: &'static Row,
-    /// The first `.version` that has all of the instruction: the row's, or that of a word or a special register in it.
+    /// The first `.version` that supports the instruction: that of the row, of a word, or of a
+    /// special register.
     pub version: Version,
     chosen: Chosen,
 }
 
 impl Form {
-    /// The type that the instruction works on in operand `operand`, if it has one.
+    /// Returns the type of operand `operand`, if it has one.
     pub fn ty(&self, operand: usize) -> Option<Type> {
         operand_type(self.row.operands().get(operand)?, &self.chosen)
     }
 
-    /// What stands in slot `slot`.
+    /// Returns the modifier in slot `slot`.
     pub fn modifier(&self, slot: usize) -> Option<Modifier> {
         self.chosen.get(slot).copied().flatten()
     }
 }
 
-/// The form of `instruction`, if `target` has it in `version`; `names` has what it refers to.
+/// Returns the form of `instruction`, if it is legal for `target` and `version`; `names` resolves
+/// its references.
 pub fn check(
     names: Names<'_>,
     instruction: &Instruction,
@@ -57,7 +59,7 @@ impl Check<'_> {
     fn form(self, instruction: &Instruction, target: Architecture, version: Version) -> Result<Form, Illegal> {
         let names = self.names;
         let fail = |reason| {
-            // What is not declared has no name to print.
+            // An undeclared operand has no name to print.
             let instruction = match reason {
                 Reason::Undeclared => instruction.opcode.to_string(),
                 _ => In(names, instruction).to_string(),
@@ -75,13 +77,13 @@ impl Check<'_> {
         let mut deepest = None;
         let (with_target, with_version) = since(instruction);
         let opcode = instruction.opcode;
-        // Most rows of an opcode are out at first sight.
+        // Most rows of an opcode are excluded by this quick test.
         let given = Set::of(&instruction.modifiers);
         for row in table::rows(opcode).iter().filter(|row| given.within(row.modifiers)) {
             let Some(chosen) = modifiers(row, &instruction.modifiers) else { continue };
             let (needs_target, needs) = (row.target.max(with_target), row.version.max(with_version));
             match self.operands(row, &chosen, &instruction.operands) {
-                // The form that fits furthest is the one that was meant.
+                // The form that matches the most operands is probably the intended one.
                 Err(operand) if deepest.is_none_or(|d| operand > d) => {
                     deepest = Some(operand);
                     let takes = row.operands().get(operand).map(|form| takes(form, &chosen));
@@ -107,13 +109,14 @@ impl Check<'_> {
         fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode, given }))
     }
 
-    /// Whether the type of a register is such.
+    /// Returns whether a register has an allowed type.
     fn is(self, register: Register, such: impl FnOnce(Type) -> bool) -> bool {
         such(self.names.function.ty(register))
     }
 }
 
-/// The first target and version that have the words and special registers of the instruction.
+/// Returns the first target and version that support the words and special registers of the
+/// instruction.
 fn since(instruction: &Instruction) -> (u16, Version) {
     let words = instruction.modifiers.iter().filter_map(|m| m.since()).map(|version| (0, version));
     let registers = instruction.operands.iter().filter_map(|o| match o {
@@ -124,7 +127,7 @@ fn since(instruction: &Instruction) -> (u16, Version) {
     words.chain(registers).fold((0, Version::new(0, 0)), |(t, v), (target, version)| (t.max(target), v.max(version)))
 }
 
-/// Whether all that the instruction names is there.
+/// Returns whether everything that the instruction names is declared.
 fn declared(names: Names<'_>, instruction: &Instruction) -> bool {
     instruction.guard.is_none_or(|g| has_register(names.function, g.register))
         && instruction.operands.iter().all(|o| has_operand(names, o))
@@ -176,7 +179,7 @@ fn has_register(function: &Function, register: Register) -> bool {
     function.registers.get(register.declaration as usize).is_some_and(|d| register.number < d.count())
 }
 
-/// What stands in each slot of `row`, if the modifiers are in its form.
+/// Returns the modifier of each slot of `row`, if the modifiers match the form.
 type Chosen = [Option<Modifier>; MAX_SLOTS];
 
 fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
@@ -191,8 +194,9 @@ fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
     rest.next().is_none().then_some(chosen)
 }
 
-/// The modifiers of an instruction in the order that each form has which takes them all. Assemblers take them in any
-/// order, but for those that belong to the opcode, and of several types the order.
+/// Returns the modifiers of an instruction in the order of each form that accepts all of them.
+/// Assemblers accept any order, except for modifiers that belong to the opcode, and for the order
+/// of several types.
 pub(super) fn reordered(instruction: &Instruction) -> impl Iterator<Item = SmallVec<[Modifier; 6]>> {
     let given = &instruction.modifiers;
     let set = Set::of(given);
@@ -211,7 +215,7 @@ pub(super) fn reordered(instruction: &Instruction) -> impl Iterator<Item = Small
     })
 }
 
-/// The shape that the modifiers name.
+/// Returns the shape that the modifiers name.
 fn shape(chosen: &Chosen) -> Option<Shape> {
     chosen.iter().flatten().find_map(|m| m.shape())
 }
@@ -227,7 +231,7 @@ fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
 }
 
 impl Check<'_> {
-    /// Whether the operands are in the row's form; the first that is not.
+    /// Returns the first operand that does not match the row, if any.
     fn operands(self, row: &Row, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
         let mut rest = given.iter().peekable();
         for (i, form) in row.operands().iter().enumerate() {
@@ -246,65 +250,69 @@ impl Check<'_> {
     fn fits(self, opcode: Opcode, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
         let ty = operand_type(form, chosen);
         let vector = match form.kind {
-            Kind::Vectorised => chosen.iter().flatten().find_map(|m| m.vector()),
-            Kind::Vector(n) => Some(usize::from(n)),
-            Kind::Axes => shape(chosen).map(|s| s.axes),
+            OperandKind::Vectorized => chosen.iter().flatten().find_map(|m| m.vector()),
+            OperandKind::Vector(n) => Some(usize::from(n)),
+            OperandKind::Axes => shape(chosen).map(|s| s.axes),
             _ => None,
         };
         match (form.kind, given, ty) {
-            (Kind::Label, Operand::Label(_), _) => true,
-            (Kind::BranchTargets, Operand::BranchTargets(_), _) => true,
-            (Kind::Symbol, Operand::Symbol(symbol, _), _) if self.object(*symbol).is_some() => {
-                // What comes of it is its handle.
+            (OperandKind::Label, Operand::Label(_), _) => true,
+            (OperandKind::BranchTargets, Operand::BranchTargets(_), _) => true,
+            (OperandKind::Symbol, Operand::Symbol(symbol, _), _) if self.object(*symbol).is_some() => {
+                // The result is the handle.
                 opcode == Opcode::Mov && ty == Some(Type::U64)
             }
-            (Kind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
-            (Kind::Object(object), Operand::Address(Address { base, offset: 0 }), _) => self.is_object(base, object),
-            (Kind::OwnSampler, Operand::Address(Address { base, offset: 0 }), _) => {
+            (OperandKind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
+            (OperandKind::Object(object), Operand::Address(Address { base, offset: 0 }), _) => {
+                self.is_object(base, object)
+            }
+            (OperandKind::OwnSampler, Operand::Address(Address { base, offset: 0 }), _) => {
                 !self.independent() && self.is_object(base, Type::Texref)
             }
-            (Kind::Texel(object), Operand::Texel(texel), Some(ty)) => self.texel(form, object, ty, texel, chosen),
-            (Kind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
-            (Kind::Address, Operand::Address(a), _) => {
-                // What a caller gave is not the callee's to write.
+            (OperandKind::Texel(object), Operand::Texel(texel), Some(ty)) => {
+                self.texel(form, object, ty, texel, chosen)
+            }
+            (OperandKind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
+            (OperandKind::Address, Operand::Address(a), _) => {
+                // A callee cannot write its arguments.
                 let given = matches!(a.base, Base::Symbol(Symbol::Parameter(_)));
                 !(given && opcode == Opcode::St) && self.address(a, chosen)
             }
-            (Kind::Value, Operand::Pair(d, p), Some(ty)) => {
+            (OperandKind::Value, Operand::Pair(d, p), Some(ty)) => {
                 form.paired
                     && (d.is_some() || p.is_some() && form.sink)
                     && p.is_none_or(|p| self.is(p, |t| t == Type::Pred))
                     && d.is_none_or(|d| self.is(d, |t| holds(t, ty, form.wider)))
             }
-            (Kind::Value, Operand::Selected(r, selector), Some(ty)) => {
+            (OperandKind::Value, Operand::Selected(r, selector), Some(ty)) => {
                 selected(form.selection, *selector) && self.is(*r, |t| holds(t, ty, false))
             }
-            (Kind::Value, Operand::Negated(r, selector), Some(ty)) => {
+            (OperandKind::Value, Operand::Negated(r, selector), Some(ty)) => {
                 form.signed
                     && selector.is_none_or(|s| selected(form.selection, s))
                     && self.is(*r, |t| holds(t, ty, false))
             }
-            (Kind::Value, Operand::Sink, _) => form.sink,
-            (Kind::Value, Operand::Register(_), _) if form.selection == Selection::OnePart => false,
-            (Kind::Value, Operand::Not(p), _) => form.negatable && self.is(*p, |t| t == Type::Pred),
-            (Kind::Vectorised | Kind::Vector(_) | Kind::Axes, Operand::Vector(v), Some(ty)) => {
-                // One register can be written as a vector of one.
-                let length = vector.or((form.kind == Kind::Vectorised).then_some(1));
+            (OperandKind::Value, Operand::Sink, _) => form.sink,
+            (OperandKind::Value, Operand::Register(_), _) if form.selection == Selection::OnePart => false,
+            (OperandKind::Value, Operand::Not(p), _) => form.negatable && self.is(*p, |t| t == Type::Pred),
+            (OperandKind::Vectorized | OperandKind::Vector(_) | OperandKind::Axes, Operand::Vector(v), Some(ty)) => {
+                // A single register can be written as a vector of one element.
+                let length = vector.or((form.kind == OperandKind::Vectorized).then_some(1));
                 length == Some(v.len()) && self.vector(form, ty, v)
             }
-            (Kind::Vector(_), Operand::Resident(v, p), Some(ty)) => {
+            (OperandKind::Vector(_), Operand::Resident(v, p), Some(ty)) => {
                 form.paired && vector == Some(v.len()) && self.is(*p, |t| t == Type::Pred) && self.vector(form, ty, v)
             }
-            // Along one axis, a distance can do without its braces.
-            (Kind::Axes, o, Some(Type::S32)) => vector == Some(1) && self.value(form, Type::S32, o),
-            (Kind::Constant, o, Some(ty)) => constant_fits(o, ty) && within(form.limit, o),
-            (Kind::Value, o, Some(ty)) => self.value(form, ty, o),
-            (Kind::Vectorised, o, Some(ty)) => vector.is_none() && self.value(form, ty, o),
+            // Along one axis, a distance needs no braces.
+            (OperandKind::Axes, o, Some(Type::S32)) => vector == Some(1) && self.value(form, Type::S32, o),
+            (OperandKind::Constant, o, Some(ty)) => constant_fits(o, ty) && within(form.limit, o),
+            (OperandKind::Value, o, Some(ty)) => self.value(form, ty, o),
+            (OperandKind::Vectorized, o, Some(ty)) => vector.is_none() && self.value(form, ty, o),
             _ => false,
         }
     }
 
-    /// Whether these can be the elements of a vector.
+    /// Returns whether the operands can be the elements of a vector.
     fn vector(self, form: &OperandForm, ty: Type, elements: &[Operand]) -> bool {
         let sink = |o: &Operand| *o == Operand::Sink && form.destination;
         !elements.iter().all(sink)
@@ -312,7 +320,7 @@ impl Check<'_> {
             && self.alike(elements)
     }
 
-    /// What a symbol is, if it is a texture, a sampler or a surface.
+    /// Returns the object type of a symbol, if it is a texture, sampler or surface.
     fn object(self, symbol: Symbol) -> Option<Type> {
         let ty = match symbol {
             Symbol::Parameter(i) => self.names.function.parameters[i as usize].ty,
@@ -322,12 +330,12 @@ impl Check<'_> {
         Some(ty).filter(|ty| ty.class() == Class::Opaque)
     }
 
-    /// Whether textures and samplers are apart from one another.
+    /// Returns whether the target has independent textures and samplers.
     fn independent(self) -> bool {
         self.names.module.options.contains(&TargetOption::TexmodeIndependent)
     }
 
-    /// Whether that is such an object, or can hold the handle of one.
+    /// Returns whether an operand is an object of this type, or can hold its handle.
     fn is_object(self, base: &Base, object: Type) -> bool {
         match base {
             Base::Register(r) => self.is(*r, |ty| holds(ty, Type::U64, false)),
@@ -349,7 +357,8 @@ impl Check<'_> {
             && self.alike(rest)
     }
 
-    /// Whether the elements of a vector are of one kind: integers, or floats of one type. Bits go with either.
+    /// Returns whether the elements of a vector have the same kind: integers, or floats of one
+    /// type. Untyped bits match both.
     fn alike(self, vector: &[Operand]) -> bool {
         let kind = |o: &Operand| match o {
             Operand::Register(r) => Some(self.names.function.ty(*r)).filter(|ty| ty.class() != Class::Bits),
@@ -372,8 +381,8 @@ impl Check<'_> {
         }
     }
 
-    /// An address in a register has 64 bits; in the spaces of a few kilobytes, 32 do. A variable lies in the space that
-    /// the instruction names, if it names one.
+    /// Returns whether an address is valid. An address in a register has 64 bits, or 32 bits in
+    /// small state spaces. A variable must be in the instruction's state space, if it names one.
     fn address(self, address: &Address, chosen: &Chosen) -> bool {
         match address.base {
             Base::Register(r) => self.is(r, |ty| {
@@ -389,7 +398,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether a symbol lies in the space that the instruction names, if it names one.
+    /// Returns whether a symbol is in the instruction's state space, if it names one.
     fn lies_there(self, symbol: Symbol, chosen: &Chosen) -> bool {
         let lies = match symbol {
             Symbol::Parameter(_) | Symbol::Return(_) => Some(Space::Param),
@@ -401,7 +410,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether a selector chooses what may or must be chosen.
+/// Returns whether a selector is allowed, or present if required.
 fn selected(selection: Selection, selector: Selector) -> bool {
     let falling =
         |digits: &[u8], limit: u8| digits.iter().all(|d| *d < limit) && digits.windows(2).all(|w| w[0] > w[1]);
@@ -416,7 +425,7 @@ fn selected(selection: Selection, selector: Selector) -> bool {
     }
 }
 
-/// Whether a register declared `register` can stand where an instruction works on `ty`.
+/// Returns whether a register of type `register` is valid for an operand of type `ty`.
 fn holds(register: Type, ty: Type, wider: bool) -> bool {
     if register.bits() == ty.bits() {
         return register.class() == ty.class()

@@ -1,20 +1,21 @@
-//! The notation in which [`table`](super::table) writes an instruction's form, read at compile time: a mistake in a
-//! row is a compile error.
+//! The notation of instruction forms in [`table`](super::table). Rows are parsed at compile time,
+//! so a mistake in a row is a compile error.
 //!
-//! It is the PTX manual's, made exact where the manual goes on in prose:
+//! The notation is that of the PTX manual, made precise where the manual uses prose:
 //!
 //! ```text
 //! mad.wide.type d:wide, a, b, c:wide; .type = {.u16, .u32, .s16, .s32}
 //! ```
 //!
-//! Modifiers come in the given order; `{.ftz}` may be left out; a name that is set out after the semicolon stands for
-//! one of its alternatives: those in braces, or those of a set that many rows share ([`SETS`]). Operands named `d` or
-//! `p` are written, the others read. Each has the instruction's last type, or:
+//! Modifiers are in the given order; `{.ftz}` is optional. A name defined after the semicolon is
+//! replaced by one of its alternatives: those in braces, or those of a shared set ([`SETS`]).
+//! Operands named `d` or `p` are written, the others are read. Each has the last type of the
+//! instruction, or:
 //!
 //! | notation | the operand |
 //! |---|---|
-//! | `a:u32` | is of this type |
-//! | `a:atype` | is of the type chosen for the modifier of that name |
+//! | `a:u32` | has this type |
+//! | `a:atype` | has the type chosen for the modifier of this name |
 //! | `d:wide` | is twice as wide as the instruction's type |
 //! | `d:type+` | may be a wider register: loads, stores, conversions |
 //! | `d:vec` | the same, and a vector where `.v2` or `.v4` is given |
@@ -25,7 +26,7 @@
 //! | `a{.part}`, `d.part` | may be a byte or a half of the register (`.b0`, `.h1`), is one |
 //! | `a{.halves}`, `a{.bytes}` | may be chosen from the halves or bytes of two registers (`.h31`, `.b7531`) |
 //! | `d{.half_mask}`, `d{.byte_mask}` | may be written in part (`.h1`, `.b31`) |
-//! | `d{_}` | may be `_`, for a result that nobody wants |
+//! | `d{_}` | may be `_`, for an unused result |
 //! | `d{\|p}` | may be followed by a second, predicate, destination |
 //! | `[a]` | is an address |
 //! | `[texture]`, `[surface]`, `[sampler]` | is one of these: a variable, or its handle in a register |
@@ -51,35 +52,35 @@ use super::words::{Modifier, Opcode, Type, Version};
 /// One form of an instruction: a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// Its first word.
+    /// The opcode.
     pub opcode: Opcode,
     /// The form as the table writes it.
     pub form: &'static str,
-    /// First target that has it.
+    /// The first target that supports the form.
     pub target: u16,
-    /// First `.version` that has it.
+    /// The first `.version` that supports the form.
     pub version: Version,
-    /// The first target that no longer has it, from the `.version` on that took it away.
+    /// The first target that no longer supports the form, and the `.version` that removed it.
     pub gone: Option<(u16, Version)>,
-    /// Every modifier that can stand in one of its slots.
+    /// All modifiers that a slot can contain.
     pub modifiers: Set,
-    slots: [Slot; MAX_SLOTS],
+    slots: [FormSlot; MAX_SLOTS],
     slot_count: usize,
     operands: [OperandForm; MAX_OPERANDS],
     operand_count: usize,
 }
 
-/// Modifiers of a form at most.
+/// The largest number of modifiers of a form.
 pub const MAX_SLOTS: usize = 8;
-/// Operands of a form at most.
+/// The largest number of operands of a form.
 pub const MAX_OPERANDS: usize = 6;
 
-/// A place for a modifier.
+/// A slot for a modifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slot {
-    /// What can stand there.
+pub struct FormSlot {
+    /// The allowed modifiers.
     pub alternatives: Set,
-    /// Whether it may be left out.
+    /// Whether the modifier is optional.
     pub optional: bool,
 }
 
@@ -92,7 +93,7 @@ const _: () = assert!(Modifier::ALL.len() <= 256, "a set has a bit for each modi
 impl Set {
     const EMPTY: Set = Set([0; 4]);
 
-    /// Whether `modifier` is one of them.
+    /// Returns whether the set contains `modifier`.
     pub const fn has(self, modifier: Modifier) -> bool {
         self.0[modifier as usize / 64] >> (modifier as usize % 64) & 1 == 1
     }
@@ -107,12 +108,12 @@ impl Set {
         Set([a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]])
     }
 
-    /// The set of these, each as the [plain](Modifier::plain) word.
+    /// Returns the set of these modifiers, each as its [plain](Modifier::plain) word.
     pub fn of(modifiers: &[Modifier]) -> Set {
         modifiers.iter().fold(Set::EMPTY, |set, m| set.with(m.plain()))
     }
 
-    /// Whether all of them are in `other`.
+    /// Returns whether the set is a subset of `other`.
     pub const fn within(self, other: Set) -> bool {
         let (a, b) = (self.0, other.0);
         a[0] & !b[0] == 0 && a[1] & !b[1] == 0 && a[2] & !b[2] == 0 && a[3] & !b[3] == 0
@@ -123,44 +124,44 @@ impl Set {
         self.0[0] & types != 0 && self.0[0] & !types == 0 && self.0[1] == 0 && self.0[2] == 0 && self.0[3] == 0
     }
 
-    /// They, in the order of [`Modifier`].
+    /// Iterates over the members in declaration order.
     pub fn iter(self) -> impl Iterator<Item = Modifier> {
         Modifier::ALL.iter().copied().filter(move |m| self.has(*m))
     }
 }
 
-/// A place for an operand.
+/// The form of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OperandForm {
-    /// What kind of thing stands there.
-    pub kind: Kind,
-    /// Of which type.
+    /// The kind of operand.
+    pub kind: OperandKind,
+    /// The type.
     pub ty: OperandType,
-    /// Whether the instruction writes it.
+    /// Whether the instruction writes the operand.
     pub destination: bool,
     /// Whether a register may be wider than the type.
     pub wider: bool,
-    /// Whether it may be `_`.
+    /// Whether the operand may be `_`.
     pub sink: bool,
-    /// Whether `!` may stand before it.
+    /// Whether `!` may precede the operand.
     pub negatable: bool,
-    /// Whether a second destination, a predicate, may follow after a bar.
+    /// Whether a second destination, a predicate, may follow after `|`.
     pub paired: bool,
-    /// Whether it must be there.
+    /// Whether the operand is required.
     pub presence: Presence,
-    /// Whether it is never a constant.
+    /// Whether the operand cannot be a constant.
     pub register: bool,
-    /// Whether `-` may stand before it.
+    /// Whether `-` may precede the operand.
     pub signed: bool,
-    /// What of the register may or must be chosen.
+    /// The selection of parts of the register.
     pub selection: Selection,
-    /// Which constants can stand there.
+    /// The limit on constants.
     pub limit: Limit,
 }
 
 impl OperandForm {
     const NONE: OperandForm = OperandForm {
-        kind: Kind::Value,
+        kind: OperandKind::Value,
         ty: OperandType::None,
         destination: false,
         wider: false,
@@ -175,69 +176,69 @@ impl OperandForm {
     };
 }
 
-/// Whether an operand must be there.
+/// Whether an operand is required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
-    /// It must.
+    /// The operand is required.
     Always,
-    /// It may be left out.
+    /// The operand is optional.
     Optional,
-    /// It must if there is a modifier in that slot, and cannot otherwise.
+    /// The operand is required if the slot contains a modifier, and not allowed otherwise.
     With(u8),
 }
 
-/// What an instruction chooses of a register's bytes.
+/// The selection of bytes of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Selection {
-    /// Nothing: it has the whole.
+    /// No selection: the whole register.
     None,
-    /// Perhaps a byte or a half.
+    /// Optionally a byte or a half.
     Part,
     /// A byte or a half.
     OnePart,
-    /// Perhaps two halves out of the four of this register and the next.
+    /// Optionally two of the four halves of this register and the next.
     Halves,
-    /// Perhaps four bytes out of the eight of this register and the next.
+    /// Optionally four of the eight bytes of this register and the next.
     Bytes,
-    /// Perhaps the halves that are written.
+    /// Optionally a mask of the written halves.
     HalfMask,
-    /// Perhaps the bytes that are written.
+    /// Optionally a mask of the written bytes.
     ByteMask,
 }
 
-/// Which constants an operand can be, beside what its type says.
+/// The limit on constants, in addition to the type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// Any.
+    /// No limit.
     None,
     /// 0 to 15.
     Barrier,
-    /// 0 to 15, and never a register.
+    /// 0 to 15, and not a register.
     Event,
     /// A multiple of 32.
     Threads,
 }
 
-/// What kind of thing an operand is.
+/// The kind of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// A register, or a constant where it is read.
+pub enum OperandKind {
+    /// A register, or a constant if the operand is read.
     Value,
     /// A constant.
     Constant,
-    /// A register, a constant where it is read, or a vector of as many as the modifier `.v2` or `.v4` says.
-    Vectorised,
-    /// A vector of that many.
+    /// A register, a constant if the operand is read, or a vector of the length of `.v2` or `.v4`.
+    Vectorized,
+    /// A vector of this length.
     Vector(u8),
-    /// A place in memory.
+    /// A memory address.
     Address,
     /// A texture, a sampler or a surface.
     Object(Type),
-    /// A texture that is its own sampler.
+    /// A texture that includes its sampler.
     OwnSampler,
-    /// A place in a texture or surface.
+    /// A location in a texture or surface.
     Texel(Type),
-    /// A vector of as many as the shape has axes.
+    /// A vector with one element for each axis of the shape.
     Axes,
     /// The address of a variable.
     Symbol,
@@ -247,36 +248,36 @@ pub enum Kind {
     Label,
     /// A list of labels.
     BranchTargets,
-    /// All that a call has: a [`Call`](super::ast::Call).
+    /// The parts of a call: a [`Call`](super::ast::Call).
     Callee,
 }
 
-/// Where an operand's type comes from.
+/// The source of an operand's type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OperandType {
-    /// There is none.
+    /// No type.
     None,
-    /// Always this.
+    /// A fixed type.
     Fixed(Type),
-    /// The type in that slot.
+    /// The type in this slot.
     Slot(u8),
-    /// Twice the width of the type in that slot.
+    /// The type in this slot with twice the width.
     Wide(u8),
 }
 
 impl Row {
-    /// Places for modifiers, in order.
-    pub fn slots(&self) -> &[Slot] {
+    /// Returns the slots for modifiers, in order.
+    pub fn slots(&self) -> &[FormSlot] {
         &self.slots[..self.slot_count]
     }
 
-    /// The row of a form that `target` and later ones no longer have, from `version` on.
+    /// Returns the row of a form that was removed in `version` for `target` and later targets.
     pub const fn gone(mut self, target: u16, version: Version) -> Row {
         self.gone = Some((target, version));
         self
     }
 
-    /// Places for operands, in order.
+    /// Returns the forms of the operands, in order.
     pub fn operands(&self) -> &[OperandForm] {
         &self.operands[..self.operand_count]
     }

@@ -1,10 +1,12 @@
-//! The notation of a form, read: at compile time into a row, and for a reader with the shared sets set out.
+//! The parser of the notation: at compile time to a row, and to text with the shared sets expanded.
 
-use super::{Kind, Limit, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set, Slot};
+use super::{
+    FormSlot, Limit, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Row, Selection, Set,
+};
 use crate::ptx::words::{Modifier, Opcode, Type, Version, same};
 use std::fmt;
 
-/// The form, with the shared sets set out.
+/// Formats the form with the shared sets expanded.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, part) in self.form.split("; ").enumerate() {
@@ -18,12 +20,12 @@ impl fmt::Display for Row {
     }
 }
 
-/// A row, from its form.
+/// Parses a form to a row.
 pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
     let text = form.as_bytes();
     let mut at = Cursor { text, at: 0 };
     let Some(opcode) = Opcode::from_spelling(at.word()) else { panic!("the form begins with an opcode") };
-    let slot = Slot { alternatives: Set::EMPTY, optional: false };
+    let slot = FormSlot { alternatives: Set::EMPTY, optional: false };
     let operand = OperandForm::NONE;
     let mut row = Row {
         opcode,
@@ -46,7 +48,7 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
         let name = at.word();
         names[row.slot_count] = name;
         let alternatives = alternatives(text, name);
-        row.slots[row.slot_count] = Slot { alternatives, optional };
+        row.slots[row.slot_count] = FormSlot { alternatives, optional };
         row.modifiers = row.modifiers.or(alternatives);
         row.slot_count += 1;
         if optional {
@@ -63,7 +65,7 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
                 row.operands[row.operand_count].presence = presence;
                 row.operand_count += 1;
                 at.expect(b"}");
-                // So that an operand's place is that of its form.
+                // The index of an operand equals that of its form.
                 break;
             }
             if !at.eat(b", ") {
@@ -75,7 +77,7 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
     row
 }
 
-/// What `name` stands for: the set that is set out after the semicolon, or the modifier itself.
+/// Returns the alternatives of `name`: the set defined after the semicolon, or the modifier itself.
 const fn alternatives(text: &[u8], name: &[u8]) -> Set {
     let mut at = Cursor { text, at: 0 };
     while at.at < text.len() && text[at.at] != b';' {
@@ -104,7 +106,7 @@ const fn alternatives(text: &[u8], name: &[u8]) -> Set {
     Set::EMPTY.with(m)
 }
 
-/// Sets of modifiers that many rows share.
+/// The sets of modifiers that many rows share.
 pub const SETS: [(&str, &str); 20] = [
     ("integer", "{.u16, .u32, .u64, .s16, .s32, .s64}"),
     ("any_integer", "{.u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64}"),
@@ -128,7 +130,7 @@ pub const SETS: [(&str, &str); 20] = [
     ("outside", "{.trap, .clamp, .zero}"),
 ];
 
-/// What the shared set `name` is.
+/// Returns the shared set `name`.
 const fn shared(name: &[u8]) -> &'static str {
     let mut i = 0;
     while i < SETS.len() {
@@ -160,7 +162,7 @@ impl<'a> Cursor<'a> {
         assert!(self.eat(expected), "the notation's punctuation");
     }
 
-    /// `{.a, .b}`
+    /// Parses `{.a, .b}`.
     const fn list(&mut self) -> Set {
         self.expect(b"{");
         let mut set = Set::EMPTY;
@@ -198,22 +200,22 @@ impl<'a> Cursor<'a> {
         let name = self.word();
         form.destination = name[0] == b'd' || same(name, b"p");
         if same(name, b"label") {
-            form.kind = Kind::Label;
+            form.kind = OperandKind::Label;
             return form;
         } else if same(name, b"tlist") {
-            form.kind = Kind::BranchTargets;
+            form.kind = OperandKind::BranchTargets;
             return form;
         } else if same(name, b"callee") {
-            form.kind = Kind::Callee;
+            form.kind = OperandKind::Callee;
             return form;
         } else if same(name, b"symbol") {
-            form.kind = Kind::Symbol;
+            form.kind = OperandKind::Symbol;
         } else if same(name, b"sreg") {
-            form.kind = Kind::Special;
+            form.kind = OperandKind::Special;
         } else if same(name, b"constant") {
-            form.kind = Kind::Constant;
+            form.kind = OperandKind::Constant;
         } else if same(name, b"event") {
-            form.kind = Kind::Constant;
+            form.kind = OperandKind::Constant;
             form.limit = Limit::Event;
         } else if same(name, b"barrier") {
             form.limit = Limit::Barrier;
@@ -227,18 +229,18 @@ impl<'a> Cursor<'a> {
         } else {
             OperandType::Slot(last_type(row))
         };
-        form.wider = self.eat(b"+") || matches!(form.kind, Kind::Vectorised);
+        form.wider = self.eat(b"+") || matches!(form.kind, OperandKind::Vectorized);
         form.sink = self.eat(b"{_}");
         form.paired = self.eat(b"{|p}");
         form.selection = self.selection();
         form
     }
 
-    /// What stands in brackets.
+    /// Parses the operand in brackets.
     const fn place(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], form: &mut OperandForm) {
         let name = self.word();
         if same(name, b"own") {
-            form.kind = Kind::OwnSampler;
+            form.kind = OperandKind::OwnSampler;
             return;
         }
         let object = if same(name, b"texture") {
@@ -248,15 +250,15 @@ impl<'a> Cursor<'a> {
         } else if same(name, b"sampler") {
             Type::Samplerref
         } else {
-            form.kind = Kind::Address;
+            form.kind = OperandKind::Address;
             return;
         };
-        form.kind = Kind::Object(object);
+        form.kind = OperandKind::Object(object);
         if self.eat(b", ") {
             self.word();
             self.expect(b":");
             form.ty = self.operand_type(row, names, &mut form.kind);
-            form.kind = Kind::Texel(object);
+            form.kind = OperandKind::Texel(object);
         }
     }
 
@@ -292,21 +294,21 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    const fn operand_type(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], kind: &mut Kind) -> OperandType {
+    const fn operand_type(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], kind: &mut OperandKind) -> OperandType {
         let word = self.word();
         if same(word, b"wide") {
             return OperandType::Wide(last_type(row));
         }
         if same(word, b"vec") {
-            *kind = Kind::Vectorised;
+            *kind = OperandKind::Vectorized;
             return OperandType::Slot(last_type(row));
         }
         if same(word, b"offsets") {
-            *kind = Kind::Axes;
+            *kind = OperandKind::Axes;
             return OperandType::Fixed(Type::S32);
         }
         if same(word, b"slopes") {
-            *kind = Kind::Axes;
+            *kind = OperandKind::Axes;
             return OperandType::Fixed(Type::F32);
         }
         if let Some(ty) = named_type(row, names, word) {
@@ -314,13 +316,13 @@ impl<'a> Cursor<'a> {
         }
         let (ty, count) = word.split_at(word.len() - 2);
         assert!(count[0] == b'x', "an operand's type is known");
-        *kind = Kind::Vector(count[1] - b'0');
+        *kind = OperandKind::Vector(count[1] - b'0');
         let Some(ty) = named_type(row, names, ty) else { panic!("a vector's type is known") };
         ty
     }
 }
 
-/// The type in the slot of that name, or of that name itself.
+/// Returns the type in the slot with this name, or the type with this name.
 const fn named_type(row: &Row, names: &[&[u8]; MAX_SLOTS], word: &[u8]) -> Option<OperandType> {
     let mut i = 0;
     while i < row.slot_count {
@@ -335,7 +337,7 @@ const fn named_type(row: &Row, names: &[&[u8]; MAX_SLOTS], word: &[u8]) -> Optio
     }
 }
 
-/// The slot that holds the instruction's type: the last that holds a type at all.
+/// Returns the slot of the instruction's type: the last slot that contains a type.
 const fn last_type(row: &Row) -> u8 {
     let mut i = row.slot_count;
     while i > 0 {

@@ -1,20 +1,25 @@
-//! Inline PTX: a few instructions of the user's own with typed operands, as a kernel's `ptx!(…)` has them.
+//! Inline PTX: the instructions of a kernel's `ptx!(…)`, with typed operands.
 //!
 //! ```text
 //! .reg .u32 t; mul.lo.u32 t, {a}, {b}; add.u32 {d}, t, {c};
 //! ```
 //!
-//! A [`Source`] is what the kernel says: the text, and the operands that its names in braces stand for. [`Source::check`]
-//! makes an [`Inline`] of it, whose instructions are legal and have a meaning that every executor can keep:
+//! A [`Source`] is the block as written: the text, and the operands for the names in braces.
+//! [`Source::check`] returns an [`Inline`], whose instructions are legal and mean the same on every
+//! executor:
 //!
-//! * each is in the table, its operands of the types that are declared, and the target has it;
-//! * it computes registers from registers. What moves control, touches memory, or works with other lanes has a
-//!   construct of the language, which the oracle can check, and is refused by the name of that;
-//! * its bits are determined: no approximation, no sum or product that the assembler may contract with another;
-//! * what is read has been written, in every lane, and so have the results; the carry does not cross the block's
-//!   borders.
+//! * Each instruction is in the table, its operands have the declared types, and the target
+//!   supports it.
+//! * Each instruction computes registers from registers. Control flow, memory accesses and
+//!   communication between lanes are rejected, with the language construct to use, which the oracle
+//!   can check.
+//! * The result bits are determined: there is no approximation, and no sum or product that the
+//!   assembler may contract.
+//! * Registers are written before they are read, in every lane, and so are the results. The carry
+//!   does not enter or leave the block.
 //!
-//! So a block is a function of its operands, unless an instruction asks the machine for something else ([`Effect`]).
+//! So a block is a function of its operands, unless an instruction reads the state of the machine
+//! ([`Effect`]).
 
 mod rules;
 
@@ -29,49 +34,49 @@ use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A block as a kernel says it.
+/// A block as written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Source {
-    /// Instructions and declarations of registers. Several literals stand below one another.
+    /// The instructions and register declarations. Several literals are joined by line breaks.
     pub text: String,
-    /// What the names in braces stand for.
+    /// The operands for the names in braces.
     pub operands: Vec<Operand>,
 }
 
-/// What a name in braces stands for.
+/// The operand for a name in braces.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Operand {
     /// The name.
     pub name: String,
-    /// Which way its value goes.
+    /// The direction.
     pub direction: Direction,
-    /// Its type in Rust.
+    /// The type in Rust.
     pub ty: Scalar,
 }
 
-/// Which way the value of an operand goes.
+/// The direction of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Direction {
-    /// Into the block, which does not write it.
+    /// An input, which the block does not write.
     In,
-    /// Out of the block.
+    /// An output.
     Out,
     /// Both.
     InOut,
 }
 
 impl Direction {
-    /// Whether a value comes in.
+    /// Returns whether the operand is an input.
     pub fn enters(self) -> bool {
         self != Direction::Out
     }
 
-    /// Whether a value comes out.
+    /// Returns whether the operand is an output.
     pub fn leaves(self) -> bool {
         self != Direction::In
     }
 
-    /// As a kernel writes it.
+    /// Returns the keyword of the direction.
     pub fn name(self) -> &'static str {
         match self {
             Direction::In => "in",
@@ -81,32 +86,33 @@ impl Direction {
     }
 }
 
-/// What a block does beside computing its results from its operands.
+/// The effect of a block besides computing its results from its operands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Effect {
     /// Nothing.
     None,
-    /// It asks which thread this is; a thread always gets the same answer.
+    /// The block reads the identity of the thread, which never changes.
     Thread,
-    /// It asks for the time, for the place where the thread runs, or waits: it is done where it stands, each time.
+    /// The block reads the time or the location of the thread, or waits: it is neither moved nor
+    /// removed.
     Machine,
 }
 
-/// A block that was checked.
+/// A checked block.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inline {
     source: Source,
-    /// One function, whose first registers are the operands, in their order.
+    /// The module: one function, whose first registers are the operands, in order.
     module: Box<Module>,
     effect: Effect,
 }
 
-/// A mistake in a block.
+/// An error in a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
-    /// Where it is.
+    /// The place.
     pub place: Place,
-    /// What is wrong and what to do.
+    /// The message.
     pub message: String,
 }
 
@@ -119,7 +125,7 @@ pub enum Place {
     Operand(usize),
 }
 
-/// The type of the register that stands for an operand; `None` where PTX has no such registers.
+/// Returns the type of the register for an operand; `None` if PTX has no such registers.
 pub fn register_type(ty: Scalar) -> Option<Type> {
     Some(match ty {
         Scalar::Bool => Type::Pred,
@@ -137,17 +143,17 @@ pub fn register_type(ty: Scalar) -> Option<Type> {
 }
 
 impl Source {
-    /// The operands whose values come in, in order.
+    /// Returns the inputs, in order.
     pub fn inputs(&self) -> impl Iterator<Item = &Operand> {
         self.operands.iter().filter(|o| o.direction.enters())
     }
 
-    /// The operands whose values come out, in order.
+    /// Returns the outputs, in order.
     pub fn outputs(&self) -> impl Iterator<Item = &Operand> {
         self.operands.iter().filter(|o| o.direction.leaves())
     }
 
-    /// The block, if `target` has all of its instructions; without one, if some target has.
+    /// Checks the block for `target`; without a target, for some target.
     pub fn check(&self, target: Option<Target>) -> Result<Inline, Vec<Error>> {
         let mut errors = Vec::new();
         let mut wrong = |i: usize, message: String| errors.push(Error { place: Place::Operand(i), message });
@@ -155,10 +161,10 @@ impl Source {
             let name = &operand.name;
             if register_type(operand.ty).is_none() {
                 let wide = if operand.ty.is_signed() { Scalar::I32 } else { Scalar::U32 };
-                wrong(i, format!("PTX has no registers of 8 bits for `{name}`: make it a `{wide}`"));
+                wrong(i, format!("the operand `{name}` has 8 bits, and PTX has no 8-bit registers: make it `{wide}`"));
             }
             if self.operands[..i].iter().any(|o| o.name == *name) {
-                wrong(i, format!("there are two operands `{name}`"));
+                wrong(i, format!("duplicate operand `{name}`"));
             }
         }
         if !errors.is_empty() {
@@ -172,12 +178,12 @@ impl Source {
         for (i, operand) in self.operands.iter().enumerate() {
             let name = &operand.name;
             if !read.named[i] {
-                errors.push(Error { place: Place::Operand(i), message: format!("no instruction names `{{{name}}}`") });
+                errors.push(Error { place: Place::Operand(i), message: format!("no instruction uses `{{{name}}}`") });
             } else if operand.direction.leaves() && !read.written[i] {
                 let message = match operand.direction {
                     Direction::InOut => format!("no instruction writes `{{{name}}}`: make it `in({})`", operand.ty),
                     _ => format!(
-                        "`{{{name}}}` comes out, and no instruction without a guard writes it: make it `inout`, whose value stays where the guard does not hold"
+                        "every instruction that writes the output `{{{name}}}` is predicated: make it `inout`, which keeps its value if the predicate is false"
                     ),
                 };
                 errors.push(Error { place: Place::Operand(i), message });
@@ -191,27 +197,27 @@ impl Source {
 }
 
 impl Inline {
-    /// As the kernel says it.
+    /// Returns the block as written.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// What it does beside computing.
+    /// Returns the effect of the block.
     pub fn effect(&self) -> Effect {
         self.effect
     }
 
-    /// The module that holds it: one function, which nothing calls.
+    /// Returns the module of the block: one function, which nothing calls.
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// The function: its registers, and its instructions.
+    /// Returns the function with the registers and instructions of the block.
     pub fn function(&self) -> &Function {
         &self.module.functions[0]
     }
 
-    /// The instructions, in order.
+    /// Returns the instructions, in order.
     pub fn instructions(&self) -> impl Iterator<Item = &Instruction> {
         self.function().statements().iter().filter_map(|s| match s {
             Statement::Instruction(instruction) => Some(instruction),
@@ -219,18 +225,18 @@ impl Inline {
         })
     }
 
-    /// The register that stands for an operand, by its index.
+    /// Returns the register for the operand with this index.
     pub fn register(&self, operand: usize) -> Register {
         Register { declaration: operand as u32, number: 0 }
     }
 
-    /// What its instructions refer to.
+    /// Returns the names for the references of the instructions.
     pub fn names(&self) -> Names<'_> {
         Names { module: &self.module, function: self.function() }
     }
 }
 
-/// Its instructions on one line.
+/// Formats the instructions on one line.
 impl fmt::Display for Inline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, instruction) in self.instructions().enumerate() {

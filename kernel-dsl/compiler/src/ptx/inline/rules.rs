@@ -1,39 +1,37 @@
-//! Which instructions a block can have, and what becomes of the others.
+//! The rules for instructions in inline PTX.
 
 use super::Effect;
 use crate::ptx::ast::Instruction;
 use crate::ptx::words::{Class, Modifier, Opcode, SpecialRegister};
 
-/// Why an instruction with this opcode cannot stand in a block: what the language has in its place.
+/// Returns why an opcode is not allowed in inline PTX: the language construct to use.
 pub fn refused(opcode: Opcode) -> Option<&'static str> {
     use Opcode::*;
     Some(match opcode {
-        Bra | Brx => "control flow is Rust's: write an `if` or a loop around the block",
-        Call => "write the call in Rust: a `#[device]` function is inlined where it is called",
-        Ret | Exit => "a thread ends by `return`",
-        Trap => "a kernel cannot stop the launch: write to a buffer what was wrong",
-        Ld | Ldu | St => "memory is read and written by slices, views and `Shared`, whose accesses are checked",
-        Atom | Red => {
-            "atomic operations are methods of slices, views and `Shared`: `x.fetch_add(at, value)` and its kin"
-        }
-        Cp => "copies to shared memory are `shared.copy_async(view)`",
+        Bra | Brx => "use Rust control flow: an `if` or a loop around the block",
+        Call => "call a `#[device]` function from Rust; the call is inlined",
+        Ret | Exit => "use `return` to end a thread",
+        Trap => "a kernel cannot abort the launch: report errors through a buffer",
+        Ld | Ldu | St => "access memory through slices, views and `Shared`, which the oracle checks",
+        Atom | Red => "use the atomic methods of slices, views and `Shared`, such as `x.fetch_add(at, value)`",
+        Cp => "use `shared.copy_async(view)` to copy to shared memory",
         Prefetch | Prefetchu | Cvta | Isspacep | Alloca | Stackrestore | Stacksave => {
-            "a block has no addresses: memory is read and written by slices, views and `Shared`"
+            "addresses are not supported, access memory through slices, views and `Shared`"
         }
-        Fence | Membar => "fences are `fence::block()`, `fence::grid()` and `fence::system()`",
-        Bar | Barrier => "threads wait for one another by `block::sync()` and `warp::sync()`",
-        Shfl => "lanes trade values by `warp::shuffle` and its kin, which check who takes part",
-        Vote => "lanes vote by `warp::ballot`, `warp::any` and `warp::all`, which check who takes part",
+        Fence | Membar => "use `fence::block()`, `fence::grid()` or `fence::system()`",
+        Bar | Barrier => "use `block::sync()` or `warp::sync()`",
+        Shfl => "use `warp::shuffle` and related functions, which check the participating lanes",
+        Vote => "use `warp::ballot`, `warp::any` and `warp::all`, which check the participating lanes",
         Istypep | Suld | Suq | Sured | Sust | Tex | Tld4 | Txq => {
-            "the language has no textures and no surfaces: memory is read and written by slices and views"
+            "textures and surfaces are not supported: access memory through slices and views"
         }
-        Match => "lanes compare values by `warp::match_any`, which checks who takes part",
-        Redux => "lanes reduce values by `warp::sum`, `warp::min` and `warp::max`, which check who takes part",
+        Match => "use `warp::match_any`, which checks the participating lanes",
+        Redux => "use `warp::sum`, `warp::min` and `warp::max`, which check the participating lanes",
         _ => return None,
     })
 }
 
-/// The name below `fast::` of what an approximate instruction computes.
+/// Returns the function of `fast::` for an approximate instruction.
 fn approximate(instruction: &Instruction) -> Option<&'static str> {
     use Opcode::*;
     let approx = instruction.modifiers.iter().any(|m| matches!(m, Modifier::Approx | Modifier::Full));
@@ -51,10 +49,10 @@ fn approximate(instruction: &Instruction) -> Option<&'static str> {
     })
 }
 
-/// Why the bits that an instruction gives are not determined by its operands alone.
+/// Returns why the result bits of an instruction are not determined by its operands.
 pub fn contracts(instruction: &Instruction) -> Option<String> {
     if let Some(name) = approximate(instruction) {
-        return Some(format!("is approximate, and every machine has bits of its own: use `fast::{name}`"));
+        return Some(format!("is approximate, so its result differs between machines: use `fast::{name}`"));
     }
     let sum = matches!(instruction.opcode, Opcode::Add | Opcode::Sub | Opcode::Mul);
     let ty = instruction.modifiers.iter().rev().find_map(|m| m.ty());
@@ -62,13 +60,11 @@ pub fn contracts(instruction: &Instruction) -> Option<String> {
     let float = ty.filter(|ty| ty.class() == Class::Float)?;
     (sum && !instruction.modifiers.iter().any(rounding)).then(|| {
         let opcode = instruction.opcode;
-        format!(
-            "has no rounding, so that the assembler may contract it with another into one `fma`: write `{opcode}.rn.{float}`"
-        )
+        format!("has no rounding modifier, so the assembler may contract it into an `fma`: write `{opcode}.rn.{float}`")
     })
 }
 
-/// What an instruction does beside computing.
+/// Returns the effect of an opcode.
 pub fn effect_of(opcode: Opcode) -> Effect {
     match opcode {
         Opcode::Activemask | Opcode::Nanosleep | Opcode::Pmevent | Opcode::Brkpt => Effect::Machine,
@@ -76,7 +72,7 @@ pub fn effect_of(opcode: Opcode) -> Effect {
     }
 }
 
-/// What reading a special register is.
+/// Returns the effect of reading a special register.
 pub fn effect_of_special(register: SpecialRegister) -> Effect {
     use SpecialRegister::*;
     match register {

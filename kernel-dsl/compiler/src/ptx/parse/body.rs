@@ -3,8 +3,8 @@
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{Kind, Mark, Token};
-use super::scope::{DEPTH, Name};
+use super::lex::{Punctuation, Token, TokenKind};
+use super::scope::{MAX_DEPTH, Name};
 use crate::ptx::ast::{
     BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,
     Position, Statement, Symbol,
@@ -12,19 +12,19 @@ use crate::ptx::ast::{
 use crate::ptx::words::{Class, Space, Version};
 
 impl<'a> Parser<'a> {
-    /// A function, from behind `.entry` or `.func`.
+    /// Parses a function after `.entry` or `.func`.
     pub fn signature_and_body(&mut self, linkage: Linkage, kind: FunctionKind) -> Result<(), Failed> {
         let mut registers = Vec::new();
         let returns = match kind {
             FunctionKind::Device => self.parameters(&mut registers)?,
             FunctionKind::Entry => Vec::new(),
         };
-        let at = self.cursor.name("the name of a function")?;
+        let at = self.cursor.name("a function name")?;
         let name = self.cursor.text(at);
         let parameters = self.parameters(&mut registers)?;
         let directives = self.directives(kind)?;
         self.signature(at, kind, &returns, &parameters);
-        let defined = self.cursor.is(Mark::OpenBrace);
+        let defined = self.cursor.is(Punctuation::OpenBrace);
         let mut function = Function::new(linkage, kind, name);
         let only = |list: &[(Token, Parameter)]| list.iter().map(|(_, p)| p.clone()).collect();
         (function.returns, function.parameters) = (only(&returns), only(&parameters));
@@ -50,7 +50,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Makes a function known, or more known than it is.
+    /// Declares a function, or completes an earlier declaration.
     fn announce(&mut self, at: Token, name: &'a str, function: Function, defined: bool) -> Result<u32, Failed> {
         let taken = Mistake::Taken { name: name.to_string() };
         match self.globals.get(name) {
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
                     || shape(&before.returns) != shape(&function.returns)
                     || shape(&before.parameters) != shape(&function.parameters)
                 {
-                    let text = format!("`{name}` was declared with another signature before");
+                    let text = format!("`{name}` was already declared with a different signature");
                     return Err(self.wrong(at, text));
                 }
                 if defined {
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes what parameters of the kind of function cannot be.
+    /// Reports parameters that this kind of function cannot have.
     fn signature(
         &mut self,
         at: Token,
@@ -94,21 +94,21 @@ impl<'a> Parser<'a> {
     ) {
         let in_memory = returns.iter().filter(|(_, p)| p.register.is_none()).count();
         if in_memory > 1 {
-            self.wrong(at, "a function returns one value in `.param`, or several in registers");
+            self.wrong(at, "a function can return one `.param`, or several registers");
         }
         for (at, p) in given {
             match kind {
                 FunctionKind::Entry if p.register.is_some() || p.elements == Some(None) => {
-                    self.wrong(*at, "a kernel's parameter is a `.param`, of given length");
+                    self.wrong(*at, "a kernel parameter must be a `.param` of known length");
                 }
                 FunctionKind::Device if p.ty.class() == Class::Opaque => {
                     self.wrong(
                         *at,
-                        "a texture, a sampler or a surface is a kernel's parameter; a function takes its handle",
+                        "only kernels have texture, sampler and surface parameters; pass the handle to a function",
                     );
                 }
                 FunctionKind::Device if p.pointer.is_some() => {
-                    self.wrong(*at, "`.ptr` is of a kernel's parameter");
+                    self.wrong(*at, "`.ptr` is allowed only on a kernel parameter");
                 }
                 _ => {}
             }
@@ -119,9 +119,9 @@ impl<'a> Parser<'a> {
         let mut d = Directives::default();
         loop {
             let at = self.cursor.peek();
-            if at.kind != Kind::Dotted {
+            if at.kind != TokenKind::Dotted {
                 if d.max_threads.is_some() && d.required_threads.is_some() {
-                    self.wrong(at, "there is `.maxntid` and `.reqntid`, of which a kernel has one");
+                    self.wrong(at, "a kernel cannot have both `.maxntid` and `.reqntid`");
                 }
                 return Ok(d);
             }
@@ -138,27 +138,31 @@ impl<'a> Parser<'a> {
                     self.since(at, "`.noreturn`", Version::new(6, 4), 0);
                     d.no_return = true;
                 }
-                _ => return Err(self.cursor.expected_at(at, "a directive of such a function, `{` or `;`")),
+                _ => {
+                    return Err(self
+                        .cursor
+                        .expected_at(at, "a directive that applies to this kind of function, `{` or `;`"));
+                }
             }
         }
     }
 
-    /// One to three numbers.
+    /// Parses one to three numbers.
     fn extent(&mut self) -> Result<[u32; 3], Failed> {
         let mut extent = [self.cursor.small()?, 1, 1];
         for n in &mut extent[1..] {
-            if !self.cursor.eat(Mark::Comma) {
+            if !self.cursor.eat(Punctuation::Comma) {
                 break;
             }
             *n = self.cursor.small()?;
         }
         if extent.contains(&0) {
-            return Err(self.cursor.expected("extents of 1 and more before this"));
+            return Err(self.cursor.expected("extents of at least 1 before this"));
         }
         Ok(extent)
     }
 
-    /// The statements from `{` to the `}` that ends them.
+    /// Parses the statements from `{` to the matching `}`.
     fn body(&mut self) {
         self.cursor.next();
         let mut body = Vec::new();
@@ -169,7 +173,7 @@ impl<'a> Parser<'a> {
             let at = self.cursor.peek();
             let line = self.cursor.line(at);
             lines.resize(body.len(), line);
-            if at.kind == Kind::End {
+            if at.kind == TokenKind::End {
                 self.cursor.expected("`}` at the end of the function");
                 break;
             }
@@ -185,31 +189,31 @@ impl<'a> Parser<'a> {
         function.number_labels(&same);
     }
 
-    /// A statement; a declaration of several things is several.
+    /// Parses a statement; a declaration of several names becomes several statements.
     fn statement(&mut self) -> Result<Vec<Statement>, Failed> {
         let at = self.cursor.peek();
         match at.kind {
-            Kind::Mark(Mark::OpenBrace) => {
+            TokenKind::Punctuation(Punctuation::OpenBrace) => {
                 self.cursor.next();
                 if !self.scope.open() {
-                    let what = format!("a block inside {DEPTH} others");
+                    let what = format!("a block nested more than {MAX_DEPTH} levels deep");
                     return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
                 }
                 Ok(vec![Statement::Open])
             }
-            Kind::Mark(Mark::CloseBrace) => {
+            TokenKind::Punctuation(Punctuation::CloseBrace) => {
                 self.cursor.next();
                 for (name, at) in self.scope.close() {
                     self.cursor.fail(at, Mistake::Unknown { what: "a label here", name: name.to_string() });
                 }
                 Ok(if self.scope.depth() == 0 { vec![] } else { vec![Statement::Close] })
             }
-            Kind::Dotted => self.directive(at),
-            Kind::Word if self.cursor.ahead(1).kind == Kind::Mark(Mark::Colon) => {
+            TokenKind::Dotted => self.directive(at),
+            TokenKind::Word if self.cursor.ahead(1).kind == TokenKind::Punctuation(Punctuation::Colon) => {
                 self.cursor.next();
                 self.cursor.next();
                 let next = self.cursor.peek();
-                if next.kind == Kind::Dotted {
+                if next.kind == TokenKind::Dotted {
                     match self.cursor.text(next) {
                         ".branchtargets" => return self.branch_targets(at),
                         ".calltargets" => return self.call_targets(at),
@@ -225,7 +229,7 @@ impl<'a> Parser<'a> {
                     .into_iter()
                     .collect())
             }
-            Kind::Word | Kind::Mark(Mark::At) => self.guarded(),
+            TokenKind::Word | TokenKind::Punctuation(Punctuation::At) => self.guarded(),
             _ => Err(self.cursor.expected("an instruction, a directive, a label or `}`")),
         }
     }
@@ -241,16 +245,16 @@ impl<'a> Parser<'a> {
             ".pragma" => Ok(self.pragmas()?.into_iter().map(Statement::Pragma).collect()),
             ".loc" => {
                 let position = self.position()?;
-                let inlined = if self.cursor.eat(Mark::Comma) { Some(self.inlined()?) } else { None };
-                // The others need none.
-                self.cursor.eat(Mark::Semicolon);
+                let inlined = if self.cursor.eat(Punctuation::Comma) { Some(self.inlined()?) } else { None };
+                // The others need no semicolon.
+                self.cursor.eat(Punctuation::Semicolon);
                 Ok(vec![Statement::Location(Location { position, inlined })])
             }
             _ => Err(self.cursor.expected_at(at, "a state space, `.reg`, `.pragma` or `.loc`")),
         }
     }
 
-    /// `1 12 5`, of which each is a literal: two of them side by side are no expression.
+    /// Parses `1 12 5`. Each number is a literal, because adjacent numbers are not an expression.
     fn position(&mut self) -> Result<Position, Failed> {
         let mut numbers = [0; 3];
         for n in &mut numbers {
@@ -260,17 +264,17 @@ impl<'a> Parser<'a> {
         Ok(Position { file, line, column })
     }
 
-    /// `function_name $L__info_string0+16, inlined_at 1 7 3`
+    /// Parses `function_name $L__info_string0+16, inlined_at 1 7 3`
     fn inlined(&mut self) -> Result<Inlined, Failed> {
         let word = |parser: &mut Self, wanted: &str| match parser.cursor.next() {
-            at if at.kind == Kind::Word && parser.cursor.text(at) == wanted => Ok(()),
+            at if at.kind == TokenKind::Word && parser.cursor.text(at) == wanted => Ok(()),
             at => Err(parser.cursor.expected_at(at, format!("`{wanted}`"))),
         };
         word(self, "function_name")?;
-        let at = self.cursor.name("the label of a name")?;
+        let at = self.cursor.name("the label of the name")?;
         let name = self.cursor.text(at).to_string();
-        let offset = if self.cursor.eat(Mark::Plus) { self.offset()?.max(0) as u32 } else { 0 };
-        self.cursor.expect(Mark::Comma)?;
+        let offset = if self.cursor.eat(Punctuation::Plus) { self.offset()?.max(0) as u32 } else { 0 };
+        self.cursor.expect(Punctuation::Comma)?;
         word(self, "inlined_at")?;
         Ok(Inlined { name, offset, at: self.position()? })
     }
@@ -281,7 +285,7 @@ impl<'a> Parser<'a> {
         loop {
             let at = self.cursor.name("a label")?;
             labels.push(self.label(at)?);
-            if !self.cursor.eat(Mark::Comma) {
+            if !self.cursor.eat(Punctuation::Comma) {
                 break;
             }
         }
@@ -293,14 +297,14 @@ impl<'a> Parser<'a> {
         Ok(vec![Statement::BranchTargets(index)])
     }
 
-    /// The label that is named there.
+    /// Parses the name of a label.
     pub fn label(&mut self, at: Token) -> Result<Label, Failed> {
         let name = self.cursor.text(at);
         let label = self.scope.label(name, at);
         self.labelled(at, label, Mistake::Unknown { what: "a label", name: name.to_string() })
     }
 
-    /// Enters a label that is new among those of the function.
+    /// Returns the label, or reports `otherwise`.
     fn labelled(&mut self, at: Token, label: Option<Label>, otherwise: Mistake) -> Result<Label, Failed> {
         let Some(label) = label else { return Err(self.cursor.fail(at, otherwise)) };
         let name = self.cursor.text(at).to_string();

@@ -1,29 +1,29 @@
-//! Calls, and what is said of the functions that an indirect one may call.
+//! Calls, and declarations of the possible functions of indirect calls.
 
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{Kind, Mark, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
 use crate::ptx::ast::{Call, CallTargets, Callee, Callees, Guard, Operand, Parameter, Statement, Symbol};
 use crate::ptx::check::{Illegal, check_call};
 use crate::ptx::words::Opcode;
 
 impl Parser<'_> {
-    /// `$table: .calltargets f, g;`
+    /// Parses `$table: .calltargets f, g;`
     pub fn call_targets(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
         self.cursor.next();
         let mut functions = vec![self.function_name()?];
-        while self.cursor.eat(Mark::Comma) {
+        while self.cursor.eat(Punctuation::Comma) {
             functions.push(self.function_name()?);
         }
         self.declare_call_targets(at, Callees::Functions(functions))
     }
 
-    /// `$proto: .callprototype (.param .b32 _) _ (.param .b64 _);`
+    /// Parses `$proto: .callprototype (.param .b32 _) _ (.param .b64 _);`
     pub fn call_prototype(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
         self.cursor.next();
-        // Nothing can name these.
+        // No name can refer to these.
         let mut registers = Vec::new();
         let only = |list: Vec<(Token, Parameter)>| list.into_iter().map(|(_, p)| p).collect();
         let returns = only(self.parameters(&mut registers)?);
@@ -42,17 +42,17 @@ impl Parser<'_> {
         Ok(vec![Statement::CallTargets(index)])
     }
 
-    /// A call, from behind the opcode's word.
+    /// Parses a call after the word `call`.
     pub fn call(&mut self, at: Token, guard: Option<Guard>) -> Result<Vec<Statement>, Failed> {
         let uniform = self.cursor.eat_dotted(".uni");
-        let returns = if self.cursor.is(Mark::Open) {
+        let returns = if self.cursor.is(Punctuation::Open) {
             let list = self.call_operands()?;
-            self.cursor.expect(Mark::Comma)?;
+            self.cursor.expect(Punctuation::Comma)?;
             list
         } else {
             Vec::new()
         };
-        let callee = self.cursor.name("a function, or a register with its address")?;
+        let callee = self.cursor.name("a function, or a register that holds its address")?;
         let name = self.cursor.text(callee);
         let register = match self.scope.find(name) {
             Some(Name::Register(r)) => Some(r),
@@ -60,17 +60,17 @@ impl Parser<'_> {
         };
         let mut arguments = Vec::new();
         let mut targets = None;
-        while self.cursor.eat(Mark::Comma) {
-            if self.cursor.is(Mark::Open) && targets.is_none() && arguments.is_empty() {
+        while self.cursor.eat(Punctuation::Comma) {
+            if self.cursor.is(Punctuation::Open) && targets.is_none() && arguments.is_empty() {
                 arguments = self.call_operands()?;
                 continue;
             }
-            let at = self.cursor.name("`(`, or what a call's functions are declared with")?;
+            let at = self.cursor.name("`(`, or a list or prototype of functions")?;
             let name = self.cursor.text(at);
             match self.scope.find(name) {
                 Some(Name::CallTargets(i)) if targets.is_none() => targets = Some(i),
                 _ => {
-                    let what = "a list or a prototype of functions";
+                    let what = "a list or prototype of functions";
                     return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
                 }
             }
@@ -79,12 +79,12 @@ impl Parser<'_> {
         let found = match (register, self.globals.get(name), targets) {
             (Some(register), _, Some(targets)) => Ok(Callee::Indirect { register, targets }),
             (Some(_), _, None) => {
-                Err(Mistake::Wrong("an indirect call needs a list or a prototype of functions".to_string()))
+                Err(Mistake::Wrong("an indirect call needs a list or prototype of functions".to_string()))
             }
             (None, Some(Symbol::Function(i)), None) => Ok(Callee::Function(*i)),
             _ => Err(Mistake::Unknown { what: "a function", name: name.to_string() }),
         };
-        // The statement is read to its end, whatever is wrong with it.
+        // The statement is parsed to its end in spite of errors.
         let callee = match found {
             Ok(callee) => callee,
             Err(mistake) => {
@@ -99,17 +99,17 @@ impl Parser<'_> {
         Ok(vec![Statement::Call(Box::new(call))])
     }
 
-    /// `(a, b)`
+    /// Parses `(a, b)`
     fn call_operands(&mut self) -> Result<Vec<Operand>, Failed> {
-        self.cursor.expect(Mark::Open)?;
+        self.cursor.expect(Punctuation::Open)?;
         let mut list = Vec::new();
-        while self.cursor.peek().kind != Kind::Mark(Mark::Close) {
+        while self.cursor.peek().kind != TokenKind::Punctuation(Punctuation::Close) {
             list.push(self.operand(Opcode::Call, list.len())?);
-            if !self.cursor.eat(Mark::Comma) {
+            if !self.cursor.eat(Punctuation::Comma) {
                 break;
             }
         }
-        self.cursor.expect(Mark::Close)?;
+        self.cursor.expect(Punctuation::Close)?;
         Ok(list)
     }
 }

@@ -1,42 +1,41 @@
-//! Declarations: of parameters, variables with what they hold at first, and registers.
+//! Declarations of parameters, variables with initial values, and registers.
 
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
 use super::expression::Constant;
-use super::lex::{Kind, Mark, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
 use crate::ptx::ast::{
-    Declaration, Initialiser, Item, Linkage, Parameter, Pointer, Register, Setting, Statement, Symbol, Variable,
+    Declaration, Initializer, Item, Linkage, Parameter, Pointer, Register, Setting, Statement, Symbol, Variable,
 };
 use crate::ptx::words::{Class, Property, Sampling, Space, TargetOption, Type, Version};
 
-/// Dimensions of an array at most.
-const DIMENSIONS: usize = 16;
+/// The largest number of dimensions of an array.
+const MAX_DIMENSIONS: usize = 16;
 
 impl<'a> Parser<'a> {
-    /// `.u32` and the like.
+    /// Parses a type, such as `.u32`.
     pub fn ty(&mut self) -> Result<Type, Failed> {
         let at = self.cursor.peek();
         let ty = self.type_or_object()?;
         if ty.class() == Class::Opaque {
-            let text =
-                "a texture, a sampler or a surface is a variable of the module in `.global`, or a kernel's parameter";
+            let text = "a texture, sampler or surface must be a module variable in `.global`, or a kernel parameter";
             return Err(self.wrong(at, text));
         }
         Ok(ty)
     }
 
-    /// The same, or what a texture, a sampler or a surface is.
+    /// Parses a type, including those of textures, samplers and surfaces.
     fn type_or_object(&mut self) -> Result<Type, Failed> {
         let at = self.cursor.peek();
         let ty = self.cursor.dotted(Type::from_spelling);
-        // Those of bfloat16 are of instructions alone.
+        // The bfloat16 types are allowed only in instructions.
         let Some(ty) = ty.filter(|ty| !matches!(ty, Type::Bf16 | Type::Bf16x2)) else {
-            return Err(self.cursor.expected_at(at, "a type of registers or variables"));
+            return Err(self.cursor.expected_at(at, "a type"));
         };
         if ty == Type::Samplerref && !self.module.options.contains(&TargetOption::TexmodeIndependent) {
-            self.wrong(at, "samplers are apart from textures in `.target …, texmode_independent` alone");
+            self.wrong(at, "separate samplers require `.target …, texmode_independent`");
         }
         if ty == Type::B128 {
             self.since(at, "type `.b128`", Version::new(8, 3), 70);
@@ -50,16 +49,16 @@ impl<'a> Parser<'a> {
         if align.is_power_of_two() { Ok(align) } else { Err(self.cursor.expected_at(at, "a power of two")) }
     }
 
-    /// `(…, …)`, if it is there. A parameter in a register is one of `registers`.
+    /// Parses an optional `(…, …)`. Parameters in registers are added to `registers`.
     pub fn parameters(&mut self, registers: &mut Vec<Declaration>) -> Result<Vec<(Token, Parameter)>, Failed> {
         let mut list = Vec::new();
-        if !self.cursor.eat(Mark::Open) || self.cursor.eat(Mark::Close) {
+        if !self.cursor.eat(Punctuation::Open) || self.cursor.eat(Punctuation::Close) {
             return Ok(list);
         }
         loop {
             list.push(self.parameter(registers)?);
-            if !self.cursor.eat(Mark::Comma) {
-                self.cursor.expect(Mark::Close)?;
+            if !self.cursor.eat(Punctuation::Comma) {
+                self.cursor.expect(Punctuation::Close)?;
                 return Ok(list);
             }
         }
@@ -77,7 +76,7 @@ impl<'a> Parser<'a> {
         let at = self.cursor.peek();
         let ty = if in_register { self.ty()? } else { self.type_or_object()? };
         if ty == Type::Pred && !in_register {
-            self.wrong(at, "a predicate cannot lie in memory");
+            self.wrong(at, "a predicate cannot be in memory");
         }
         let pointer = if self.cursor.eat_dotted(".ptr") {
             let space = self.cursor.dotted(Space::from_spelling);
@@ -86,16 +85,16 @@ impl<'a> Parser<'a> {
         } else {
             None
         };
-        let at = self.cursor.name("the name of a parameter")?;
+        let at = self.cursor.name("a parameter name")?;
         let name = self.cursor.text(at).to_string();
-        let elements = if self.cursor.eat(Mark::OpenBracket) {
-            let elements = if self.cursor.is(Mark::CloseBracket) {
-                self.since(at, "an array of no given length as a parameter", Version::new(6, 0), 0);
+        let elements = if self.cursor.eat(Punctuation::OpenBracket) {
+            let elements = if self.cursor.is(Punctuation::CloseBracket) {
+                self.since(at, "a parameter array of unspecified length", Version::new(6, 0), 0);
                 None
             } else {
                 Some(self.cursor.small()?)
             };
-            self.cursor.expect(Mark::CloseBracket)?;
+            self.cursor.expect(Punctuation::CloseBracket)?;
             Some(elements)
         } else {
             None
@@ -107,7 +106,7 @@ impl<'a> Parser<'a> {
         Ok((at, Parameter { name, ty, align, elements, pointer, register }))
     }
 
-    /// Variables at module scope, from behind the space.
+    /// Parses variables at module scope, after the state space.
     pub fn module_variables(&mut self, linkage: Linkage, space: Space) -> Result<(), Failed> {
         for (at, variable) in self.variables(linkage, space)? {
             let index = self.module.variables.len() as u32;
@@ -121,7 +120,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Variables of a function, from behind the space; the statements that declare them.
+    /// Parses variables of a function, after the state space. Returns the statements that declare
+    /// them.
     pub fn local_variables(&mut self, space: Space) -> Result<Vec<Statement>, Failed> {
         let mut statements = Vec::new();
         for (at, variable) in self.variables(Linkage::Internal, space)? {
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         Ok(statements)
     }
 
-    /// Gives a name of the function its meaning.
+    /// Declares a name of the function.
     pub fn declare(&mut self, at: Token, meaning: Name) {
         let name = self.cursor.text(at);
         if !self.scope.declare(name, meaning) {
@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What several variables share, then each of them with its name.
+    /// Parses the common part of several variables, then each variable with its name.
     fn variables(&mut self, linkage: Linkage, space: Space) -> Result<Vec<(Token, Variable)>, Failed> {
         let (mut align, mut vector, mut managed) = (None, 1, false);
         let at = loop {
@@ -153,11 +153,11 @@ impl<'a> Parser<'a> {
             } else if self.cursor.eat_dotted(".v4") {
                 vector = 4;
             } else if self.cursor.eat_dotted(".attribute") {
-                self.cursor.expect(Mark::Open)?;
+                self.cursor.expect(Punctuation::Open)?;
                 if !self.cursor.eat_dotted(".managed") {
                     return Err(self.cursor.expected("`.managed`"));
                 }
-                self.cursor.expect(Mark::Close)?;
+                self.cursor.expect(Punctuation::Close)?;
                 managed = true;
             } else {
                 break at;
@@ -165,23 +165,20 @@ impl<'a> Parser<'a> {
         };
         let ty = if space == Space::Global { self.type_or_object()? } else { self.ty()? };
         if ty == Type::Pred {
-            return Err(self.wrong(at, "a predicate cannot lie in memory"));
+            return Err(self.wrong(at, "a predicate cannot be in memory"));
         }
         if ty.class() == Class::Opaque && (vector > 1 || linkage == Linkage::Common || self.scope.depth() > 0) {
-            self.wrong(
-                at,
-                "a texture, a sampler or a surface is a variable of the module, neither vector nor `.common`",
-            );
+            self.wrong(at, "a texture, sampler or surface must be a module variable, and not a vector or `.common`");
         }
         if u32::from(vector) * ty.bits() > 128 {
             return Err(self.wrong(at, "a vector has at most 128 bits"));
         }
         if managed && space != Space::Global {
-            return Err(self.wrong(at, "what is managed lies in `.global`"));
+            return Err(self.wrong(at, "a managed variable must be in `.global`"));
         }
         let mut list = Vec::new();
         loop {
-            let at = self.cursor.name("the name of a variable")?;
+            let at = self.cursor.name("a variable name")?;
             let name = self.cursor.text(at).to_string();
             let mut variable = Variable {
                 linkage,
@@ -192,18 +189,18 @@ impl<'a> Parser<'a> {
                 ty,
                 name,
                 dimensions: Vec::new(),
-                initialiser: None,
+                initializer: None,
             };
             self.dimensions(&mut variable)?;
-            if self.cursor.eat(Mark::Assign) {
+            if self.cursor.eat(Punctuation::Assign) {
                 self.initial_value(at, &mut variable)?;
             }
             if variable.size().is_none_or(|n| n == 0) && linkage != Linkage::Extern {
-                let text = format!("the length of `{}` is not given", variable.name);
+                let text = format!("the array `{}` has no length", variable.name);
                 self.wrong(at, text);
             }
             list.push((at, variable));
-            if !self.cursor.eat(Mark::Comma) {
+            if !self.cursor.eat(Punctuation::Comma) {
                 self.cursor.end_of_statement()?;
                 return Ok(list);
             }
@@ -213,15 +210,16 @@ impl<'a> Parser<'a> {
     fn dimensions(&mut self, variable: &mut Variable) -> Result<(), Failed> {
         loop {
             let at = self.cursor.peek();
-            if !self.cursor.eat(Mark::OpenBracket) {
+            if !self.cursor.eat(Punctuation::OpenBracket) {
                 return Ok(());
             }
             let first = variable.dimensions.is_empty();
-            let length = if first && self.cursor.is(Mark::CloseBracket) { None } else { Some(self.cursor.integer()?) };
-            self.cursor.expect(Mark::CloseBracket)?;
+            let length =
+                if first && self.cursor.is(Punctuation::CloseBracket) { None } else { Some(self.cursor.integer()?) };
+            self.cursor.expect(Punctuation::CloseBracket)?;
             variable.dimensions.push(length);
-            if variable.dimensions.len() > DIMENSIONS {
-                let what = format!("an array of more than {DIMENSIONS} dimensions");
+            if variable.dimensions.len() > MAX_DIMENSIONS {
+                let what = format!("an array of more than {MAX_DIMENSIONS} dimensions");
                 return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
             }
         }
@@ -229,41 +227,42 @@ impl<'a> Parser<'a> {
 
     fn initial_value(&mut self, at: Token, variable: &mut Variable) -> Result<(), Failed> {
         if variable.ty.class() == Class::Opaque {
-            variable.initialiser = Some(self.properties()?);
+            variable.initializer = Some(self.properties()?);
             return Ok(());
         }
         let half = matches!(variable.ty.class(), Class::Float) && !matches!(variable.ty, Type::F32 | Type::F64);
         let why = match variable.space {
             Space::Global | Space::Const if half => "of this type",
-            Space::Global | Space::Const if variable.linkage == Linkage::Extern => "of another module",
+            Space::Global | Space::Const if variable.linkage == Linkage::Extern => "declared `.extern`",
             Space::Global | Space::Const => {
                 let mut lengths = variable.dimensions.clone();
                 if variable.vector > 1 {
                     lengths.push(Some(u64::from(variable.vector)));
                 }
-                variable.initialiser = Some(self.initialiser(variable.ty, &lengths)?);
+                variable.initializer = Some(self.initializer(variable.ty, &lengths)?);
                 return Ok(());
             }
-            _ => "in this space",
+            _ => "in this state space",
         };
-        let text = format!("a variable {why} has no initial value");
+        let text = format!("a variable {why} cannot have an initial value");
         Err(self.wrong(at, text))
     }
 
-    /// `{ addr_mode_0 = wrap, normalized_coords = 1 }`
-    fn properties(&mut self) -> Result<Initialiser, Failed> {
+    /// Parses `{ addr_mode_0 = wrap, normalized_coords = 1 }`
+    fn properties(&mut self) -> Result<Initializer, Failed> {
         let mut list = Vec::new();
-        self.cursor.expect(Mark::OpenBrace)?;
+        self.cursor.expect(Punctuation::OpenBrace)?;
         loop {
-            let at = self.cursor.name("a property of a texture or sampler, as `addr_mode_0`")?;
+            let at = self.cursor.name("a property of a texture or sampler, such as `addr_mode_0`")?;
             let name = self.cursor.text(at);
             let Some(property) = Property::from_spelling(name.as_bytes()) else {
                 let what = "a property of a texture or sampler";
                 return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
             };
-            self.cursor.expect(Mark::Assign)?;
+            self.cursor.expect(Punctuation::Assign)?;
             let at = self.cursor.peek();
-            let sampling = Sampling::from_spelling(self.cursor.text(at).as_bytes()).filter(|_| at.kind == Kind::Word);
+            let sampling =
+                Sampling::from_spelling(self.cursor.text(at).as_bytes()).filter(|_| at.kind == TokenKind::Word);
             let setting = match sampling {
                 Some(sampling) => {
                     self.cursor.next();
@@ -272,75 +271,75 @@ impl<'a> Parser<'a> {
                 None => Setting::Number(self.cursor.small()?),
             };
             list.push((property, setting));
-            if !self.cursor.eat(Mark::Comma) {
-                self.cursor.expect(Mark::CloseBrace)?;
-                return Ok(Initialiser::Properties(list));
+            if !self.cursor.eat(Punctuation::Comma) {
+                self.cursor.expect(Punctuation::CloseBrace)?;
+                return Ok(Initializer::Properties(list));
             }
         }
     }
 
-    /// The initial value of an array of these dimensions.
-    fn initialiser(&mut self, ty: Type, lengths: &[Option<u64>]) -> Result<Initialiser, Failed> {
+    /// Parses the initial value of an array of these dimensions.
+    fn initializer(&mut self, ty: Type, lengths: &[Option<u64>]) -> Result<Initializer, Failed> {
         let Some((length, inner)) = lengths.split_first() else { return self.initial_element(ty) };
-        self.cursor.expect(Mark::OpenBrace)?;
+        self.cursor.expect(Punctuation::OpenBrace)?;
         let mut list = Vec::new();
-        if self.cursor.eat(Mark::CloseBrace) {
-            return Ok(Initialiser::List(list));
+        if self.cursor.eat(Punctuation::CloseBrace) {
+            return Ok(Initializer::List(list));
         }
         loop {
             let at = self.cursor.peek();
-            list.push(self.initialiser(ty, inner)?);
+            list.push(self.initializer(ty, inner)?);
             if length.is_some_and(|n| list.len() as u64 > n) {
-                let text = format!("more initial values than the {} elements", length.unwrap_or_default());
+                let text = format!("more initial values than elements ({})", length.unwrap_or_default());
                 return Err(self.wrong(at, text));
             }
-            if self.cursor.eat(Mark::CloseBrace) {
-                return Ok(Initialiser::List(list));
+            if self.cursor.eat(Punctuation::CloseBrace) {
+                return Ok(Initializer::List(list));
             }
-            if !self.cursor.eat(Mark::Comma) {
+            if !self.cursor.eat(Punctuation::Comma) {
                 return Err(self.cursor.expected("`,` or `}`"));
             }
         }
     }
 
-    fn initial_element(&mut self, ty: Type) -> Result<Initialiser, Failed> {
+    fn initial_element(&mut self, ty: Type) -> Result<Initializer, Failed> {
         let at = self.cursor.peek();
-        if at.kind == Kind::Word && self.cursor.text(at) != "WARP_SZ" {
+        if at.kind == TokenKind::Word && self.cursor.text(at) != "WARP_SZ" {
             return self.initial_address(None);
         }
         let value = self.cursor.constant()?;
         // `0xFF00(a)`: a byte of an address.
         if let Some(mask) = value.integer()
-            && self.cursor.eat(Mark::Open)
+            && self.cursor.eat(Punctuation::Open)
         {
-            self.since(at, "a byte of an address as an initial value", Version::new(7, 1), 0);
+            self.since(at, "one byte of an address as an initial value", Version::new(7, 1), 0);
             let byte = (0..8).find(|byte| mask == 0xff << (8 * byte));
-            let Some(byte) = byte else { return Err(self.cursor.expected_at(at, "the mask of one byte")) };
+            let Some(byte) = byte else { return Err(self.cursor.expected_at(at, "a mask that selects one byte")) };
             let address = self.initial_address(Some(byte))?;
-            self.cursor.expect(Mark::Close)?;
+            self.cursor.expect(Punctuation::Close)?;
             return Ok(address);
         }
         let converted = match (ty, value) {
-            (Type::F32, Constant::F32(bits)) => Some(Initialiser::F32(bits)),
-            (Type::F32, Constant::F64(bits)) => Some(Initialiser::F32((f64::from_bits(bits) as f32).to_bits())),
-            (Type::F32, Constant::Decimal(x)) => Some(Initialiser::F32((x as f32).to_bits())),
-            (Type::F64, Constant::F32(bits)) => Some(Initialiser::F64(f64::from(f32::from_bits(bits)).to_bits())),
-            (Type::F64, Constant::F64(bits)) => Some(Initialiser::F64(bits)),
-            (Type::F64, Constant::Decimal(x)) => Some(Initialiser::F64(x.to_bits())),
-            (_, Constant::Bits(n)) if ty.class() != Class::Float => Some(Initialiser::Bits(n)),
-            (_, Constant::Signed(n)) if ty.class() != Class::Float => Some(Initialiser::Integer(n)),
-            (_, Constant::Unsigned(n)) if ty.class() != Class::Float => Some(Initialiser::Integer(n as i64)),
+            (Type::F32, Constant::F32(bits)) => Some(Initializer::F32(bits)),
+            (Type::F32, Constant::F64(bits)) => Some(Initializer::F32((f64::from_bits(bits) as f32).to_bits())),
+            (Type::F32, Constant::Decimal(x)) => Some(Initializer::F32((x as f32).to_bits())),
+            (Type::F64, Constant::F32(bits)) => Some(Initializer::F64(f64::from(f32::from_bits(bits)).to_bits())),
+            (Type::F64, Constant::F64(bits)) => Some(Initializer::F64(bits)),
+            (Type::F64, Constant::Decimal(x)) => Some(Initializer::F64(x.to_bits())),
+            (_, Constant::Bits(n)) if ty.class() != Class::Float => Some(Initializer::Bits(n)),
+            (_, Constant::Signed(n)) if ty.class() != Class::Float => Some(Initializer::Integer(n)),
+            (_, Constant::Unsigned(n)) if ty.class() != Class::Float => Some(Initializer::Integer(n as i64)),
             _ => None,
         };
         converted.ok_or_else(|| self.cursor.expected_at(at, format!("a constant of type `.{ty}`")))
     }
 
-    fn initial_address(&mut self, byte: Option<u8>) -> Result<Initialiser, Failed> {
+    fn initial_address(&mut self, byte: Option<u8>) -> Result<Initializer, Failed> {
         let mut at = self.cursor.name("a variable or a function")?;
-        let generic = self.cursor.text(at) == "generic" && self.cursor.eat(Mark::Open);
+        let generic = self.cursor.text(at) == "generic" && self.cursor.eat(Punctuation::Open);
         if generic {
             at = self.cursor.name("a variable or a function")?;
-            self.cursor.expect(Mark::Close)?;
+            self.cursor.expect(Punctuation::Close)?;
         }
         let name = self.cursor.text(at);
         let inner = self.scope.find(name).and_then(|n| if let Name::Symbol(s) = n { Some(s) } else { None });
@@ -352,36 +351,36 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         let (Some(symbol), Some(Space::Global | Space::Const)) = (symbol, space) else {
-            let what = "a variable or function whose address is constant";
+            let what = "a variable or function with a constant address";
             return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
         };
-        let offset = if self.cursor.eat(Mark::Plus) { self.offset()? } else { 0 };
-        Ok(Initialiser::Address { symbol, offset, generic, byte })
+        let offset = if self.cursor.eat(Punctuation::Plus) { self.offset()? } else { 0 };
+        Ok(Initializer::Address { symbol, offset, generic, byte })
     }
 
-    /// What stands behind the `+` of an address.
+    /// Parses the offset after the `+` of an address.
     pub fn offset(&mut self) -> Result<i32, Failed> {
         let at = self.cursor.peek();
         let value = self.cursor.integer()? as i64;
-        i32::try_from(value).map_err(|_| self.cursor.expected_at(at, "an offset of at most 32 bits"))
+        i32::try_from(value).map_err(|_| self.cursor.expected_at(at, "an offset that fits in 32 bits"))
     }
 
-    /// Registers, from behind `.reg`; the statements that declare them.
+    /// Parses registers after `.reg`. Returns the statements that declare them.
     pub fn registers(&mut self) -> Result<Vec<Statement>, Failed> {
         let at = self.cursor.peek();
         if self.cursor.eat_dotted(".v2") || self.cursor.eat_dotted(".v4") {
-            let (what, help) = ("a vector of registers".to_string(), "declare them one by one");
+            let (what, help) = ("a vector of registers".to_string(), "declare the registers one by one");
             return Err(self.cursor.fail(at, Mistake::Unsupported { what, help }));
         }
         let ty = self.ty()?;
         let mut statements = Vec::new();
         loop {
-            let at = self.cursor.name("the name of a register")?;
+            let at = self.cursor.name("a register name")?;
             let prefix = self.cursor.text(at);
-            let count = if self.cursor.eat(Mark::Less) {
-                // No expression: `>` is an operator.
+            let count = if self.cursor.eat(Punctuation::Less) {
+                // Not an expression, because `>` is an operator.
                 let count = self.cursor.literal("a number of registers")?;
-                self.cursor.expect(Mark::Greater)?;
+                self.cursor.expect(Punctuation::Greater)?;
                 Some(count)
             } else {
                 None
@@ -397,7 +396,7 @@ impl<'a> Parser<'a> {
                 self.cursor.fail(at, Mistake::Taken { name: prefix.to_string() });
             }
             statements.push(Statement::Registers(declaration));
-            if !self.cursor.eat(Mark::Comma) {
+            if !self.cursor.eat(Punctuation::Comma) {
                 self.cursor.end_of_statement()?;
                 return Ok(statements);
             }

@@ -1,70 +1,70 @@
-//! What is wrong with a text, and where.
+//! Errors of the parser.
 
 use crate::ptx::check::Reason;
 use crate::ptx::words::Version;
 use std::fmt;
 
-/// A mistake in a text.
+/// An error in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     /// From 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: u32,
-    /// What is wrong there.
+    /// The kind of error.
     pub mistake: Mistake,
 }
 
-/// What is wrong.
+/// The kind of an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mistake {
-    /// Something else stands there than should.
+    /// An unexpected token.
     Expected {
-        /// What should, in words or quoted.
+        /// The expected token, described or quoted.
         expected: String,
-        /// What does, quoted.
+        /// The found token, quoted.
         found: String,
     },
-    /// A name that nothing has.
+    /// An undefined name.
     Unknown {
-        /// What was looked for: `an instruction`, `a register`.
+        /// The expected kind of name: `an instruction`, `a register`.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// A name that something has already.
+    /// A name that is already defined.
     Taken {
         /// The name.
         name: String,
     },
-    /// An instruction that cannot be.
+    /// An illegal instruction.
     Illegal {
-        /// The instruction, as it is written when read.
+        /// The instruction in normalized form.
         instruction: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: Reason,
     },
-    /// What the module's version or target does not have.
+    /// A feature that the module's version or target lacks.
     Later {
-        /// What it is.
+        /// The feature.
         what: &'static str,
-        /// The first `.version` that has it.
+        /// The first `.version` that has the feature.
         version: Version,
-        /// The first target that has it.
+        /// The first target that has the feature.
         target: u16,
     },
-    /// What the language has, and this parser does not.
+    /// A feature of PTX that this parser does not support.
     Unsupported {
-        /// What it is.
+        /// The feature.
         what: String,
-        /// What to write instead, if anything.
+        /// The replacement to write; empty if there is none.
         help: &'static str,
     },
-    /// What the grammar allows and the language does not, in words.
+    /// A violation of a rule beyond the grammar, with its message.
     Wrong(String),
 }
 
-/// All mistakes of a text, in its order; never empty.
+/// All errors of a text, in order; never empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Errors(pub Vec<Error>);
 

@@ -1,15 +1,15 @@
-//! Constant expressions: what may stand where a number does, worked out as the manual says, in 64 bits.
+//! Constant expressions, evaluated in 64 bits as the manual defines.
 
 use super::cursor::{Cursor, Failed};
 use super::error::Mistake;
-use super::lex::{Kind, Mark, Number};
+use super::lex::{Number, Punctuation, TokenKind};
 
 /// The value of a constant expression.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Constant {
-    /// Of type `.s64`, written in decimal or computed.
+    /// An integer of type `.s64`, written in decimal or computed.
     Signed(i64),
-    /// Of type `.u64`.
+    /// An integer of type `.u64`.
     Unsigned(u64),
     /// An integer literal written in hexadecimal.
     Bits(u64),
@@ -21,11 +21,11 @@ pub(super) enum Constant {
     Decimal(f64),
 }
 
-/// Parentheses, unary operators and conditions inside one another at most.
-const DEPTH: usize = 64;
+/// The largest nesting depth of parentheses, unary operators and conditions.
+const MAX_DEPTH: usize = 64;
 
 impl Constant {
-    /// The bits of an integer.
+    /// Returns the bits of an integer.
     pub fn integer(self) -> Option<u64> {
         match self {
             Constant::Signed(n) => Some(n as u64),
@@ -37,7 +37,7 @@ impl Constant {
     fn is_unsigned(self) -> bool {
         match self {
             Constant::Unsigned(_) => true,
-            // A literal is signed if it fits.
+            // A literal is signed if its value fits.
             Constant::Bits(n) => n > i64::MAX as u64,
             _ => false,
         }
@@ -48,66 +48,69 @@ impl Constant {
     }
 }
 
-/// How tightly a binary operator binds; the loosest has 1.
-fn precedence(mark: Mark) -> Option<u8> {
+/// Returns the precedence of a binary operator; the lowest is 1.
+fn precedence(mark: Punctuation) -> Option<u8> {
     Some(match mark {
-        Mark::Either => 1,
-        Mark::Both => 2,
-        Mark::Bar => 3,
-        Mark::Xor => 4,
-        Mark::And => 5,
-        Mark::Equal | Mark::Differs => 6,
-        Mark::Less | Mark::LessEqual | Mark::Greater | Mark::GreaterEqual => 7,
-        Mark::ShiftLeft | Mark::ShiftRight => 8,
-        Mark::Plus | Mark::Minus => 9,
-        Mark::Times | Mark::Slash | Mark::Percent => 10,
+        Punctuation::Either => 1,
+        Punctuation::Both => 2,
+        Punctuation::Bar => 3,
+        Punctuation::Xor => 4,
+        Punctuation::And => 5,
+        Punctuation::Equal | Punctuation::Differs => 6,
+        Punctuation::Less | Punctuation::LessEqual | Punctuation::Greater | Punctuation::GreaterEqual => 7,
+        Punctuation::ShiftLeft | Punctuation::ShiftRight => 8,
+        Punctuation::Plus | Punctuation::Minus => 9,
+        Punctuation::Times | Punctuation::Slash | Punctuation::Percent => 10,
         _ => return None,
     })
 }
 
 impl Cursor<'_> {
-    /// Whether a constant expression begins here.
+    /// Returns whether a constant expression begins here.
     pub fn at_constant(&self) -> bool {
         match self.peek().kind {
-            Kind::Number(_) => true,
-            Kind::Mark(m) => matches!(m, Mark::Minus | Mark::Plus | Mark::Not | Mark::Tilde | Mark::Open),
-            Kind::Word => self.text(self.peek()) == "WARP_SZ",
+            TokenKind::Number(_) => true,
+            TokenKind::Punctuation(m) => matches!(
+                m,
+                Punctuation::Minus | Punctuation::Plus | Punctuation::Not | Punctuation::Tilde | Punctuation::Open
+            ),
+            TokenKind::Word => self.text(self.peek()) == "WARP_SZ",
             _ => false,
         }
     }
 
-    /// A constant expression.
+    /// Parses a constant expression.
     pub fn constant(&mut self) -> Result<Constant, Failed> {
         self.conditional(0)
     }
 
-    /// A constant expression of integer type, its bits.
+    /// Parses a constant expression of integer type. Returns its bits.
     pub fn integer(&mut self) -> Result<u64, Failed> {
         let at = self.peek();
         let value = self.constant()?;
         value.integer().ok_or_else(|| self.expected_at(at, "an integer"))
     }
 
-    /// A constant expression whose value 32 bits hold.
+    /// Parses a constant expression whose value fits in 32 bits.
     pub fn small(&mut self) -> Result<u32, Failed> {
         let at = self.peek();
         let value = self.integer()?;
-        u32::try_from(value).map_err(|_| self.expected_at(at, "an integer of at most 32 bits"))
+        u32::try_from(value).map_err(|_| self.expected_at(at, "an integer that fits in 32 bits"))
     }
 
     fn conditional(&mut self, depth: usize) -> Result<Constant, Failed> {
         let condition = self.binary(1, depth)?;
-        if !self.eat(Mark::Question) {
+        if !self.eat(Punctuation::Question) {
             return Ok(condition);
         }
         let at = self.peek();
         let yes = self.conditional(depth + 1)?;
-        self.expect(Mark::Colon)?;
+        self.expect(Punctuation::Colon)?;
         let no = self.conditional(depth + 1)?;
         match condition.integer() {
             Some(0) => Ok(no),
             Some(_) => Ok(yes),
-            None => Err(self.expected_at(at, "an integer for a condition")),
+            None => Err(self.expected_at(at, "an integer as condition")),
         }
     }
 
@@ -115,7 +118,7 @@ impl Cursor<'_> {
         let mut left = self.unary(depth)?;
         loop {
             let at = self.peek();
-            let Kind::Mark(mark) = at.kind else { return Ok(left) };
+            let TokenKind::Punctuation(mark) = at.kind else { return Ok(left) };
             let Some(tightness) = precedence(mark).filter(|p| *p >= loosest) else { return Ok(left) };
             self.next();
             let right = self.binary(tightness + 1, depth + 1)?;
@@ -128,29 +131,30 @@ impl Cursor<'_> {
 
     fn unary(&mut self, depth: usize) -> Result<Constant, Failed> {
         let at = self.next();
-        if depth > DEPTH {
-            let what = format!("an expression with more than {DEPTH} levels");
+        if depth > MAX_DEPTH {
+            let what = format!("an expression with more than {MAX_DEPTH} levels");
             return Err(self.fail(at, Mistake::Unsupported { what, help: "" }));
         }
-        let wrong = |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the constant's type has"));
+        let wrong =
+            |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the type of the constant supports"));
         match at.kind {
-            Kind::Number(Number::Integer { bits, hexadecimal, unsigned }) => Ok(match hexadecimal {
+            TokenKind::Number(Number::Integer { bits, hexadecimal, unsigned }) => Ok(match hexadecimal {
                 true if !unsigned => Constant::Bits(bits),
                 _ => Constant::with(bits, unsigned || bits > i64::MAX as u64),
             }),
-            Kind::Number(Number::F32(bits)) => Ok(Constant::F32(bits)),
-            Kind::Number(Number::F64(bits)) => Ok(Constant::F64(bits)),
-            Kind::Number(Number::Decimal(value)) => Ok(Constant::Decimal(value)),
-            Kind::Word if self.text(at) == "WARP_SZ" => Ok(Constant::Signed(32)),
-            Kind::Mark(Mark::Open) => {
-                if self.peek().kind == Kind::Dotted {
+            TokenKind::Number(Number::F32(bits)) => Ok(Constant::F32(bits)),
+            TokenKind::Number(Number::F64(bits)) => Ok(Constant::F64(bits)),
+            TokenKind::Number(Number::Decimal(value)) => Ok(Constant::Decimal(value)),
+            TokenKind::Word if self.text(at) == "WARP_SZ" => Ok(Constant::Signed(32)),
+            TokenKind::Punctuation(Punctuation::Open) => {
+                if self.peek().kind == TokenKind::Dotted {
                     let ty = self.next();
                     let unsigned = match self.text(ty) {
                         ".u64" => true,
                         ".s64" => false,
-                        _ => return Err(self.expected_at(ty, "`.s64` or `.u64`, to which a constant can be cast")),
+                        _ => return Err(self.expected_at(ty, "`.s64` or `.u64` as the target of a constant cast")),
                     };
-                    self.expect(Mark::Close)?;
+                    self.expect(Punctuation::Close)?;
                     let value = self.unary(depth + 1)?;
                     return match value.integer() {
                         Some(bits) => Ok(Constant::with(bits, unsigned)),
@@ -158,18 +162,20 @@ impl Cursor<'_> {
                     };
                 }
                 let value = self.conditional(depth + 1)?;
-                self.expect(Mark::Close)?;
+                self.expect(Punctuation::Close)?;
                 Ok(value)
             }
-            Kind::Mark(mark @ (Mark::Minus | Mark::Plus | Mark::Not | Mark::Tilde)) => {
+            TokenKind::Punctuation(
+                mark @ (Punctuation::Minus | Punctuation::Plus | Punctuation::Not | Punctuation::Tilde),
+            ) => {
                 let value = self.unary(depth + 1)?;
                 match (mark, value, value.integer()) {
-                    (Mark::Plus, Constant::Decimal(_), _) => Ok(value),
-                    (Mark::Minus, Constant::Decimal(x), _) => Ok(Constant::Decimal(-x)),
-                    (Mark::Plus, _, Some(n)) => Ok(Constant::with(n, value.is_unsigned())),
-                    (Mark::Minus, _, Some(n)) => Ok(Constant::Signed((n as i64).wrapping_neg())),
-                    (Mark::Tilde, _, Some(n)) => Ok(Constant::with(!n, value.is_unsigned())),
-                    (Mark::Not, _, Some(n)) => Ok(Constant::Signed(i64::from(n == 0))),
+                    (Punctuation::Plus, Constant::Decimal(_), _) => Ok(value),
+                    (Punctuation::Minus, Constant::Decimal(x), _) => Ok(Constant::Decimal(-x)),
+                    (Punctuation::Plus, _, Some(n)) => Ok(Constant::with(n, value.is_unsigned())),
+                    (Punctuation::Minus, _, Some(n)) => Ok(Constant::Signed((n as i64).wrapping_neg())),
+                    (Punctuation::Tilde, _, Some(n)) => Ok(Constant::with(!n, value.is_unsigned())),
+                    (Punctuation::Not, _, Some(n)) => Ok(Constant::Signed(i64::from(n == 0))),
                     _ => wrong(self),
                 }
             }
@@ -178,55 +184,55 @@ impl Cursor<'_> {
     }
 }
 
-fn apply(mark: Mark, a: Constant, b: Constant) -> Result<Constant, &'static str> {
+fn apply(mark: Punctuation, a: Constant, b: Constant) -> Result<Constant, &'static str> {
     if let (Constant::Decimal(x), Constant::Decimal(y)) = (a, b) {
         let truth = |t: bool| Constant::Signed(i64::from(t));
         return Ok(match mark {
-            Mark::Plus => Constant::Decimal(x + y),
-            Mark::Minus => Constant::Decimal(x - y),
-            Mark::Times => Constant::Decimal(x * y),
-            Mark::Slash => Constant::Decimal(x / y),
-            Mark::Less => truth(x < y),
-            Mark::LessEqual => truth(x <= y),
-            Mark::Greater => truth(x > y),
-            Mark::GreaterEqual => truth(x >= y),
-            Mark::Equal => truth(x == y),
-            Mark::Differs => truth(x != y),
-            _ => return Err("floats do not have this operator"),
+            Punctuation::Plus => Constant::Decimal(x + y),
+            Punctuation::Minus => Constant::Decimal(x - y),
+            Punctuation::Times => Constant::Decimal(x * y),
+            Punctuation::Slash => Constant::Decimal(x / y),
+            Punctuation::Less => truth(x < y),
+            Punctuation::LessEqual => truth(x <= y),
+            Punctuation::Greater => truth(x > y),
+            Punctuation::GreaterEqual => truth(x >= y),
+            Punctuation::Equal => truth(x == y),
+            Punctuation::Differs => truth(x != y),
+            _ => return Err("this operator does not apply to floats"),
         });
     }
     let (Some(x), Some(y)) = (a.integer(), b.integer()) else {
-        return Err("the operands are not of one type that has this operator");
+        return Err("this operator does not apply to operands of these types");
     };
     let unsigned = a.is_unsigned() || b.is_unsigned();
     let (s, t) = (x as i64, y as i64);
     let truth = |t: bool| Ok(Constant::Signed(i64::from(t)));
     let compared = if unsigned { x.cmp(&y) } else { s.cmp(&t) };
     let bits = match mark {
-        Mark::Plus => x.wrapping_add(y),
-        Mark::Minus => x.wrapping_sub(y),
-        Mark::Times => x.wrapping_mul(y),
-        Mark::Slash | Mark::Percent if y == 0 => return Err("a constant is divided by zero"),
-        Mark::Slash if unsigned => x / y,
-        Mark::Slash => s.wrapping_div(t) as u64,
-        Mark::Percent if unsigned => x % y,
-        Mark::Percent => s.wrapping_rem(t) as u64,
-        // The type of a shift is that of what is shifted.
-        Mark::ShiftLeft => return Ok(Constant::with(if y > 63 { 0 } else { x << y }, a.is_unsigned())),
-        Mark::ShiftRight if a.is_unsigned() => return Ok(Constant::Unsigned(if y > 63 { 0 } else { x >> y })),
-        Mark::ShiftRight => return Ok(Constant::Signed(s >> y.min(63))),
-        Mark::And => x & y,
-        Mark::Bar => x | y,
-        Mark::Xor => x ^ y,
-        Mark::Less => return truth(compared.is_lt()),
-        Mark::LessEqual => return truth(compared.is_le()),
-        Mark::Greater => return truth(compared.is_gt()),
-        Mark::GreaterEqual => return truth(compared.is_ge()),
-        Mark::Equal => return truth(x == y),
-        Mark::Differs => return truth(x != y),
-        Mark::Both => return truth(x != 0 && y != 0),
-        Mark::Either => return truth(x != 0 || y != 0),
-        _ => return Err("this is no operator of constants"),
+        Punctuation::Plus => x.wrapping_add(y),
+        Punctuation::Minus => x.wrapping_sub(y),
+        Punctuation::Times => x.wrapping_mul(y),
+        Punctuation::Slash | Punctuation::Percent if y == 0 => return Err("division by zero in a constant"),
+        Punctuation::Slash if unsigned => x / y,
+        Punctuation::Slash => s.wrapping_div(t) as u64,
+        Punctuation::Percent if unsigned => x % y,
+        Punctuation::Percent => s.wrapping_rem(t) as u64,
+        // The type of a shift is the type of the shifted value.
+        Punctuation::ShiftLeft => return Ok(Constant::with(if y > 63 { 0 } else { x << y }, a.is_unsigned())),
+        Punctuation::ShiftRight if a.is_unsigned() => return Ok(Constant::Unsigned(if y > 63 { 0 } else { x >> y })),
+        Punctuation::ShiftRight => return Ok(Constant::Signed(s >> y.min(63))),
+        Punctuation::And => x & y,
+        Punctuation::Bar => x | y,
+        Punctuation::Xor => x ^ y,
+        Punctuation::Less => return truth(compared.is_lt()),
+        Punctuation::LessEqual => return truth(compared.is_le()),
+        Punctuation::Greater => return truth(compared.is_gt()),
+        Punctuation::GreaterEqual => return truth(compared.is_ge()),
+        Punctuation::Equal => return truth(x == y),
+        Punctuation::Differs => return truth(x != y),
+        Punctuation::Both => return truth(x != 0 && y != 0),
+        Punctuation::Either => return truth(x != 0 || y != 0),
+        _ => return Err("this operator is not allowed in a constant"),
     };
     Ok(Constant::with(bits, unsigned))
 }

@@ -1,9 +1,9 @@
-//! Inline PTX: instructions in which `{name}` stands for an operand, and declarations of registers.
+//! Inline PTX: instructions in which `{name}` is an operand, and declarations of registers.
 
 use super::cursor::Failed;
 use super::error::{Errors, Mistake};
-use super::lex::{Kind, Mark, Token};
-use super::scope::DEPTH;
+use super::lex::{Punctuation, Token, TokenKind};
+use super::scope::MAX_DEPTH;
 use super::{Parser, module};
 use crate::ptx::ast::{
     Architecture, Declaration, Function, FunctionKind, Instruction, Linkage, Module, Register, Statement,
@@ -20,9 +20,9 @@ use crate::ptx::{Operand, inline};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 
-/// What was read.
+/// A parsed block.
 pub(in crate::ptx) struct Read {
-    /// One function, whose first registers are the operands.
+    /// The module: one function, whose first registers are the operands.
     pub module: Module,
     pub effect: Effect,
     /// By operand, whether an instruction names it.
@@ -31,11 +31,11 @@ pub(in crate::ptx) struct Read {
     pub written: Vec<bool>,
 }
 
-/// Reads the instructions of a block for `target`, in the newest version of the language.
+/// Parses the instructions of a block for `target`, in the newest PTX version.
 pub(in crate::ptx) fn inline(source: &Source, target: Architecture) -> Result<Read, Errors> {
     let mut parser = Parser::new(&source.text)?;
     parser.placeholders = true;
-    (parser.module.target, parser.module.version) = (target, *module::VERSIONS.end());
+    (parser.module.target, parser.module.version) = (target, *module::SUPPORTED_VERSIONS.end());
     let mut function = Function::new(Linkage::Internal, FunctionKind::Device, "");
     function.registers = source
         .operands
@@ -49,7 +49,7 @@ pub(in crate::ptx) fn inline(source: &Source, target: Architecture) -> Result<Re
     parser.module.functions.push(function);
     parser.scope.open();
     let mut block = Block::new(&source.operands);
-    while parser.cursor.peek().kind != Kind::End {
+    while parser.cursor.peek().kind != TokenKind::End {
         if let Err(Failed) = parser.part(&mut block) {
             parser.cursor.recover();
         }
@@ -62,15 +62,15 @@ pub(in crate::ptx) fn inline(source: &Source, target: Architecture) -> Result<Re
     cursor.finish(Read { module, effect, named, written })
 }
 
-/// A block so far.
+/// The state of a block during parsing.
 struct Block<'s> {
     operands: &'s [inline::Operand],
     body: Vec<Statement>,
     effect: Effect,
     named: Vec<bool>,
-    /// Registers that have a value in every lane.
+    /// The registers that have a value in every lane.
     defined: HashSet<Register>,
-    /// Those that an instruction has given it.
+    /// The registers that an instruction has written.
     written: HashSet<Register>,
     /// Whether the carry is set in every lane.
     carry: bool,
@@ -97,23 +97,23 @@ impl<'s> Block<'s> {
 }
 
 impl Parser<'_> {
-    /// An instruction, a declaration, or the border of a scope.
+    /// Parses an instruction, a declaration, or a brace of a scope.
     fn part(&mut self, block: &mut Block<'_>) -> Result<(), Failed> {
         let at = self.cursor.peek();
         match at.kind {
-            Kind::Mark(Mark::Semicolon) => {
+            TokenKind::Punctuation(Punctuation::Semicolon) => {
                 self.cursor.next();
                 Ok(())
             }
-            Kind::Mark(Mark::OpenBrace) => {
+            TokenKind::Punctuation(Punctuation::OpenBrace) => {
                 self.cursor.next();
                 if self.scope.open() {
                     return Ok(());
                 }
-                let what = format!("a scope inside {DEPTH} others");
+                let what = format!("a scope nested more than {MAX_DEPTH} levels deep");
                 Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }))
             }
-            Kind::Mark(Mark::CloseBrace) => {
+            TokenKind::Punctuation(Punctuation::CloseBrace) => {
                 self.cursor.next();
                 if self.scope.depth() > 1 {
                     self.scope.close();
@@ -122,22 +122,23 @@ impl Parser<'_> {
                 self.cursor.expected_at(at, "an instruction");
                 Ok(())
             }
-            Kind::Dotted if self.cursor.eat_dotted(".reg") => {
+            TokenKind::Dotted if self.cursor.eat_dotted(".reg") => {
                 block.body.extend(self.registers()?);
                 Ok(())
             }
-            Kind::Dotted => {
+            TokenKind::Dotted => {
                 let word = self.cursor.text(at);
-                let text = format!("`{word}` cannot stand in inline PTX, which declares registers alone, by `.reg`");
+                let text =
+                    format!("`{word}` is not allowed in inline PTX, which can declare only registers, with `.reg`");
                 Err(self.wrong(at, text))
             }
-            Kind::Word if self.cursor.ahead(1).kind == Kind::Mark(Mark::Colon) => {
+            TokenKind::Word if self.cursor.ahead(1).kind == TokenKind::Punctuation(Punctuation::Colon) => {
                 let name = self.cursor.text(at);
                 let why = refused(Opcode::Bra).unwrap_or_default();
-                let text = format!("the label `{name}` cannot stand in inline PTX: {why}");
+                let text = format!("the label `{name}` is not allowed in inline PTX: {why}");
                 Err(self.wrong(at, text))
             }
-            Kind::Word | Kind::Mark(Mark::At) => self.inline_instruction(block),
+            TokenKind::Word | TokenKind::Punctuation(Punctuation::At) => self.inline_instruction(block),
             _ => Err(self.cursor.expected("an instruction or `.reg`")),
         }
     }
@@ -147,15 +148,15 @@ impl Parser<'_> {
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
         let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
-            let what = "an instruction of the table";
+            let what = "a known instruction";
             return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
         };
         if let Some(why) = refused(opcode) {
-            return Err(self.wrong(at, format!("`{word}` cannot stand in inline PTX: {why}")));
+            return Err(self.wrong(at, format!("`{word}` is not allowed in inline PTX: {why}")));
         }
         let (instruction, places) = self.instruction(guard, opcode)?;
-        // The last one may lack it.
-        if self.cursor.peek().kind != Kind::End {
+        // The last instruction needs no semicolon.
+        if self.cursor.peek().kind != TokenKind::End {
             self.cursor.end_of_statement()?;
         }
         let (instruction, form) = match self.legal(instruction.clone()) {
@@ -170,7 +171,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Notes that an instruction cannot be; of an operand of the block, what it was declared.
+    /// Notes that an instruction is illegal, with the declared type of a block operand.
     fn unfit(&mut self, block: &Block<'_>, at: Token, places: &[Token], instruction: &Instruction, illegal: Illegal) {
         let given = match illegal.reason {
             Reason::Operand { operand, .. } => instruction.operands.get(operand),
@@ -189,7 +190,8 @@ impl Parser<'_> {
         self.wrong(at, format!("{illegal}; `{{{name}}}` is a `{ty}`"));
     }
 
-    /// Follows what an instruction reads and writes, and notes what is not there or not its own.
+    /// Tracks the reads and writes of an instruction, and notes reads of undefined registers and
+    /// writes of inputs.
     fn flow(&mut self, block: &mut Block<'_>, at: Token, instruction: &Instruction, form: &Form) {
         let text = In(self.names(), instruction).to_string();
         let mut mistakes: Vec<String> = Vec::new();
@@ -197,7 +199,7 @@ impl Parser<'_> {
         let (mut reads, mut writes): (SmallVec<[Register; 4]>, SmallVec<[Register; 2]>) = Default::default();
         reads.extend(instruction.guard.map(|g| g.register));
         for (operand, form) in instruction.operands.iter().zip(form.row.operands()) {
-            let written = form.destination && form.kind != form::Kind::Address;
+            let written = form.destination && form.kind != form::OperandKind::Address;
             operand.registers(&mut |r, _| if written { writes.push(r) } else { reads.push(r) });
             if let Operand::Special(special) = operand {
                 block.effect = block.effect.max(effect_of_special(*special));
@@ -217,22 +219,22 @@ impl Parser<'_> {
             }
         };
         for r in reads.iter().filter(|r| !block.defined.contains(r)) {
-            mistakes.push(format!("reads `{}`, which no instruction without a guard has written yet", name(*r)));
+            mistakes.push(format!("reads `{}`, which no unpredicated instruction has written yet", name(*r)));
         }
         for (i, r) in writes.iter().enumerate() {
             if block.operand(*r).is_some_and(|o| o.direction == Direction::In) {
-                mistakes.push(format!("writes `{}`, which only comes in: make it `inout`", name(*r)));
+                mistakes.push(format!("writes `{}`, which is an input: make it `inout`", name(*r)));
             }
             if writes[..i].contains(r) {
                 mistakes.push(format!("writes `{}` twice", name(*r)));
             }
         }
         if reads_carry(instruction.opcode) && !block.carry {
-            mistakes.push("reads the carry, which no `.cc` without a guard has set in this block".to_string());
+            mistakes.push("reads the carry, which no unpredicated `.cc` instruction has set in this block".to_string());
         }
         let guarded = instruction.guard.is_some();
         for r in writes {
-            // Where the guard does not hold, what was there stays.
+            // If the guard is false, the register keeps its value.
             if !guarded || block.defined.contains(&r) {
                 block.defined.insert(r);
                 block.written.insert(r);

@@ -3,23 +3,23 @@
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{Kind, Mark, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use crate::ptx::ast::{Guard, Instruction, Operand, Statement};
 use crate::ptx::check::{Form, Illegal, Reason, check, reordered};
 use crate::ptx::words::{Modifier, Opcode};
 use smallvec::SmallVec;
 
-/// Operands at most: more are read, and are too many for every form.
-const OPERANDS: usize = 16;
+/// The largest number of operands; every form has fewer.
+const MAX_OPERANDS: usize = 16;
 
 impl Parser<'_> {
-    /// An instruction with its guard.
+    /// Parses an instruction with its guard.
     pub fn guarded(&mut self) -> Result<Vec<Statement>, Failed> {
         let guard = self.guard()?;
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
         let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
-            let what = "an instruction of the table";
+            let what = "a known instruction";
             return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
         };
         if opcode == Opcode::Call {
@@ -31,13 +31,13 @@ impl Parser<'_> {
             Ok((instruction, _)) => Ok(vec![Statement::Instruction(instruction)]),
             Err(illegal) => {
                 self.illegal(at, &places, illegal);
-                // The statement is read to its end.
+                // The statement is parsed to its end.
                 Ok(vec![])
             }
         }
     }
 
-    /// Notes that an instruction cannot be, at the operand that is wrong.
+    /// Notes that an instruction is illegal, at the wrong operand.
     pub fn illegal(&mut self, at: Token, places: &[Token], illegal: Illegal) -> Failed {
         let place = match illegal.reason {
             Reason::Operand { operand, .. } => places.get(operand).copied().unwrap_or(at),
@@ -47,39 +47,39 @@ impl Parser<'_> {
         self.cursor.fail(place, Mistake::Illegal { instruction, reason })
     }
 
-    /// `@%p` or `@!%p`, if it is there.
+    /// Parses an optional guard, `@%p` or `@!%p`.
     pub fn guard(&mut self) -> Result<Option<Guard>, Failed> {
-        if !self.cursor.eat(Mark::At) {
+        if !self.cursor.eat(Punctuation::At) {
             return Ok(None);
         }
-        let negated = self.cursor.eat(Mark::Not);
+        let negated = self.cursor.eat(Punctuation::Not);
         Ok(Some(Guard { register: self.register()?, negated }))
     }
 
-    /// Modifiers and operands, and where each operand is.
+    /// Parses the modifiers and operands of an instruction, with the token of each operand.
     pub fn instruction(&mut self, guard: Option<Guard>, opcode: Opcode) -> Result<(Instruction, Vec<Token>), Failed> {
         let mut places = Vec::new();
         let mut modifiers = SmallVec::new();
-        while self.cursor.peek().kind == Kind::Dotted {
+        while self.cursor.peek().kind == TokenKind::Dotted {
             match self.cursor.dotted(Modifier::from_spelling) {
                 Some(m) => modifiers.push(m),
                 None => {
                     let at = self.cursor.next();
                     let name = self.cursor.text(at).to_string();
-                    return Err(self.cursor.fail(at, Mistake::Unknown { what: "a modifier of the table", name }));
+                    return Err(self.cursor.fail(at, Mistake::Unknown { what: "a known modifier", name }));
                 }
             }
         }
         let mut operands = SmallVec::new();
-        if !matches!(self.cursor.peek().kind, Kind::Mark(Mark::Semicolon) | Kind::End) {
+        if !matches!(self.cursor.peek().kind, TokenKind::Punctuation(Punctuation::Semicolon) | TokenKind::End) {
             loop {
                 let at = self.cursor.peek();
                 places.push(at);
                 operands.push(self.operand(opcode, operands.len())?);
-                if operands.len() > OPERANDS {
+                if operands.len() > MAX_OPERANDS {
                     return Err(self.cursor.expected_at(at, "fewer operands"));
                 }
-                if !self.cursor.eat(Mark::Comma) {
+                if !self.cursor.eat(Punctuation::Comma) {
                     break;
                 }
             }
@@ -87,8 +87,8 @@ impl Parser<'_> {
         Ok((Instruction { guard, opcode, modifiers, operands }, places))
     }
 
-    /// The instruction as the table has it, if it is legal: its modifiers in the form's order, its float constants in
-    /// the operand's width.
+    /// Returns a legal instruction in the form of the table: the modifiers in the form's order, and
+    /// float constants with the operand's width.
     pub fn legal(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
         let mut refused = match self.with_floats(instruction.clone()) {
             Err(refused) => refused,
@@ -96,7 +96,7 @@ impl Parser<'_> {
         };
         for modifiers in reordered(&instruction) {
             match self.with_floats(Instruction { modifiers, ..instruction.clone() }) {
-                // What is wrong beside the order says more.
+                // An error other than the order is more informative.
                 Err(closer) if matches!(refused.reason, Reason::Modifiers { .. }) => refused = closer,
                 Err(_) => {}
                 legal => return legal,
@@ -105,7 +105,8 @@ impl Parser<'_> {
         Err(refused)
     }
 
-    /// The instruction with its float constants rounded or widened to the operand's type, if it is legal.
+    /// Returns the instruction with float constants converted to the operand's type, if it is
+    /// legal.
     fn with_floats(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
         let attempt = |instruction: Instruction| {
             let form = check(self.names(), &instruction, self.module.target, self.module.version);
@@ -130,7 +131,7 @@ impl Parser<'_> {
         };
         let misfit =
             |attempt: &Result<_, Illegal>| attempt.as_ref().is_err_and(|e| matches!(e.reason, Reason::Operand { .. }));
-        // Where the operands fit then, what is wrong beside them says more.
+        // If the operands match then, the remaining error is more informative.
         let mut converted = [convert(&narrow), convert(&wide)].into_iter().flatten();
         converted.find(|attempt| !misfit(attempt)).unwrap_or(Err(refused))
     }

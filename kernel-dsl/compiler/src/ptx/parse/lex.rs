@@ -1,11 +1,12 @@
-//! Text to tokens. Every text has tokens: what is no token of PTX becomes a [`Kind::Bad`], for the parser to report.
+//! The lexer. Every text has tokens: text that is not a PTX token becomes a [`TokenKind::Bad`],
+//! which the parser reports.
 
 use crate::ptx::words::same;
 use std::fmt;
 
 words! {
     /// Punctuation and operators.
-    Mark {
+    Punctuation {
         Comma "," Semicolon ";" Colon ":" Open "(" Close ")" OpenBracket "[" CloseBracket "]" OpenBrace "{"
         CloseBrace "}" Less "<" Greater ">" At "@" Not "!" Bar "|" Plus "+" Minus "-" Times "*" Slash "/"
         Percent "%" And "&" Xor "^" Tilde "~" Question "?" Assign "=" Equal "==" Differs "!=" LessEqual "<="
@@ -13,21 +14,21 @@ words! {
     }
 }
 
-/// A piece of text.
+/// A token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    pub kind: Kind,
-    /// Where it is, in bytes.
+    pub kind: TokenKind,
+    /// The range in bytes.
     pub start: u32,
     pub end: u32,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A name: `%r1`, `add`, `_`.
     Word,
-    /// A word after a dot, with it: `.u32`, `.x`, `.L2::128B`.
+    /// A word with a leading dot: `.u32`, `.x`, `.L2::128B`.
     Dotted,
     /// A number.
     Number(Number),
@@ -36,8 +37,8 @@ pub(super) enum Kind {
     /// `// …` or `/* … */`
     Comment,
     /// Punctuation.
-    Mark(Mark),
-    /// No token; why.
+    Punctuation(Punctuation),
+    /// Not a token, with the expected one.
     Bad(&'static str),
     /// The end of the text.
     End,
@@ -46,7 +47,7 @@ pub(super) enum Kind {
 /// The value of a literal.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Number {
-    /// An integer; whether it is written in hexadecimal, and whether with a `U`.
+    /// An integer, with whether it is hexadecimal and whether it has the suffix `U`.
     Integer { bits: u64, hexadecimal: bool, unsigned: bool },
     /// `0f3F800000`
     F32(u32),
@@ -56,7 +57,7 @@ pub(super) enum Number {
     Decimal(f64),
 }
 
-/// The tokens of `text`, the last of which is [`Kind::End`].
+/// Returns the tokens of `text`, the last of which is [`TokenKind::End`].
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let mut lexer = Lexer { text: text.as_bytes(), at: 0 };
     let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
@@ -69,7 +70,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
             lexer.at += 1;
         }
         tokens.push(Token { kind, start: start as u32, end: lexer.at as u32 });
-        if kind == Kind::End {
+        if kind == TokenKind::End {
             return tokens;
         }
     }
@@ -80,7 +81,7 @@ struct Lexer<'a> {
     at: usize,
 }
 
-/// What can follow in a name.
+/// Returns whether a character can continue a name.
 fn follows(c: u8) -> bool {
     c.is_ascii_alphanumeric() || c == b'_' || c == b'$'
 }
@@ -102,22 +103,22 @@ impl Lexer<'_> {
         self.skip(|c| c.is_ascii_whitespace() || c == 0x0b);
     }
 
-    fn token(&mut self, text: &str) -> Kind {
-        let Some(&c) = self.text.get(self.at) else { return Kind::End };
+    fn token(&mut self, text: &str) -> TokenKind {
+        let Some(&c) = self.text.get(self.at) else { return TokenKind::End };
         let next = self.peek(1);
         match c {
             b'/' if next == b'/' => {
                 self.skip(|c| c != b'\n');
-                Kind::Comment
+                TokenKind::Comment
             }
             b'/' if next == b'*' => match text[self.at + 2..].find("*/") {
                 Some(length) => {
                     self.at += length + 4;
-                    Kind::Comment
+                    TokenKind::Comment
                 }
                 None => {
                     self.at = self.text.len();
-                    Kind::Bad("a comment that ends with `*/`")
+                    TokenKind::Bad("`*/` at the end of the comment")
                 }
             },
             b'"' => {
@@ -125,10 +126,14 @@ impl Lexer<'_> {
                 self.skip(|c| c != b'"' && c != b'\n');
                 let ended = self.peek(0) == b'"';
                 self.at += usize::from(ended);
-                if ended { Kind::String } else { Kind::Bad("a string that ends with `\"` on its line") }
+                if ended {
+                    TokenKind::String
+                } else {
+                    TokenKind::Bad("`\"` at the end of the string, on the same line")
+                }
             }
             b'0'..=b'9' => self.number(text),
-            // A name may begin with a dot and a digit (`.1d`), but only where something stands before it.
+            // A name may begin with a dot and a digit (`.1d`), but only after another token.
             b'.' if next.is_ascii_digit() && !self.text[..self.at].last().is_some_and(|c| follows(*c)) => {
                 self.number(text)
             }
@@ -139,32 +144,32 @@ impl Lexer<'_> {
                     self.at += 2;
                     self.skip(follows);
                 }
-                Kind::Dotted
+                TokenKind::Dotted
             }
             b'%' if follows(next) => {
                 self.at += 1;
                 self.skip(follows);
-                Kind::Word
+                TokenKind::Word
             }
             c if follows(c) => {
                 self.skip(follows);
-                Kind::Word
+                TokenKind::Word
             }
             _ => {
-                let two = Mark::from_spelling(&[c, next]).inspect(|_| self.at += 2);
-                let mark = two.or_else(|| Mark::from_spelling(&[c]).inspect(|_| self.at += 1));
+                let two = Punctuation::from_spelling(&[c, next]).inspect(|_| self.at += 2);
+                let mark = two.or_else(|| Punctuation::from_spelling(&[c]).inspect(|_| self.at += 1));
                 match mark {
-                    Some(mark) => Kind::Mark(mark),
+                    Some(mark) => TokenKind::Punctuation(mark),
                     None => {
                         self.at += 1;
-                        Kind::Bad("a token of PTX")
+                        TokenKind::Bad("a PTX token")
                     }
                 }
             }
         }
     }
 
-    fn number(&mut self, text: &str) -> Kind {
+    fn number(&mut self, text: &str) -> TokenKind {
         let start = self.at;
         let prefix = (self.peek(0), self.peek(1) | 0x20);
         let exact = match prefix {
@@ -177,10 +182,10 @@ impl Lexer<'_> {
             let number = &text[start + 2..self.at];
             let bits = Some(number).filter(|n| n.len() == digits).and_then(|n| value(n, 16));
             return match (bits, digits) {
-                (Some(bits), 8) => Kind::Number(Number::F32(bits as u32)),
-                (Some(bits), _) => Kind::Number(Number::F64(bits)),
-                (None, 8) => Kind::Bad("a float of eight hexadecimal digits, as `0f3F800000`"),
-                (None, _) => Kind::Bad("a float of sixteen hexadecimal digits, as `0d3FF0000000000000`"),
+                (Some(bits), 8) => TokenKind::Number(Number::F32(bits as u32)),
+                (Some(bits), _) => TokenKind::Number(Number::F64(bits)),
+                (None, 8) => TokenKind::Bad("a float of eight hexadecimal digits, such as `0f3F800000`"),
+                (None, _) => TokenKind::Bad("a float of sixteen hexadecimal digits, such as `0d3FF0000000000000`"),
             };
         }
         let radix = match prefix {
@@ -200,8 +205,8 @@ impl Lexer<'_> {
             }
             self.skip(follows);
             return match text[start..self.at].parse() {
-                Ok(value) => Kind::Number(Number::Decimal(value)),
-                Err(_) => Kind::Bad("a number"),
+                Ok(value) => TokenKind::Number(Number::Decimal(value)),
+                Err(_) => TokenKind::Bad("a number"),
             };
         }
         self.skip(follows);
@@ -210,17 +215,17 @@ impl Lexer<'_> {
         let unsigned = digits.len() < written.len();
         let digits = if matches!(radix, 2 | 16) { &digits[2..] } else { digits };
         if digits.is_empty() || !digits.bytes().all(|c| (c as char).is_digit(radix)) {
-            return Kind::Bad("a number");
+            return TokenKind::Bad("a number");
         }
         match value(digits, radix) {
-            Some(bits) => Kind::Number(Number::Integer { bits, hexadecimal: radix == 16, unsigned }),
-            None => Kind::Bad("an integer of at most 64 bits"),
+            Some(bits) => TokenKind::Number(Number::Integer { bits, hexadecimal: radix == 16, unsigned }),
+            None => TokenKind::Bad("an integer that fits in 64 bits"),
         }
     }
 }
 
-/// The value of `digits`, if they are digits and 64 bits hold it.
+/// Returns the value of `digits`, if they are valid and fit in 64 bits.
 fn value(digits: &str, radix: u32) -> Option<u64> {
-    // `from_str_radix` takes a sign as well.
+    // `from_str_radix` also accepts a sign.
     digits.bytes().all(|c| c.is_ascii_alphanumeric()).then(|| u64::from_str_radix(digits, radix).ok())?
 }

@@ -1,13 +1,16 @@
-//! Text to a [`Module`], as NVRTC, nvcc, clang and this project write it: PTX 5.0 to 8.8 with 64-bit addresses.
+//! The parser: from text to a [`Module`]. It accepts the PTX of NVRTC, nvcc, clang and this
+//! project: versions 5.0 to 8.8 with 64-bit addresses.
 //!
-//! Every instruction is checked against the table, for the text's own `.target` and `.version`. All mistakes are
-//! reported at once, each with its line and column. No text makes the parser panic or run on.
+//! Every instruction is checked against the table, for the `.target` and `.version` of the text.
+//! All errors are reported at once, each with its line and column. The parser neither panics nor
+//! loops on any text.
 //!
-//! What is not kept of a text: blank lines and indentation, comments inside a statement, the order of modifiers where
-//! it is not the form's, how a number was written (but hexadecimal integers stay so), and constant expressions, which
-//! are worked out.
+//! The parser does not keep blank lines, indentation, comments inside statements, another order of
+//! modifiers, and the spelling of numbers, except hexadecimal integers. It evaluates constant
+//! expressions.
 //!
-//! The instructions of [inline PTX](super::inline) are read here too, with names in braces for operands.
+//! The parser also reads the instructions of [inline PTX](super::inline), with names in braces for
+//! operands.
 
 mod body;
 mod call;
@@ -34,7 +37,7 @@ use lex::Token;
 use scope::Scope;
 use std::collections::{HashMap, HashSet};
 
-/// The module that `text` is.
+/// Parses a module.
 pub fn parse(text: &str) -> Result<Module, Errors> {
     let mut parser = Parser::new(text)?;
     parser.module();
@@ -42,19 +45,19 @@ pub fn parse(text: &str) -> Result<Module, Errors> {
     cursor.finish(module)
 }
 
-/// A text being read, and what has been read of it.
+/// The state of parsing a text.
 struct Parser<'a> {
     cursor: Cursor<'a>,
     module: Module,
-    /// Names at module scope.
+    /// The names at module scope.
     globals: HashMap<&'a str, Symbol>,
-    /// The function whose body is being read.
+    /// The function whose body is being parsed.
     function: usize,
-    /// Its names.
+    /// The names of that function.
     scope: Scope<'a>,
-    /// Names that were found to have no meaning: told once.
+    /// The undefined names, which are reported once.
     unknown: HashSet<&'a str>,
-    /// Whether `{a}` stands for an operand, as in inline PTX.
+    /// Whether `{a}` is an operand, as in inline PTX.
     placeholders: bool,
 }
 
@@ -62,8 +65,8 @@ impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Result<Parser<'a>, Errors> {
         Ok(Parser {
             cursor: Cursor::new(text)?,
-            // What a text without a header would be told of most is not what is wrong with it.
-            module: Module::new(*module::VERSIONS.end(), Target::SM_61.into()),
+            // Without a header, most other errors would be misleading.
+            module: Module::new(*module::SUPPORTED_VERSIONS.end(), Target::SM_61.into()),
             globals: HashMap::new(),
             function: 0,
             scope: Scope::default(),
@@ -76,12 +79,12 @@ impl<'a> Parser<'a> {
         &mut self.module.functions[self.function]
     }
 
-    /// Notes what is wrong, in words.
+    /// Notes an error with this message.
     fn wrong(&mut self, at: Token, text: impl Into<String>) -> Failed {
         self.cursor.fail(at, Mistake::Wrong(text.into()))
     }
 
-    /// Notes it if the module's version or target does not have something.
+    /// Notes an error if the module's version or target lacks a feature.
     fn since(&mut self, at: Token, what: &'static str, version: Version, target: u16) {
         if self.module.version < version || self.module.target.sm < target {
             self.cursor.fail(at, Mistake::Later { what, version, target });

@@ -1,33 +1,33 @@
-//! The header of a module, and what stands at its outermost level.
+//! The header and the outermost level of a module.
 
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{Kind, Mark, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use crate::ptx::ast::{Architecture, File, FunctionKind, Item, Linkage, Section, Symbol, Variant};
 use crate::ptx::print::comment_text;
 use crate::ptx::words::{Space, TargetOption, Version};
 
-/// Versions of the language that the parser reads.
-pub(super) const VERSIONS: std::ops::RangeInclusive<Version> = Version::new(5, 0)..=Version::new(8, 8);
+/// The PTX versions that the parser accepts.
+pub(super) const SUPPORTED_VERSIONS: std::ops::RangeInclusive<Version> = Version::new(5, 0)..=Version::new(8, 8);
 
 impl Parser<'_> {
-    /// The whole text.
+    /// Parses the whole text.
     pub fn module(&mut self) {
         self.module.header = self.comments();
-        // Without a header there is no telling what is legal; what is read of the rest has mistakes enough.
+        // Without a header, legality cannot be checked, and the rest would give misleading errors.
         if self.header().is_err() {
             self.cursor.recover_item(begins_item);
         }
         loop {
             let comments = self.comments();
             self.module.items.extend(comments.into_iter().map(Item::Comment));
-            if self.cursor.peek().kind == Kind::End {
+            if self.cursor.peek().kind == TokenKind::End {
                 return;
             }
             let start = self.cursor.peek();
             if self.item().is_err() {
-                // What failed at its first word would fail there again.
+                // An item that failed at its first word would fail there again.
                 if self.cursor.peek().start == start.start {
                     self.cursor.next();
                 }
@@ -36,7 +36,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The lines of the comments that come next.
+    /// Returns the lines of the comments that come next.
     pub fn comments(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(token) = self.cursor.comment() {
@@ -54,14 +54,14 @@ impl Parser<'_> {
 
     fn header(&mut self) -> Result<(), Failed> {
         if !self.cursor.eat_dotted(".version") {
-            return Err(self.cursor.expected("`.version`, with which a module begins"));
+            return Err(self.cursor.expected("`.version` at the start of the module"));
         }
         let at = self.cursor.next();
         self.module.version = match self.version(at) {
-            Some(version) if VERSIONS.contains(&version) => version,
+            Some(version) if SUPPORTED_VERSIONS.contains(&version) => version,
             Some(version) => {
                 let what = format!("version {version} of PTX");
-                let help = "this reads versions 5.0 to 8.8";
+                let help = "supported are versions 5.0 to 8.8";
                 self.cursor.fail(at, Mistake::Unsupported { what, help });
                 version
             }
@@ -75,13 +75,13 @@ impl Parser<'_> {
             Some(target) => self.module.target = target,
             None => return Err(self.cursor.expected_at(at, "a target such as `sm_61`")),
         }
-        while self.cursor.eat(Mark::Comma) {
-            let option = self.cursor.name("an option of the target")?;
+        while self.cursor.eat(Punctuation::Comma) {
+            let option = self.cursor.name("a target option")?;
             let text = self.cursor.text(option);
             match TargetOption::from_spelling(text.as_bytes()) {
                 Some(option) => self.module.options.push(option),
                 None => {
-                    let what = "an option of a target: `debug`, `texmode_unified`, `texmode_independent`";
+                    let what = "a target option: `debug`, `texmode_unified` or `texmode_independent`";
                     self.cursor.fail(option, Mistake::Unknown { what, name: text.to_string() });
                 }
             }
@@ -100,7 +100,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A version, which looks like a number.
+    /// Returns a version from its token, which is a number.
     fn version(&self, at: Token) -> Option<Version> {
         let (major, minor) = self.cursor.text(at).split_once('.')?;
         let digits = |n: &str| n.bytes().all(|c| c.is_ascii_digit()).then(|| n.parse().ok())?;
@@ -110,11 +110,13 @@ impl Parser<'_> {
     fn item(&mut self) -> Result<(), Failed> {
         let linkage = self.cursor.dotted(linkage);
         let at = self.cursor.peek();
-        let word = if at.kind == Kind::Dotted { self.cursor.text(at) } else { "" };
+        let word = if at.kind == TokenKind::Dotted { self.cursor.text(at) } else { "" };
         match (word, linkage) {
-            (".local" | ".param", _) => Err(self.wrong(at, format!("a variable in `{word}` belongs in a function"))),
+            (".local" | ".param", _) => {
+                Err(self.wrong(at, format!("a variable in `{word}` must be declared in a function")))
+            }
             (".const" | ".shared", Some(Linkage::Common)) | (".entry" | ".func", Some(Linkage::Common)) => {
-                Err(self.wrong(at, "what is `.common` is a variable in `.global`"))
+                Err(self.wrong(at, "only a variable in `.global` can be `.common`"))
             }
             (".entry", _) => {
                 self.cursor.next();
@@ -147,32 +149,32 @@ impl Parser<'_> {
                 self.cursor.next();
                 self.since(at, "`.alias`", Version::new(6, 3), 0);
                 let name = self.function_name()?;
-                self.cursor.expect(Mark::Comma)?;
+                self.cursor.expect(Punctuation::Comma)?;
                 let aliasee = self.function_name()?;
                 self.module.items.push(Item::Alias(name, aliasee));
                 self.cursor.end_of_statement()
             }
             (".tex", _) => {
-                let what = "`.tex`, which PTX has had no more since 1.5,".to_string();
+                let what = "`.tex`, which was removed in PTX 1.5,".to_string();
                 Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "write `.global .texref`" }))
             }
             _ => Err(self.cursor.expected("a function, a variable or a directive")),
         }
     }
 
-    /// What a `.pragma` says, from behind it to its semicolon: one thing or several.
+    /// Parses the strings of a `.pragma`, up to its semicolon.
     pub fn pragmas(&mut self) -> Result<Vec<String>, Failed> {
         let mut list = vec![self.cursor.string()?];
-        while self.cursor.eat(Mark::Comma) {
+        while self.cursor.eat(Punctuation::Comma) {
             list.push(self.cursor.string()?);
         }
         self.cursor.end_of_statement()?;
         Ok(list)
     }
 
-    /// A function's name, that of one that is declared.
+    /// Parses the name of a declared function.
     pub fn function_name(&mut self) -> Result<u32, Failed> {
-        let at = self.cursor.name("the name of a function")?;
+        let at = self.cursor.name("a function name")?;
         let name = self.cursor.text(at);
         match self.globals.get(name) {
             Some(Symbol::Function(i)) => Ok(*i),
@@ -183,9 +185,9 @@ impl Parser<'_> {
     fn file(&mut self) -> Result<(), Failed> {
         let index = self.cursor.small()?;
         let name = self.cursor.string()?;
-        let stamp = if self.cursor.eat(Mark::Comma) {
+        let stamp = if self.cursor.eat(Punctuation::Comma) {
             let time = self.cursor.integer()?;
-            self.cursor.expect(Mark::Comma)?;
+            self.cursor.expect(Punctuation::Comma)?;
             Some((time, self.cursor.integer()?))
         } else {
             None
@@ -194,25 +196,25 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A section: labels, and numbers of some width, which may count from a label.
+    /// Parses a section: labels, and numbers of a width, which may be relative to a label.
     fn section(&mut self) -> Result<(), Failed> {
         let at = self.cursor.next();
-        if !matches!(at.kind, Kind::Dotted | Kind::Word) {
-            return Err(self.cursor.expected_at(at, "the name of a section"));
+        if !matches!(at.kind, TokenKind::Dotted | TokenKind::Word) {
+            return Err(self.cursor.expected_at(at, "a section name"));
         }
         let name = self.cursor.text(at).to_string();
-        self.cursor.expect(Mark::OpenBrace)?;
+        self.cursor.expect(Punctuation::OpenBrace)?;
         let mut lines = Vec::new();
-        while !self.cursor.eat(Mark::CloseBrace) {
+        while !self.cursor.eat(Punctuation::CloseBrace) {
             let at = self.cursor.next();
             match (at.kind, self.cursor.text(at)) {
-                (Kind::Word, label) => {
-                    self.cursor.expect(Mark::Colon)?;
+                (TokenKind::Word, label) => {
+                    self.cursor.expect(Punctuation::Colon)?;
                     lines.push(format!("{label}:"));
                 }
-                (Kind::Dotted, width @ (".b8" | ".b16" | ".b32" | ".b64")) => {
+                (TokenKind::Dotted, width @ (".b8" | ".b16" | ".b32" | ".b64")) => {
                     let mut line = format!("{width} {}", self.section_value()?);
-                    while self.cursor.eat(Mark::Comma) {
+                    while self.cursor.eat(Punctuation::Comma) {
                         line += ", ";
                         line += &self.section_value()?;
                     }
@@ -225,13 +227,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A number, or a label and what is added to it or taken from it.
+    /// Parses a number, or a label with an added or subtracted offset.
     fn section_value(&mut self) -> Result<String, Failed> {
-        if matches!(self.cursor.peek().kind, Kind::Number(_) | Kind::Mark(Mark::Minus)) {
+        if matches!(self.cursor.peek().kind, TokenKind::Number(_) | TokenKind::Punctuation(Punctuation::Minus)) {
             return Ok((self.cursor.integer()? as i64).to_string());
         }
         let mut value = self.section_term()?;
-        let sign = [(Mark::Plus, "+"), (Mark::Minus, "-")].into_iter().find(|(mark, _)| self.cursor.eat(*mark));
+        let sign =
+            [(Punctuation::Plus, "+"), (Punctuation::Minus, "-")].into_iter().find(|(mark, _)| self.cursor.eat(*mark));
         if let Some((_, sign)) = sign {
             value += sign;
             value += &self.section_term()?;
@@ -243,7 +246,7 @@ impl Parser<'_> {
         let at = self.cursor.next();
         match at.kind {
             // The label can be the name of a section.
-            Kind::Word | Kind::Dotted | Kind::Number(_) => Ok(self.cursor.text(at).to_string()),
+            TokenKind::Word | TokenKind::Dotted | TokenKind::Number(_) => Ok(self.cursor.text(at).to_string()),
             _ => Err(self.cursor.expected_at(at, "a number or a label")),
         }
     }
@@ -272,7 +275,7 @@ fn architecture(name: &str) -> Option<Architecture> {
     Some(Architecture { sm, variant })
 }
 
-/// Whether a dotted word begins an item: there the parser goes on after a mistake.
+/// Returns whether a dotted word begins an item, where the parser continues after an error.
 fn begins_item(word: &str) -> bool {
     linkage(&word.as_bytes()[1..]).is_some()
         || matches!(word, ".entry" | ".func" | ".global" | ".const" | ".shared" | ".file" | ".section" | ".alias")

@@ -4,42 +4,42 @@ use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
 use super::expression::Constant;
-use super::lex::{Kind, Mark, Token};
+use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
 use crate::ptx::ast::{Address, Base, Operand, Register, Selector, Symbol, Texel};
-use crate::ptx::form::Kind as Form;
+use crate::ptx::form::OperandKind as Form;
 use crate::ptx::table;
 use crate::ptx::words::{Opcode, SpecialRegister};
 
-/// What a name in an operand is.
+/// The meaning of a name in an operand.
 enum Named {
     Register(Register),
     Symbol(Symbol),
 }
 
 impl Parser<'_> {
-    /// Operand `index` of an instruction.
+    /// Parses operand `index` of an instruction.
     pub fn operand(&mut self, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
         let at = self.cursor.peek();
         let takes =
             |kind: Form| table::rows(opcode).iter().any(|r| r.operands().get(index).is_some_and(|o| o.kind == kind));
         match at.kind {
-            Kind::Mark(Mark::OpenBracket) => {
+            TokenKind::Punctuation(Punctuation::OpenBracket) => {
                 self.cursor.next();
                 let address = self.address()?;
-                if self.cursor.is(Mark::Comma) {
+                if self.cursor.is(Punctuation::Comma) {
                     return self.texel(address, opcode, index);
                 }
-                self.cursor.expect(Mark::CloseBracket)?;
+                self.cursor.expect(Punctuation::CloseBracket)?;
                 Ok(address)
             }
-            Kind::Mark(Mark::OpenBrace) if self.placeholder() => self.named(takes(Form::Address)),
-            Kind::Mark(Mark::OpenBrace) => self.vector(opcode, index),
-            Kind::Mark(Mark::Not) if self.register_follows() => {
+            TokenKind::Punctuation(Punctuation::OpenBrace) if self.placeholder() => self.named(takes(Form::Address)),
+            TokenKind::Punctuation(Punctuation::OpenBrace) => self.vector(opcode, index),
+            TokenKind::Punctuation(Punctuation::Not) if self.register_follows() => {
                 self.cursor.next();
                 Ok(Operand::Not(self.register()?))
             }
-            Kind::Mark(Mark::Minus) if self.register_follows() => {
+            TokenKind::Punctuation(Punctuation::Minus) if self.register_follows() => {
                 self.cursor.next();
                 let register = self.register()?;
                 Ok(Operand::Negated(register, self.selector()?))
@@ -52,26 +52,26 @@ impl Parser<'_> {
                 Constant::F64(bits) => Operand::F64(bits),
                 Constant::Decimal(x) => Operand::F64(x.to_bits()),
             }),
-            Kind::Word if takes(Form::Label) => {
+            TokenKind::Word if takes(Form::Label) => {
                 self.cursor.next();
                 Ok(Operand::Label(self.label(at)?))
             }
-            Kind::Word if takes(Form::BranchTargets) => {
+            TokenKind::Word if takes(Form::BranchTargets) => {
                 self.cursor.next();
                 match self.scope.find(self.cursor.text(at)) {
                     Some(Name::BranchTargets(i)) => Ok(Operand::BranchTargets(i)),
-                    _ => Err(self.unknown(at, "a list of branch targets that was declared before")),
+                    _ => Err(self.unknown(at, "a list of branch targets declared before")),
                 }
             }
-            Kind::Word if self.cursor.text(at) == "_" => {
+            TokenKind::Word if self.cursor.text(at) == "_" => {
                 self.cursor.next();
-                if self.cursor.eat(Mark::Bar) {
+                if self.cursor.eat(Punctuation::Bar) {
                     Ok(Operand::Pair(None, self.half_of_pair()?))
                 } else {
                     Ok(Operand::Sink)
                 }
             }
-            Kind::Word => match self.special(at) {
+            TokenKind::Word => match self.special(at) {
                 Some(special) => Ok(Operand::Special(special)),
                 None => self.named(takes(Form::Address)),
             },
@@ -79,21 +79,21 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether behind the next token a register stands.
+    /// Returns whether a register follows the next token.
     fn register_follows(&self) -> bool {
         let next = self.cursor.ahead(1);
         match next.kind {
-            Kind::Word => self.cursor.text(next) != "WARP_SZ",
-            Kind::Mark(Mark::OpenBrace) => self.placeholders,
+            TokenKind::Word => self.cursor.text(next) != "WARP_SZ",
+            TokenKind::Punctuation(Punctuation::OpenBrace) => self.placeholders,
             _ => false,
         }
     }
 
-    /// A special register, which can be of two words.
+    /// Parses a special register, which can have two words.
     fn special(&mut self, at: Token) -> Option<SpecialRegister> {
         let text = self.cursor.text(at);
         let next = self.cursor.ahead(1);
-        if next.kind == Kind::Dotted
+        if next.kind == TokenKind::Dotted
             && let Some(special) =
                 SpecialRegister::from_spelling(format!("{text}{}", self.cursor.text(next)).as_bytes())
         {
@@ -106,14 +106,14 @@ impl Parser<'_> {
         Some(special)
     }
 
-    /// Whether a placeholder is next: `{a}`.
+    /// Returns whether a placeholder is next: `{a}`.
     fn placeholder(&self) -> bool {
         self.placeholders
-            && matches!(self.cursor.ahead(1).kind, Kind::Word | Kind::Number(_))
-            && self.cursor.ahead(2).kind == Kind::Mark(Mark::CloseBrace)
+            && matches!(self.cursor.ahead(1).kind, TokenKind::Word | TokenKind::Number(_))
+            && self.cursor.ahead(2).kind == TokenKind::Punctuation(Punctuation::CloseBrace)
     }
 
-    /// What the name here stands for.
+    /// Parses a name and resolves it.
     fn find(&mut self) -> Result<(Token, Named), Failed> {
         if self.placeholder() {
             self.cursor.next();
@@ -123,7 +123,7 @@ impl Parser<'_> {
             let prefix = format!("{{{name}}}");
             let Some(declaration) = self.function().registers.iter().position(|d| d.prefix == prefix) else {
                 let text =
-                    format!("`{prefix}` names no operand: declare it behind the text, as in `{name} = in(u32) value`");
+                    format!("`{prefix}` is not an operand: declare it after the text, as in `{name} = in(u32) value`");
                 return Err(self.wrong(at, text));
             };
             return Ok((at, Named::Register(Register { declaration: declaration as u32, number: 0 })));
@@ -137,11 +137,11 @@ impl Parser<'_> {
         }
     }
 
-    /// Notes a name that has no meaning, unless that was noted before.
+    /// Notes an undefined name, once.
     fn unknown(&mut self, at: Token, what: &'static str) -> Failed {
         let name = self.cursor.text(at);
         if self.placeholders {
-            let text = format!("`{name}` is no register of the block: an operand stands in braces, as in `{{{name}}}`");
+            let text = format!("`{name}` is not a register of this block: write an operand in braces, `{{{name}}}`");
             return self.wrong(at, text);
         }
         if self.unknown.insert(name) {
@@ -150,7 +150,7 @@ impl Parser<'_> {
         Failed
     }
 
-    /// A register.
+    /// Parses a register.
     pub fn register(&mut self) -> Result<Register, Failed> {
         match self.find()? {
             (_, Named::Register(r)) => Ok(r),
@@ -158,31 +158,31 @@ impl Parser<'_> {
         }
     }
 
-    /// A register or a symbol, and what can follow it.
+    /// Parses a register or symbol, with what can follow.
     fn named(&mut self, address: bool) -> Result<Operand, Failed> {
         let (at, named) = self.find()?;
         match named {
-            Named::Register(r) if self.cursor.eat(Mark::Bar) => Ok(Operand::Pair(Some(r), self.half_of_pair()?)),
+            Named::Register(r) if self.cursor.eat(Punctuation::Bar) => Ok(Operand::Pair(Some(r), self.half_of_pair()?)),
             Named::Register(r) => Ok(match self.selector()? {
                 Some(selector) => Operand::Selected(r, selector),
                 None => Operand::Register(r),
             }),
-            Named::Symbol(symbol) if self.cursor.eat(Mark::OpenBracket) => {
+            Named::Symbol(symbol) if self.cursor.eat(Punctuation::OpenBracket) => {
                 let element = match symbol {
                     Symbol::Variable(i) => self.function().variables[i as usize].element(),
                     Symbol::Global(i) => self.module.variables[i as usize].element(),
                     _ => 1,
                 };
                 let index = self.offset()?;
-                self.cursor.expect(Mark::CloseBracket)?;
+                self.cursor.expect(Punctuation::CloseBracket)?;
                 let Some(offset) = i32::try_from(element).ok().and_then(|e| e.checked_mul(index)) else {
-                    return Err(self.cursor.expected_at(at, "an offset of at most 32 bits"));
+                    return Err(self.cursor.expected_at(at, "an offset that fits in 32 bits"));
                 };
                 let base = Base::Symbol(symbol);
                 Ok(if address { Operand::Address(Address { base, offset }) } else { Operand::Symbol(symbol, offset) })
             }
             Named::Symbol(symbol) => {
-                let offset = if self.cursor.eat(Mark::Plus) { self.offset()? } else { 0 };
+                let offset = if self.cursor.eat(Punctuation::Plus) { self.offset()? } else { 0 };
                 Ok(Operand::Symbol(symbol, offset))
             }
         }
@@ -190,7 +190,7 @@ impl Parser<'_> {
 
     fn half_of_pair(&mut self) -> Result<Option<Register>, Failed> {
         let at = self.cursor.peek();
-        if at.kind == Kind::Word && self.cursor.text(at) == "_" {
+        if at.kind == TokenKind::Word && self.cursor.text(at) == "_" {
             self.cursor.next();
             return Ok(None);
         }
@@ -200,47 +200,48 @@ impl Parser<'_> {
     fn address(&mut self) -> Result<Operand, Failed> {
         let at = self.cursor.peek();
         if self.cursor.at_constant() {
-            let what = "an address that is a constant".to_string();
+            let what = "a constant address".to_string();
             return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "move it to a register first" }));
         }
         let base = match self.find()?.1 {
             Named::Register(r) => Base::Register(r),
             Named::Symbol(s) => Base::Symbol(s),
         };
-        let offset = if self.cursor.eat(Mark::Plus) { self.offset()? } else { 0 };
-        if self.cursor.is(Mark::Minus) {
+        let offset = if self.cursor.eat(Punctuation::Plus) { self.offset()? } else { 0 };
+        if self.cursor.is(Punctuation::Minus) {
             return Err(self.cursor.expected("`]` or `+`: to subtract, add a negative number, as in `[%rd1+-4]`"));
         }
         Ok(Operand::Address(Address { base, offset }))
     }
 
-    /// A place in a texture or surface, from behind what names it: perhaps a sampler, and the coordinates.
+    /// Parses a location in a texture or surface, after its name: an optional sampler and the
+    /// coordinates.
     fn texel(&mut self, object: Operand, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
         let at = self.cursor.peek();
         let Operand::Address(Address { base: object, offset: 0 }) = object else {
-            return Err(self.cursor.expected("`]`: behind an offset there are no coordinates"));
+            return Err(self.cursor.expected("`]`: an offset cannot be followed by coordinates"));
         };
         let mut sampler = None;
         loop {
-            self.cursor.expect(Mark::Comma)?;
+            self.cursor.expect(Punctuation::Comma)?;
             let coordinates = match self.operand(opcode, index)? {
                 Operand::Vector(coordinates) => coordinates,
-                Operand::Register(r) if sampler.is_none() && self.cursor.is(Mark::Comma) => {
+                Operand::Register(r) if sampler.is_none() && self.cursor.is(Punctuation::Comma) => {
                     sampler = Some(Base::Register(r));
                     continue;
                 }
-                Operand::Symbol(s, 0) if sampler.is_none() && self.cursor.is(Mark::Comma) => {
+                Operand::Symbol(s, 0) if sampler.is_none() && self.cursor.is(Punctuation::Comma) => {
                     sampler = Some(Base::Symbol(s));
                     continue;
                 }
-                // A single one can do without its braces, but behind a sampler.
+                // A single coordinate needs no braces, except after a sampler.
                 Operand::Texel(_) | Operand::Address(_) | Operand::Resident(..) => {
-                    return Err(self.cursor.expected_at(at, "coordinates as `{%f1, %f2}`"));
+                    return Err(self.cursor.expected_at(at, "coordinates such as `{%f1, %f2}`"));
                 }
-                _ if sampler.is_some() => return Err(self.cursor.expected_at(at, "coordinates as `{%f1, %f2}`")),
+                _ if sampler.is_some() => return Err(self.cursor.expected_at(at, "coordinates such as `{%f1, %f2}`")),
                 one => vec![one],
             };
-            self.cursor.expect(Mark::CloseBracket)?;
+            self.cursor.expect(Punctuation::CloseBracket)?;
             return Ok(Operand::Texel(Box::new(Texel { object, sampler, coordinates })));
         }
     }
@@ -249,13 +250,13 @@ impl Parser<'_> {
         self.cursor.next();
         let mut elements = Vec::new();
         loop {
-            if self.cursor.is(Mark::OpenBrace) && !self.placeholder() {
+            if self.cursor.is(Punctuation::OpenBrace) && !self.placeholder() {
                 return Err(self.cursor.expected("an element of a vector"));
             }
             elements.push(self.operand(opcode, index)?);
-            if !self.cursor.eat(Mark::Comma) {
-                self.cursor.expect(Mark::CloseBrace)?;
-                if self.cursor.eat(Mark::Bar) {
+            if !self.cursor.eat(Punctuation::Comma) {
+                self.cursor.expect(Punctuation::CloseBrace)?;
+                if self.cursor.eat(Punctuation::Bar) {
                     return Ok(Operand::Resident(elements, self.register()?));
                 }
                 return Ok(Operand::Vector(elements));
@@ -263,10 +264,10 @@ impl Parser<'_> {
         }
     }
 
-    /// `.b0`, `.h10` and the like, if one follows.
+    /// Parses an optional selector, such as `.b0` or `.h10`.
     fn selector(&mut self) -> Result<Option<Selector>, Failed> {
         let at = self.cursor.peek();
-        if at.kind != Kind::Dotted {
+        if at.kind != TokenKind::Dotted {
             return Ok(None);
         }
         match selector(self.cursor.dotted_text(at)) {
@@ -274,7 +275,7 @@ impl Parser<'_> {
                 self.cursor.next();
                 Ok(Some(selector))
             }
-            None => Err(self.cursor.expected("a selector of bytes or halves, as `.b0` or `.h1`")),
+            None => Err(self.cursor.expected("a selector of bytes or halves, such as `.b0` or `.h1`")),
         }
     }
 }

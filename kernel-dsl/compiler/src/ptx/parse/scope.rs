@@ -1,13 +1,13 @@
-//! What the names of a function stand for, block by block.
+//! The scopes of names in a function.
 
 use crate::ptx::ast::{Label, Register, Symbol};
 use crate::ptx::parse::lex::Token;
 use std::collections::HashMap;
 
-/// Blocks inside one another at most.
-pub(super) const DEPTH: usize = 128;
+/// The largest nesting depth of blocks.
+pub(super) const MAX_DEPTH: usize = 128;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Name {
     Register(Register),
@@ -21,29 +21,30 @@ pub(super) enum Name {
 #[derive(Default)]
 struct Block<'a> {
     names: HashMap<&'a str, Name>,
-    /// Of registers that are declared by number: the declaration, and how many there are.
+    /// For numbered registers: the declaration and the count.
     numbered: HashMap<&'a str, (u32, u32)>,
-    /// Labels that branches here name, and that are not placed here as yet.
+    /// The labels that branches in the block use and that are not placed in it yet.
     awaited: HashMap<&'a str, (Label, Token)>,
 }
 
 /// The names of a function.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
-    /// From the function's own block inwards.
+    /// The open blocks, from the function's own block inwards.
     blocks: Vec<Block<'a>>,
-    /// The label that each label is: itself, or the one of an outer block that it was found to be.
+    /// The resolution of each label: itself, or the label of an outer block.
     same: Vec<u32>,
 }
 
 impl<'a> Scope<'a> {
-    /// Begins a block; whether that is not too deep.
+    /// Opens a block. Returns false if the nesting is too deep.
     pub fn open(&mut self) -> bool {
         self.blocks.push(Block::default());
-        self.blocks.len() <= DEPTH
+        self.blocks.len() <= MAX_DEPTH
     }
 
-    /// Ends a block. Labels that it awaits are awaited by the one around it; those of the outermost are returned.
+    /// Closes a block. Its unplaced labels move to the enclosing block; those of the outermost
+    /// block are returned.
     pub fn close(&mut self) -> Vec<(&'a str, Token)> {
         let Some(inner) = self.blocks.pop() else { return Vec::new() };
         let Some(outer) = self.blocks.last_mut() else {
@@ -62,17 +63,17 @@ impl<'a> Scope<'a> {
         Vec::new()
     }
 
-    /// Blocks that are open.
+    /// Returns the number of open blocks.
     pub fn depth(&self) -> usize {
         self.blocks.len()
     }
 
-    /// What `name` stands for, labels apart.
+    /// Returns the meaning of `name`, except for labels.
     pub fn find(&self, name: &str) -> Option<Name> {
         self.blocks.iter().rev().find_map(|block| block.find(name)).filter(|n| !matches!(n, Name::Label(_)))
     }
 
-    /// Gives `name` a meaning in the innermost block; whether it had none.
+    /// Declares `name` in the innermost block. Returns false if the block already declares it.
     pub fn declare(&mut self, name: &'a str, meaning: Name) -> bool {
         let Some(block) = self.blocks.last_mut() else { return false };
         let free = block.find(name).is_none() && !block.awaited.contains_key(name);
@@ -82,13 +83,14 @@ impl<'a> Scope<'a> {
         free
     }
 
-    /// Gives `prefix0`, `prefix1`, … meanings in the innermost block; whether the prefix had none.
+    /// Declares `prefix0`, `prefix1`, … in the innermost block. Returns false if the block already
+    /// declares the prefix.
     pub fn declare_numbered(&mut self, prefix: &'a str, declaration: u32, count: u32) -> bool {
         let Some(block) = self.blocks.last_mut() else { return false };
         block.numbered.insert(prefix, (declaration, count)).is_none()
     }
 
-    /// The label that a branch names. A label that was not known has the number of those before it.
+    /// Returns the label that a branch names. A new label gets the next number.
     pub fn label(&mut self, name: &'a str, at: Token) -> Option<Label> {
         let fresh = Label(self.same.len() as u32);
         let block = self.blocks.last_mut()?;
@@ -104,8 +106,8 @@ impl<'a> Scope<'a> {
         Some(label)
     }
 
-    /// Places a label; `None` if the block has the name already. One that was not known has the number of those before
-    /// it.
+    /// Places a label; `None` if the block already has one with this name. A new label gets the
+    /// next number.
     pub fn place(&mut self, name: &'a str) -> Option<Label> {
         let fresh = Label(self.same.len() as u32);
         let block = self.blocks.last_mut()?;
@@ -120,10 +122,10 @@ impl<'a> Scope<'a> {
         Some(label)
     }
 
-    /// The label that each label is in the end.
+    /// Returns the final resolution of each label.
     pub fn same(mut self) -> Vec<u32> {
         for i in 0..self.same.len() {
-            // A block's label can be found to be the outer block's, that one the next outer one's, and so on.
+            // The label of a block can resolve to that of the enclosing block, and so on.
             let mut last = i as u32;
             while self.same[last as usize] != last {
                 last = self.same[last as usize];
@@ -140,7 +142,7 @@ impl Block<'_> {
             return Some(*meaning);
         }
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-        // A prefix can end in a digit itself. No number has more than ten.
+        // A prefix can end in a digit. A number has at most ten digits.
         (name.len() - digits.min(10)..name.len()).find_map(|split| {
             let (prefix, number) = name.split_at(split);
             let (declaration, count) = *self.numbered.get(prefix)?;

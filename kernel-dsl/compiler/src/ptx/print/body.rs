@@ -1,4 +1,4 @@
-//! The body of a function as text.
+//! Printing of function bodies.
 
 use super::{In, Names, comment, displacement, parameters, variable};
 use crate::ptx::ast::{
@@ -25,7 +25,7 @@ pub(super) fn body(f: &mut Formatter<'_>, names: Names<'_>) -> Result {
     f.write_str("}\n")
 }
 
-/// With the end of the line.
+/// Writes a statement, with the end of the line.
 impl Display for In<'_, Statement> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let In(names, statement) = *self;

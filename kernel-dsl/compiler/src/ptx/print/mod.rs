@@ -1,17 +1,17 @@
-//! PTX as text.
+//! Printing of PTX.
 
 mod body;
 
 use super::ast::{
-    File, Function, FunctionKind, Initialiser, Item, Linkage, Module, Parameter, Pointer, Section, Setting, Symbol,
+    File, Function, FunctionKind, Initializer, Item, Linkage, Module, Parameter, Pointer, Section, Setting, Symbol,
     Variable,
 };
 use std::fmt::{Display, Formatter, Result};
 
-/// Something together with what has its names, for printing.
+/// A value together with its names, for printing.
 pub struct In<'a, T: ?Sized>(pub Names<'a>, pub &'a T);
 
-/// What has the names that a part of a function refers to.
+/// The module and function whose names a value refers to.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Names<'a> {
@@ -20,7 +20,7 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// The name of a parameter, a variable or a function.
+    /// Writes the name of a parameter, a variable or a function.
     pub fn symbol(self, symbol: Symbol) -> &'a str {
         match symbol {
             Symbol::Parameter(i) => &self.function.parameters[i as usize].name,
@@ -85,7 +85,7 @@ impl Module {
 }
 
 impl Linkage {
-    /// The directive with the space after it.
+    /// Writes the directive with a following space.
     fn directive(self) -> &'static str {
         match self {
             Linkage::Internal => "",
@@ -97,7 +97,7 @@ impl Linkage {
     }
 }
 
-/// A function up to its body, without the end of the line.
+/// Writes a function up to its body, without the end of the line.
 fn signature(f: &mut Formatter<'_>, function: &Function) -> Result {
     f.write_str(function.linkage.directive())?;
     match function.kind {
@@ -132,7 +132,7 @@ fn signature(f: &mut Formatter<'_>, function: &Function) -> Result {
     d.pragmas.iter().try_for_each(|p| write!(f, "\n.pragma \"{p}\";"))
 }
 
-/// `(…, …)`
+/// Writes `(…, …)`.
 fn parameters(f: &mut Formatter<'_>, list: &[Parameter]) -> Result {
     f.write_str("(")?;
     for (i, p) in list.iter().enumerate() {
@@ -165,7 +165,7 @@ fn parameter(f: &mut Formatter<'_>, p: &Parameter) -> Result {
     }
 }
 
-/// A declaration of a variable, of a function or of the module.
+/// Writes a declaration of a variable, of a function or of the module.
 fn variable(f: &mut Formatter<'_>, module: &Module, function: Option<&Function>, v: &Variable) -> Result {
     write!(f, "{}.{}", v.linkage.directive(), v.space)?;
     if v.managed {
@@ -184,25 +184,25 @@ fn variable(f: &mut Formatter<'_>, module: &Module, function: Option<&Function>,
             None => f.write_str("[]")?,
         }
     }
-    if let Some(value) = &v.initialiser {
+    if let Some(value) = &v.initializer {
         f.write_str(" = ")?;
-        initialiser(f, module, function, value)?;
+        initializer(f, module, function, value)?;
     }
     f.write_str(";\n")
 }
 
-fn initialiser(f: &mut Formatter<'_>, module: &Module, function: Option<&Function>, value: &Initialiser) -> Result {
+fn initializer(f: &mut Formatter<'_>, module: &Module, function: Option<&Function>, value: &Initializer) -> Result {
     match value {
-        Initialiser::Integer(n) => n.fmt(f),
-        Initialiser::Bits(n) => write!(f, "0x{n:X}"),
-        Initialiser::F32(bits) => write!(f, "0f{bits:08X}"),
-        Initialiser::F64(bits) => write!(f, "0d{bits:016X}"),
-        Initialiser::Address { symbol, offset, generic, byte } => {
+        Initializer::Integer(n) => n.fmt(f),
+        Initializer::Bits(n) => write!(f, "0x{n:X}"),
+        Initializer::F32(bits) => write!(f, "0f{bits:08X}"),
+        Initializer::F64(bits) => write!(f, "0d{bits:016X}"),
+        Initializer::Address { symbol, offset, generic, byte } => {
             let name = match (symbol, function) {
                 (Symbol::Global(i), _) => &module.variables[*i as usize].name,
                 (Symbol::Function(i), _) => &module.functions[*i as usize].name,
                 (_, Some(function)) => Names { module, function }.symbol(*symbol),
-                // Only a function has others.
+                // Only a function has other symbols.
                 (_, None) => "",
             };
             if let Some(byte) = byte {
@@ -214,15 +214,15 @@ fn initialiser(f: &mut Formatter<'_>, module: &Module, function: Option<&Functio
             displacement(f, *offset)?;
             f.write_str(if byte.is_some() { ")" } else { "" })
         }
-        Initialiser::List(list) => {
+        Initializer::List(list) => {
             f.write_str("{")?;
             for (i, value) in list.iter().enumerate() {
                 f.write_str(if i > 0 { ", " } else { "" })?;
-                initialiser(f, module, function, value)?;
+                initializer(f, module, function, value)?;
             }
             f.write_str("}")
         }
-        Initialiser::Properties(list) => {
+        Initializer::Properties(list) => {
             f.write_str("{")?;
             for (i, (property, setting)) in list.iter().enumerate() {
                 write!(f, "{} {property} = ", if i > 0 { "," } else { "" })?;
@@ -243,8 +243,8 @@ fn comment(f: &mut Formatter<'_>, text: &str) -> Result {
     writeln!(f, "{text}")
 }
 
-/// A line of comment as it is kept. ptxas refuses what is not ASCII, and takes a backslash at the end for a continued
-/// line.
+/// Writes a comment line. ptxas rejects characters outside ASCII, and treats a final backslash as a
+/// line continuation.
 pub(super) fn comment_text(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.trim_end_matches(|c: char| c == '\\' || c.is_whitespace()).chars() {
@@ -257,7 +257,7 @@ pub(super) fn comment_text(text: &str) -> String {
     clean
 }
 
-/// ptxas has no subtraction in an address: `+-4`.
+/// Writes an offset; ptxas has no subtraction in addresses, so −4 is `+-4`.
 fn displacement(f: &mut Formatter<'_>, offset: i32) -> Result {
     if offset == 0 { Ok(()) } else { write!(f, "+{offset}") }
 }

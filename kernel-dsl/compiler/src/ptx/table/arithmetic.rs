@@ -1,4 +1,4 @@
-//! Integers, floats and halves: arithmetic.
+//! Arithmetic on integers, floats and half-precision floats.
 
 use super::versions::*;
 use crate::ptx::form::{Row, row};

@@ -1,4 +1,4 @@
-//! Control flow, and what stops or marks it.
+//! Control flow, traps and markers.
 
 use super::versions::*;
 use crate::ptx::form::{Row, row};

@@ -6,7 +6,8 @@ use crate::ptx::form::{Row, row};
 #[rustfmt::skip]
 #[allow(long_running_const_eval, reason = "the forms are parsed at compile time")]
 pub(super) const ROWS: &[Row] = &[
-    // Integers: cut off or extended, as the source's type says; `.sat` clamps, and is there where it could.
+    // Integers: truncated, or extended by the source type; `.sat` saturates, in forms that can
+    // overflow.
     row(10, V10, "cvt.dtype.atype d:dtype+, a:atype+; .dtype = any_integer; .atype = any_integer"),
     row(10, V10, "cvt.sat.u8.atype d:u8+, a:atype+; .atype = {.u16, .u32, .u64, .s8, .s16, .s32, .s64}"),
     row(10, V10, "cvt.sat.u16.atype d:u16+, a:atype+; .atype = {.u32, .u64, .s8, .s16, .s32, .s64}"),

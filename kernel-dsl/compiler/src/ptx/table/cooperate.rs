@@ -1,4 +1,4 @@
-//! What the threads of a warp or a block do together.
+//! Collective operations of a warp or block.
 
 use super::versions::*;
 use crate::ptx::form::{Row, row};

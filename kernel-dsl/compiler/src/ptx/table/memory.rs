@@ -1,4 +1,4 @@
-//! Loads, stores, and what goes with them.
+//! Loads, stores and related instructions.
 
 use super::versions::*;
 use crate::ptx::form::{Row, row};

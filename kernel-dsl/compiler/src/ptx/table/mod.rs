@@ -1,11 +1,12 @@
-//! The instructions: one row a form, in the notation of [`form`](super::form), with the first target and the first
-//! `.version` that have it, in a file for each kind of instruction.
+//! The table of instructions: one row for each form, in the notation of [`form`](super::form), with
+//! the first target and `.version` that support it. Each kind of instruction has a file.
 //!
-//! A form whose alternatives came at different times is several rows. For sm_61 and later, tests hold each alternative
-//! of each row against ptxas: accepted where the row says, refused one version and one target earlier; what older
-//! targets have is as the manual says.
+//! A form whose alternatives were introduced at different times has several rows. For sm_61 and
+//! later, tests compare each alternative of each row with ptxas: it is accepted as the row states,
+//! and rejected one version and one target earlier. Older targets follow the manual.
 //!
-//! The table has every instruction that sm_61 can execute, and of later ones those that this project emits.
+//! The table has every instruction that sm_61 can execute, and the later instructions that this
+//! project emits.
 #![doc = ""]
 #![doc = include_str!("instructions.md")]
 
@@ -23,7 +24,7 @@ mod video;
 use super::form::Row;
 use super::words::Opcode;
 
-/// Versions of the language that brought instructions.
+/// The PTX versions that introduced instructions.
 mod versions {
     use crate::ptx::words::Version;
 
@@ -58,13 +59,13 @@ mod versions {
     pub const V81: Version = Version::new(8, 1);
 }
 
-/// The forms of `opcode`.
+/// Returns the forms of `opcode`.
 pub fn rows(opcode: Opcode) -> &'static [Row] {
     let (start, end) = INDEX[opcode as usize];
     &ROWS[usize::from(start)..usize::from(end)]
 }
 
-/// Where each opcode's rows are.
+/// The range of rows of each opcode.
 static INDEX: [(u16, u16); Opcode::ALL.len()] = {
     let mut index = [(0, 0); Opcode::ALL.len()];
     let mut i = 0;
@@ -86,7 +87,7 @@ static INDEX: [(u16, u16); Opcode::ALL.len()] = {
     index
 };
 
-/// Every form.
+/// All forms.
 pub static ROWS: &[Row] = &ALL;
 
 const FILES: [&[Row]; 10] = [

@@ -1,18 +1,17 @@
-//! That the chapter of methods has what the checker knows, and no more.
+//! Compares the chapter on methods in the facade with the table of methods.
 
-use super::prelude::{METHODS, On};
-use super::{array, option};
+use super::{ARRAY_METHODS, METHODS, OPTION_METHODS, Receiver};
 use std::collections::BTreeSet;
 
 const CHAPTER: &str = include_str!("../../../src/methods.rs");
 
-/// What the table calls the receivers that are numbers.
-fn word(on: On) -> Option<&'static str> {
+/// Returns the name that the chapter uses for a receiver that is a number.
+fn word(on: Receiver) -> Option<&'static str> {
     match on {
-        On::Float => Some("floats"),
-        On::Integer => Some("integers"),
-        On::Signed => Some("signed"),
-        On::Unsigned => Some("unsigned"),
+        Receiver::Float => Some("floats"),
+        Receiver::Integer => Some("integers"),
+        Receiver::Signed => Some("signed"),
+        Receiver::Unsigned => Some("unsigned"),
         _ => None,
     }
 }
@@ -30,12 +29,12 @@ fn the_chapter_of_methods_and_the_checker_agree() {
     let written: BTreeSet<_> = rows.iter().cloned().collect();
     assert_eq!(written.len(), rows.len(), "a method is there twice");
     let of_numbers = METHODS.iter().filter_map(|m| Some((m.name, word(m.on)?)));
-    let of_arrays = array::METHODS.iter().map(|name| (*name, "arrays"));
-    let of_options = option::METHODS.iter().map(|name| (*name, "options"));
+    let of_arrays = ARRAY_METHODS.iter().map(|name| (*name, "arrays"));
+    let of_options = OPTION_METHODS.iter().map(|name| (*name, "options"));
     let all = of_numbers.chain(of_arrays).chain(of_options);
     let known: BTreeSet<_> = all.map(|(name, on)| (name.to_string(), on.to_string())).collect();
     let missing: Vec<_> = known.difference(&written).collect();
     let unknown: Vec<_> = written.difference(&known).collect();
     assert!(missing.is_empty(), "kernel-dsl/src/methods.rs lacks {missing:?}");
-    assert!(unknown.is_empty(), "check/prelude.rs lacks {unknown:?}");
+    assert!(unknown.is_empty(), "language/methods.rs lacks {unknown:?}");
 }

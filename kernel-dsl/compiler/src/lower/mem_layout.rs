@@ -1,97 +1,98 @@
-//! Values in memory: the scalars that they are made of, and the accesses that move them.
+//! Values in memory: their scalars, and the accesses that load and store them.
 //!
-//! A value of several scalars moves in as few accesses as its alignment allows: neighbours of one type, or of 32 bits each, in
-//! one of 2, 4, 8 or 16 bytes.
+//! A value of several scalars takes as few accesses as its alignment allows. One access of 2, 4, 8
+//! or 16 bytes covers adjacent scalars of one type, or of 32 bits each.
 
 use super::Lowerer;
-use super::value::{Known, Place, Val};
+use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, TypeId};
 use crate::ir::{self, Guard, Op, Policy, Step, Type, Values, WIDEST, Within};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// How a value lies in memory.
+/// The layout of a value in memory.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Cell {
+pub(super) enum MemLayout {
     Scalar(Scalar),
-    /// Each part with its first byte.
+    /// Each part with its offset in bytes.
     Tuple {
-        parts: Rc<[(u32, Cell)]>,
+        parts: Rc<[(u32, MemLayout)]>,
         bytes: u32,
     },
     Array {
-        element: Rc<Cell>,
+        element: Rc<MemLayout>,
         len: u32,
     },
 }
 
-impl Cell {
+impl MemLayout {
     pub fn bytes(&self) -> u32 {
         match self {
-            Cell::Scalar(s) => s.bytes(),
-            Cell::Tuple { bytes, .. } => *bytes,
-            Cell::Array { element, len } => element.bytes() * len,
+            MemLayout::Scalar(s) => s.bytes(),
+            MemLayout::Tuple { bytes, .. } => *bytes,
+            MemLayout::Array { element, len } => element.bytes() * len,
         }
     }
 
-    /// Scalars in it.
+    /// Returns the number of scalars.
     pub fn numbers(&self) -> u32 {
         match self {
-            Cell::Scalar(_) => 1,
-            Cell::Tuple { parts, .. } => parts.iter().map(|(_, part)| part.numbers()).sum(),
-            Cell::Array { element, len } => element.numbers() * len,
+            MemLayout::Scalar(_) => 1,
+            MemLayout::Tuple { parts, .. } => parts.iter().map(|(_, part)| part.numbers()).sum(),
+            MemLayout::Array { element, len } => element.numbers() * len,
         }
     }
 
-    /// As an element of an array in memory.
+    /// Returns the layout as an element of an array in memory.
     pub fn element(&self) -> ir::Element {
         match self {
-            Cell::Scalar(s) => ir::Element::Scalar(*s),
-            cell => ir::Element::aggregate(cell.bytes()),
+            MemLayout::Scalar(s) => ir::Element::Scalar(*s),
+            mem_layout => ir::Element::aggregate(mem_layout.bytes()),
         }
     }
 
     pub fn scalar(&self) -> Option<Scalar> {
         match self {
-            Cell::Scalar(s) => Some(*s),
+            MemLayout::Scalar(s) => Some(*s),
             _ => None,
         }
     }
 
-    /// The scalars in it, each with its first byte, counted from `at`.
+    /// Collects the scalars, each with its offset in bytes plus `at`.
     fn leaves(&self, at: u32, found: &mut Leaves) {
         match self {
-            Cell::Scalar(s) => found.push((at, *s)),
-            Cell::Tuple { parts, .. } => parts.iter().for_each(|(offset, part)| part.leaves(at + offset, found)),
-            Cell::Array { element, len } => {
+            MemLayout::Scalar(s) => found.push((at, *s)),
+            MemLayout::Tuple { parts, .. } => parts.iter().for_each(|(offset, part)| part.leaves(at + offset, found)),
+            MemLayout::Array { element, len } => {
                 (0..*len).for_each(|i| element.leaves(at + i * element.bytes(), found));
             }
         }
     }
 
-    /// How a place of the type is reached from the element that it is.
+    /// Returns the path to a place of this layout from the element that it is.
     pub fn within(&self) -> Option<Box<Within>> {
         match self {
-            Cell::Scalar(_) => None,
-            cell => Some(Box::new(Within { bytes: cell.bytes(), offset: 0, indices: SmallVec::new() })),
+            MemLayout::Scalar(_) => None,
+            mem_layout => Some(Box::new(Within { bytes: mem_layout.bytes(), offset: 0, indices: SmallVec::new() })),
         }
     }
 }
 
-/// Scalars with their first bytes.
+/// Scalars with their offsets in bytes.
 pub(super) type Leaves = SmallVec<[(u32, Scalar); 4]>;
 
-/// What is sure of an address that is some times `bytes` from one that is aligned.
+/// Returns the known alignment of an address that is a multiple of `bytes` away from an aligned
+/// address.
 fn aligned(bytes: u32) -> u32 {
     ir::Element::aggregate(bytes).align()
 }
 
-/// Scalars that move in one access: how many, and the type by which it names them.
+/// Returns how many of the first scalars one access covers, and the type of the access.
 fn piece(leaves: &[(u32, Scalar)], align: u32) -> (usize, Scalar) {
     let (first, scalar) = leaves[0];
     let size = scalar.bytes();
-    // What has words of several types moves as words.
+    // Words of different types are accessed as plain words.
     let like = |s: Scalar| s == scalar || s.bits() == 32 && scalar.bits() == 32;
     let run =
         leaves.iter().enumerate().take_while(|(i, (at, s))| like(*s) && *at == first + *i as u32 * size).count() as u32;
@@ -104,22 +105,22 @@ fn piece(leaves: &[(u32, Scalar)], align: u32) -> (usize, Scalar) {
 }
 
 impl<'h> Lowerer<'h> {
-    /// How a value of type `id` lies in memory; `None` if it cannot.
-    pub(super) fn cell(&self, id: TypeId) -> Option<Cell> {
+    /// Returns the memory layout of type `id`; `None` if the type cannot be in memory.
+    pub(super) fn mem_layout(&self, id: TypeId) -> Option<MemLayout> {
         match self.ty(id) {
-            hir::Type::Scalar(s) => Some(Cell::Scalar(*s)),
+            hir::Type::Scalar(s) => Some(MemLayout::Scalar(*s)),
             hir::Type::Array(element, size) => {
-                let (element, len) = (self.cell(*element)?, self.size(*size));
+                let (element, len) = (self.mem_layout(*element)?, self.size(*size));
                 (len > 0 && element.bytes().checked_mul(len)? < 1 << 24)
-                    .then(|| Cell::Array { element: Rc::new(element), len })
+                    .then(|| MemLayout::Array { element: Rc::new(element), len })
             }
             hir::Type::Tuple(parts) => {
                 let (mut end, mut align, mut all) = (0u32, 1, Vec::with_capacity(parts.len()));
                 for part in parts {
-                    let part = self.cell(*part)?;
+                    let part = self.mem_layout(*part)?;
                     let mut leaves = Leaves::new();
                     part.leaves(0, &mut leaves);
-                    // As `repr(C)` has it: a part lies at a multiple of its largest scalar.
+                    // The offset of a part is a multiple of its largest scalar, as in `repr(C)`.
                     let own = leaves.iter().map(|(_, s)| s.bytes()).max().unwrap_or(1);
                     let start = end.next_multiple_of(own);
                     align = align.max(own);
@@ -127,32 +128,38 @@ impl<'h> Lowerer<'h> {
                     all.push((start, part));
                 }
                 let bytes = end.next_multiple_of(align);
-                (bytes > 0 && bytes < 1 << 24).then(|| Cell::Tuple { parts: all.into(), bytes })
+                (bytes > 0 && bytes < 1 << 24).then(|| MemLayout::Tuple { parts: all.into(), bytes })
             }
             _ => None,
         }
     }
 
-    /// A part of a struct or tuple in memory.
-    pub(super) fn field_in_memory(&self, place: ir::Place, cell: &Cell, field: u32, policy: Policy) -> Option<Place> {
-        let Cell::Tuple { parts, .. } = cell else { return None };
+    /// Returns the place of a part of a struct or tuple in memory.
+    pub(super) fn field_in_memory(
+        &self,
+        place: ir::Place,
+        mem_layout: &MemLayout,
+        field: u32,
+        policy: Policy,
+    ) -> Option<LoweredPlace> {
+        let MemLayout::Tuple { parts, .. } = mem_layout else { return None };
         let (offset, part) = parts.get(field as usize)?;
         let mut place = place;
         if let Some(within) = within_mut(&mut place) {
             within.offset += offset;
         }
-        Some(Place::Memory { place, cell: part.clone(), policy })
+        Some(LoweredPlace::Memory { place, mem_layout: part.clone(), policy })
     }
 
-    /// An element of an array that is part of an element in memory.
+    /// Returns the place of an element of an array within an element in memory.
     pub(super) fn index_in_memory(
         &mut self,
         place: ir::Place,
-        cell: &Cell,
-        index: Known,
+        mem_layout: &MemLayout,
+        index: MaybeConst,
         policy: Policy,
-    ) -> Option<Place> {
-        let Cell::Array { element, len } = cell else { return None };
+    ) -> Option<LoweredPlace> {
+        let MemLayout::Array { element, len } = mem_layout else { return None };
         let bytes = element.bytes();
         let mut place = place;
         if let Some(within) = within_mut(&mut place) {
@@ -161,42 +168,50 @@ impl<'h> Lowerer<'h> {
                 _ => within.indices.push(Step { index: index.value, extent: *len, bytes }),
             }
         }
-        Some(Place::Memory { place, cell: Cell::clone(element), policy })
+        Some(LoweredPlace::Memory { place, mem_layout: MemLayout::clone(element), policy })
     }
 
-    /// Loads the value at a place; `guard` is the lanes that do, and what the scalars of the others are.
-    pub(super) fn load_cell(
+    /// Loads the value at a place. `guard` holds the lanes that load, and the scalars for the other
+    /// lanes.
+    pub(super) fn load_mem_layout(
         &mut self,
         place: &ir::Place,
-        cell: &Cell,
+        mem_layout: &MemLayout,
         ty: TypeId,
         policy: Policy,
-        guard: Option<(Known, &[ir::Value])>,
+        guard: Option<(MaybeConst, &[ir::Value])>,
     ) -> Val {
         let mut leaves = Leaves::new();
-        cell.leaves(0, &mut leaves);
-        let align = align_of(place, cell);
+        mem_layout.leaves(0, &mut leaves);
+        let align = align_of(place, mem_layout);
         let scalars = self.load_scalars(place, &leaves, align, policy, guard);
         self.assembled(ty, &mut scalars.into_iter())
     }
 
-    /// Stores a value at a place, in the lanes that `guard` names.
-    pub(super) fn store_cell(&mut self, place: &ir::Place, cell: &Cell, ty: TypeId, value: &Val, guard: Option<Known>) {
+    /// Stores a value at a place, in the lanes where `guard` holds.
+    pub(super) fn store_mem_layout(
+        &mut self,
+        place: &ir::Place,
+        mem_layout: &MemLayout,
+        ty: TypeId,
+        value: &Val,
+        guard: Option<MaybeConst>,
+    ) {
         let mut leaves = Leaves::new();
-        cell.leaves(0, &mut leaves);
-        let align = align_of(place, cell);
+        mem_layout.leaves(0, &mut leaves);
+        let align = align_of(place, mem_layout);
         let values = self.scalars_of(ty, value);
         self.store_scalars(place, &leaves, align, &values, guard);
     }
 
-    /// Loads scalars whose bytes are counted from `place`, which is aligned to `align` bytes.
+    /// Loads scalars at offsets from `place`, which is aligned to `align` bytes.
     pub(super) fn load_scalars(
         &mut self,
         place: &ir::Place,
         leaves: &[(u32, Scalar)],
         align: u32,
         policy: Policy,
-        guard: Option<(Known, &[ir::Value])>,
+        guard: Option<(MaybeConst, &[ir::Value])>,
     ) -> Values {
         let mut loaded = Values::new();
         let mut rest = leaves;
@@ -219,14 +234,14 @@ impl<'h> Lowerer<'h> {
         loaded
     }
 
-    /// Stores scalars whose bytes are counted from `place`, which is aligned to `align` bytes.
+    /// Stores scalars at offsets from `place`, which is aligned to `align` bytes.
     pub(super) fn store_scalars(
         &mut self,
         place: &ir::Place,
         leaves: &[(u32, Scalar)],
         align: u32,
         values: &[ir::Value],
-        guard: Option<Known>,
+        guard: Option<MaybeConst>,
     ) {
         if values.len() != leaves.len() {
             return;
@@ -241,7 +256,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The same bits as another type of the same width.
+    /// Returns the same bits as another type of the same width.
     pub(super) fn as_scalar(&mut self, value: ir::Value, to: Scalar) -> ir::Value {
         match self.builder.kernel.ty(value) {
             Type::Scalar(s) if s == to => value,
@@ -249,7 +264,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The scalar that lies `bytes` bytes further than `place` does.
+    /// Returns the place `bytes` bytes after `place`.
     pub(super) fn further(&mut self, place: &ir::Place, bytes: u32, scalar: Scalar) -> ir::Place {
         let mut place = place.clone();
         let skipped = match within_mut(&mut place) {
@@ -271,17 +286,19 @@ impl<'h> Lowerer<'h> {
                 ir::Place::Address { .. } => None,
             };
             if let Some(last) = last {
-                let index = Known { value: *last, bits: None };
+                let index = MaybeConst { value: *last, bits: None };
                 *last = self.binary(ir::Binary::Add, Scalar::Usize, index, skipped).value;
             }
         }
         place
     }
 
-    /// A value of type `ty` from its scalars.
+    /// Lowers a value of type `ty` from its scalars.
     pub(super) fn assembled(&mut self, ty: TypeId, scalars: &mut dyn Iterator<Item = ir::Value>) -> Val {
         match self.ty(ty) {
-            hir::Type::Scalar(_) => scalars.next().map_or(Val::Unit, |value| Val::Scalar(Known { value, bits: None })),
+            hir::Type::Scalar(_) => {
+                scalars.next().map_or(Val::Unit, |value| Val::Scalar(MaybeConst { value, bits: None }))
+            }
             hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.assembled(*p, scalars)).collect()),
             hir::Type::Array(element, size) => {
                 let array = self.storage(ty, self.name_hint.unwrap_or("loaded"));
@@ -297,7 +314,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The scalars of a value of type `ty`.
+    /// Returns the scalars of a value of type `ty`.
     pub(super) fn scalars_of(&mut self, ty: TypeId, value: &Val) -> Values {
         match (value, self.ty(ty)) {
             (Val::Scalar(k), _) => [k.value].into_iter().collect(),
@@ -318,25 +335,25 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Zero, in each scalar of a value.
-    pub(super) fn zeros(&mut self, cell: &Cell) -> Values {
+    /// Returns a zero for each scalar of a value.
+    pub(super) fn zeros(&mut self, mem_layout: &MemLayout) -> Values {
         let mut leaves = Leaves::new();
-        cell.leaves(0, &mut leaves);
+        mem_layout.leaves(0, &mut leaves);
         leaves.iter().map(|(_, s)| self.builder.constant(*s, 0)).collect()
     }
 
-    /// The scalars of `n` elements that follow one another.
-    pub(super) fn leaves_of(&self, cell: &Cell, n: u32) -> Leaves {
+    /// Returns the scalars of `n` adjacent elements.
+    pub(super) fn leaves_of(&self, mem_layout: &MemLayout, n: u32) -> Leaves {
         let mut leaves = Leaves::new();
-        (0..n).for_each(|i| cell.leaves(i * cell.bytes(), &mut leaves));
+        (0..n).for_each(|i| mem_layout.leaves(i * mem_layout.bytes(), &mut leaves));
         leaves
     }
 }
 
-/// What the address of a place is a multiple of.
-pub(super) fn align_of(place: &ir::Place, cell: &Cell) -> u32 {
+/// Returns the alignment of a place.
+pub(super) fn align_of(place: &ir::Place, mem_layout: &MemLayout) -> u32 {
     match place.within() {
-        None => cell.bytes(),
+        None => mem_layout.bytes(),
         Some(within) => {
             let steps = within.indices.iter().map(|s| aligned(s.bytes));
             let offset = if within.offset == 0 { WIDEST } else { aligned(within.offset) };

@@ -1,0 +1,33 @@
+//! The vocabulary of the language: every name that a kernel can use without defining it.
+//!
+//! Each kind of name has one table. The reader of a kernel, the checker and the documentation use
+//! the same tables, so that they agree on what exists. This module knows the HIR, because a row
+//! names the operation that a function or method becomes. It does not know syntax: names are
+//! strings here.
+//!
+//! * [`FUNCTIONS`]: functions of the prelude, such as `block::sum`.
+//! * [`METHODS`], [`ARRAY_METHODS`], [`OPTION_METHODS`]: methods of the built-in types.
+//! * [`SHARED_CONSTRUCTORS`]: constructors of arrays in shared memory.
+//! * [`constant`]: associated constants, such as `f32::INFINITY`.
+//! * [`inexact`]: methods of Rust that kernels reject, with what to use instead.
+//! * [`words`]: all of these names, for documentation and tests.
+
+mod constants;
+#[cfg(test)]
+mod documented;
+mod functions;
+mod inexact;
+mod methods;
+mod shared;
+mod signature;
+mod types;
+mod words;
+
+pub use constants::constant;
+pub use functions::{FUNCTIONS, Function, dot_product, is_from_fn, is_size_of, owns, takes_closure};
+pub use inexact::inexact;
+pub use methods::{ARRAY_METHODS, METHODS, Method, OPTION_METHODS, Receiver, method_takes_closure};
+pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};
+pub use signature::SignatureType;
+pub use types::{float16, owns_bound, owns_type};
+pub use words::{Word, words};

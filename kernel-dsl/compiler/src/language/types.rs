@@ -1,0 +1,33 @@
+//! The built-in names of types and bounds.
+
+use crate::float16::{Format, Policy};
+use crate::hir::Builtin;
+
+/// Returns whether a path in the position of a type is built in, by its last name.
+pub fn owns_type(last: &str) -> bool {
+    matches!(
+        last,
+        "Float16" | "View" | "ViewMut" | "Strided" | "StridedMut" | "Shared" | "Option" | "Group" | "Pending" | "Self"
+    )
+}
+
+/// Returns whether a path in the position of a bound is built in, by its last name.
+///
+/// Of Rust's own traits these are operators and traits that every value has. The checker ignores
+/// them.
+pub fn owns_bound(last: &str) -> bool {
+    const RUST: &[&str] =
+        &["Add", "Debug", "DeviceFn", "Div", "Fn", "Mul", "Neg", "PartialEq", "PartialOrd", "Rem", "Sub"];
+    Builtin::from_name(last).is_some() || RUST.contains(&last)
+}
+
+/// Returns the layout of `Float16<exponent, bias, policy>`, where no policy means `Ieee`.
+pub fn float16(exponent: u32, bias: u32, policy: Option<&str>) -> Option<Format> {
+    let policy = match policy {
+        None | Some("Ieee") => Policy::Ieee,
+        Some("Finite") => Policy::Finite,
+        Some("Saturating") => Policy::Saturating,
+        Some(_) => return None,
+    };
+    Format::new(exponent, i32::try_from(bias).ok()?, policy)
+}
