@@ -2,6 +2,7 @@
 
 use super::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
 use crate::access::rows_are_whole;
+use crate::operand::Operand;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -108,6 +109,7 @@ impl Affine {
         each: bool,
     ) -> Result<Affine, Error> {
         let [rows, cols] = x.extents();
+        x.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         // Enough blocks to keep memory busy, each with pieces of 1024 elements.
         let enough = 16 * on.device().facts().multiprocessors as usize;
         let parts = cols.div_ceil(1024).min(enough.div_ceil(rows.max(1))).max(1);

@@ -2,6 +2,7 @@
 
 use super::kernels::{rotate, rotate_in_place};
 use crate::axes::{together, widest};
+use crate::operand::Operand;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -103,6 +104,7 @@ impl Rotary {
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         // So that where one token or one head lies apart from no other does not matter.
         let (of_x, of_y) = (x.extents(), y.extents());
+        x.startable([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
         let x = &x.strided().reshaped(of_x)?.side_by_side()?;
         let y = &mut y.reborrow().strided().reshaped(of_y)?.side_by_side()?;
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
@@ -137,6 +139,7 @@ impl Rotary {
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         // As in `run`.
         let of_x = x.extents();
+        x.startable([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
         let x = &mut x.reborrow().strided().reshaped(of_x)?.side_by_side()?;
         let wide = self.width(&x.reborrow().shared())?;
         macro_rules! by {

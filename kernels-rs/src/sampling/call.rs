@@ -75,7 +75,7 @@ impl Sample {
     /// Queues it, for [rows, vocabulary] logits.
     ///
     /// # Errors
-    /// Where there are not as many tokens as rows, the temperature is below 0, p is not above 0, or a buffer is another
+    /// Where there are not as many tokens as rows, or more than 2³¹ − 1 rows, the temperature is below 0, p is not above 0, or a buffer is another
     /// device's.
     pub fn run<T: Float + GenericArgument>(
         self,
@@ -84,6 +84,7 @@ impl Sample {
         tokens: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
+        logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         if self.top_p.is_nan() || self.top_p <= 0.0 {
             return Err(logits.refused(format!("top_p is {}, and is to be above 0: 1 is all of them", self.top_p)));
         }

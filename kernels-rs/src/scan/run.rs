@@ -63,6 +63,7 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     if [rows, n].contains(&0) {
         return Ok(());
     }
+    x.startable([rows, 1, 1], format_args!("{rows} rows"))?;
     // So that where one row lies apart from no other does not matter.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([rows, n])?.side_by_side()?;

@@ -3,6 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
+use crate::operand::Operand;
 use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -76,7 +77,9 @@ impl CrossEntropy {
         gradient: &BufferView<'_, f32, 1>,
         dx: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        let wide = wide::<T>(logits.extents()[1], |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
+        let [rows, cols] = logits.extents();
+        logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
+        let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
         let pieces = (2 * AT_ONCE as usize / wide).min(4);
         let constants =
             [T::CONSTANT, Constant::Usize(256), Constant::Usize(wide as u32), Constant::Usize(pieces as u32)];
