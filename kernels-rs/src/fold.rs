@@ -1,15 +1,17 @@
 //! Grids of more blocks along y and z than hardware runs.
 //!
-//! Hardware runs at most 65,535 blocks along y and along z, and 2³¹ − 1 along x. A kernel that has a sequence, a head or a matrix of a batch for each block along y or z declares its
-//! grid by [`along_x`], [`along_y`] and [`along_z`], and finds its block by [`block_at`]:
+//! Hardware runs at most 65,535 blocks along y and along z, and 2³¹ − 1 along x. A kernel that has
+//! a sequence, a head or a matrix of a batch for each block along y or z declares its grid by
+//! [`along_x`], [`along_y`] and [`along_z`], and finds its block by [`block_at`]:
 //!
 //! ```text
 //!   x × y × z blocks, y and z at most 65,535       the grid is x × y × z          block::x() < x
 //!   more along y or z                              the grid is x·y·z × 1 × 1      of linear index i: x = i % x, y = i / x % y, z = i / x / y
 //! ```
 //!
-//! In a grid that is not folded each block spends one comparison; the divisions belong to folded grids alone. In both forms blocks start in the same order. The product x·y·z is at
-//! most 2³¹ − 1 in a folded grid; the library's calls refuse more before a launch, in the caller's words.
+//! In a grid that is not folded each block spends one comparison; the divisions belong to folded
+//! grids alone. In both forms blocks start in the same order. The product x·y·z is at most 2³¹ − 1
+//! in a folded grid; the library's calls refuse more before a launch, in the caller's words.
 
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;

@@ -37,7 +37,8 @@ pub(crate) trait Operand<const R: usize> {
         )))
     }
 
-    /// Rejects more blocks of threads, x × y × z of them, than a grid that may be [folded](crate::fold) has. `work` says in the caller's words what takes them.
+    /// Rejects more blocks of threads, x × y × z of them, than a grid that may be
+    /// [folded](crate::fold) has. `work` says in the caller's words what takes them.
     fn startable(&self, blocks: [usize; 3], work: Arguments<'_>) -> Result<(), Error> {
         if fits(blocks) {
             return Ok(());

@@ -77,7 +77,8 @@ fn gemm_multiplies() {
         costs::<gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>>()
     {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
-        // Of `f16`, one tile keeps two registers in local memory; of `f32` the flat tile with B transposed keeps three, all told, from before its loop until behind it.
+        // Of `f16`, one tile keeps two registers in local memory; of `f32` the flat tile with B
+        // transposed keeps three, all told, from before its loop until behind it.
         let flat = ["false, true", "true, true"]
             .map(|turned| format!("gemm::<f32, f32, f32, Identity, 16, 128, 32, 1, 1, 4, {turned},"));
         let spilt = if name.starts_with("gemm::<f16, f16, f16, Identity, 64, 128, 8, 2, 2, 4, false, true") {

@@ -23,7 +23,8 @@ const FAR: usize = 1 << 30;
 ///
 /// Q and O are [batch, head, query, element], K and V [batch, head of keys, key, element]; the last stride is 1 and the others are free, so that [batch,
 /// row, head, element] in memory is a view, too. Heads of Q are a multiple of those of K: neighbours share one (Ainslie and others, 2023). Q and K have
-/// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries + i. Any extent may be 0, and a sequence has fewer than 2³⁰ queries and keys.
+/// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries +
+/// i. Any extent may be 0, and a sequence has fewer than 2³⁰ queries and keys.
 ///
 /// A query that sees no key, or whose logits are all −∞, gives zeros, and −∞ for the logarithm. Logits are to be below 2¹²⁷ in
 /// magnitude; with those no finite input gives a NaN. `lse`, [batch, head, query], takes ln Σ exp(logit), which the backward pass wants.

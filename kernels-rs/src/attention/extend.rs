@@ -17,8 +17,9 @@ use runtime::{BufferView, BufferViewMut, Error};
 ///
 /// [`Decode`](super::Decode) then takes `turned`, and lengths that count the new key.
 ///
-/// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads, of queries and of keys, are at most 2³¹ − 1 where sequences are more than 65,535. The pages of
-/// a sequence have room for fewer than 2³⁰ keys.
+/// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads,
+/// of queries and of keys, are at most 2³¹ − 1 where sequences are more than 65,535. The pages of a
+/// sequence have room for fewer than 2³⁰ keys.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -54,7 +55,8 @@ impl<'a> Append<'a> {
     /// Queues it, with a cache of [sequence, head, row, element].
     ///
     /// # Errors
-    /// Where the extents do not belong together or are beyond the limits above, what is written overlaps something else, or a buffer is another device's.
+    /// Where the extents do not belong together or are beyond the limits above, what is written
+    /// overlaps something else, or a buffer is another device's.
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
         on: &impl Queue,

@@ -86,8 +86,9 @@ impl Scratch {
 /// q and O are [sequence, head, element], of heads of at most 256 elements, a multiple of 8, or of 4 where the cache is of `f32`; heads are a multiple of
 /// the cache's, and neighbours share one. `lengths` says how many keys each sequence has. A sequence without keys gives zeros.
 ///
-/// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads × parts of their keys ([`Scratch`]) are at most 2³¹ − 1 where sequences or heads are more
-/// than 65,535. The pages of a sequence have room for fewer than 2³⁰ keys.
+/// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads ×
+/// parts of their keys ([`Scratch`]) are at most 2³¹ − 1 where sequences or heads are more than
+/// 65,535. The pages of a sequence have room for fewer than 2³⁰ keys.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[must_use]
 pub struct Decode {
@@ -108,7 +109,8 @@ impl Decode {
     /// Queues the step, with a cache of [sequence, head, row, element], of as many sequences as there are queries.
     ///
     /// # Errors
-    /// Where the extents do not belong together or are beyond the limits above, the cache or its table is of other sequences than q, rows are not aligned to as many, or a buffer is another
+    /// Where the extents do not belong together or are beyond the limits above, the cache or its
+    /// table is of other sequences than q, rows are not aligned to as many, or a buffer is another
     /// device's.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
@@ -192,7 +194,8 @@ impl Decode {
         if q.extents().contains(&0) {
             return Ok(());
         }
-        // An empty cache may have any strides; the kernel requires rows at multiples of what it loads.
+        // An empty cache may have any strides; the kernel requires rows at multiples of what it
+        // loads.
         let none = on.scratch::<K>(0)?;
         let (no_keys, no_values);
         let (mut k, mut v) = (k, v);

@@ -14,10 +14,11 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// `f32`. C may be stored in another format than A and B.
 ///
 /// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B
-/// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one. The last stride is 1; the others are free, and 0 in A and B where a
-/// batch shares one matrix. Any extent may be 0: without products C becomes β·C. As for every kernel, no view has more than 2³² − 1
-/// elements. A batch of more than 65,535 products takes at most 2³¹ − 1 blocks of threads, of which a product has one at least; and K is at
-/// most 2³² − 4096.
+/// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one. The last stride is 1; the
+/// others are free, and 0 in A and B where a batch shares one matrix. Any extent may be 0: without
+/// products C becomes β·C. As for every kernel, no view has more than 2³² − 1 elements. A batch of
+/// more than 65,535 products takes at most 2³¹ − 1 blocks of threads, of which a product has one at
+/// least; and K is at most 2³² − 4096.
 ///
 /// Each element is Σ aᵢ·bᵢ by fused multiply-adds; then α·Σ, rounded, then fused with β·C, and rounded once more where C is stored in less
 /// than `f32`. Where β is 0, C is not read; A and B are read whatever α is. The order of the sum depends on the shape, on what is
@@ -93,8 +94,8 @@ impl Gemm {
     /// Queues the product.
     ///
     /// # Errors
-    /// Where the extents do not belong together or are beyond the limits above, C overlaps A or B, a buffer is another device's, or memory
-    /// for the parts of a split product is short.
+    /// Where the extents do not belong together or are beyond the limits above, C overlaps A or B,
+    /// a buffer is another device's, or memory for the parts of a split product is short.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,

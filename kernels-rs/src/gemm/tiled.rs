@@ -5,7 +5,8 @@ use super::tile::{corner, product};
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
-/// Returns row and column of the tile of block `id`: `group` rows of blocks lie side by side, so that blocks in flight at once share rows of A and columns of B in the L2 cache.
+/// Returns row and column of the tile of block `id`: `group` rows of blocks lie side by side, so
+/// that blocks in flight at once share rows of A and columns of B in the L2 cache.
 #[device]
 pub fn grouped(id: usize, blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize) {
     let per = group * blocks_n;

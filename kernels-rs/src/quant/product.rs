@@ -46,8 +46,8 @@ impl<'a> Quantised<'a> {
 ///
 /// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B [batch, K, N] or
 /// [batch, N, K], the form that weights come in and the quickest. The last stride is 1; the others are free, and 0 in A and B where a batch shares
-/// one matrix. Any extent may be 0. A batch of more than 65,535 products takes at most 2³¹ − 1 blocks of threads, of which a product has one at
-/// least; and K is at most 2³² − 4096.
+/// one matrix. Any extent may be 0. A batch of more than 65,535 products takes at most 2³¹ − 1
+/// blocks of threads, of which a product has one at least; and K is at most 2³² − 4096.
 ///
 /// | C | what is written |
 /// |---|---|
@@ -117,8 +117,9 @@ impl Igemm {
     /// Queues the product.
     ///
     /// # Errors
-    /// Where the extents do not belong together or are beyond the limits above, C overlaps what is read, a buffer is another device's, or memory
-    /// for the sums of rows and columns, which zero points need, is short.
+    /// Where the extents do not belong together or are beyond the limits above, C overlaps what is
+    /// read, a buffer is another device's, or memory for the sums of rows and columns, which zero
+    /// points need, is short.
     pub fn run<C: Output + GenericArgument>(
         self,
         on: &impl Queue,

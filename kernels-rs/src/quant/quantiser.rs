@@ -9,6 +9,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 
 /// How bytes stand for numbers: x ≈ scale · (q − zero), one scale and zero point for a matrix, or one for each of its rows.
 ///
+/// Either extent may be 0. A matrix has at most 2³¹ − 1 rows.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::quant::Affine;

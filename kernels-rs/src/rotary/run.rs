@@ -22,6 +22,8 @@ pub enum Layout {
 /// `f32`, times the pair's frequency, rounded once; sine and cosine are [`math::sin_cos`](kernel_dsl::math::sin_cos)'s. So an angle θ is off by at most 2·u·θ, u = 2⁻²⁴, the same as where models
 /// are trained in `f32`.
 ///
+/// Any extent may be 0. A call takes at most 2³¹ − 1 tokens.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::rotary::{Layout, Rotary};

@@ -75,7 +75,8 @@ impl Sample {
     /// Queues it, for [rows, vocabulary] logits.
     ///
     /// # Errors
-    /// Where there are not as many tokens as rows, or more than 2³¹ − 1 rows, the temperature is below 0, p is not above 0, or a buffer is another
+    /// Where there are not as many tokens as rows, or more than 2³¹ − 1 rows, the temperature is
+    /// below 0, p is not above 0, or a buffer is another
     /// device's.
     pub fn run<T: Float + GenericArgument>(
         self,

@@ -12,7 +12,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 const TILE: usize = 4096;
 
 /// y[r, i] ← x[r, 0] + … + x[r, i]. Both are [rows, n], with a last stride of 1 and rows that may lie apart, of any number of at least 32 bits; either extent
-/// may be 0.
+/// may be 0, and there are at most 2³¹ − 1 rows.
 ///
 /// Sums of integers wrap on a GPU, and are an error on the CPU device where they overflow, as all sums are there. Those of floats are computed in
 /// their own format, in an order that follows from the shape, the alignment and the number of multiprocessors alone; each is off by at most γ(n)·Σ|x|, of the elements up to it, where

@@ -1,4 +1,5 @@
-//! Attention: prefill, packed and padded sequences, masks of blocks, gradients, logits, decoding steps and caches.
+//! Attention: prefill, packed and padded sequences, masks of blocks, gradients, logits, decoding
+//! steps and caches.
 
 use crate::{Array, Call, On, Written, number};
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
@@ -45,7 +46,8 @@ pub const CALLS: &[Call] = &[
     Call { name: "Append::run_scaled_paged", dimensions: OF_APPEND, on_cpu: &[], run: append_scaled_paged },
 ];
 
-/// Q, K and V of [batch, head, row, element] and what attention makes of them with a scale of 2⁻⁷, keys and values with a head for each of q's. Query i sees all keys.
+/// Q, K and V of [batch, head, row, element] and what attention makes of them with a scale of 2⁻⁷,
+/// keys and values with a head for each of q's. Query i sees all keys.
 struct Prefill {
     shape: [usize; 6],
     q: (Array<f32>, Vec<f64>),
@@ -198,7 +200,8 @@ fn padded(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
 /// Sequences of as many queries and keys, one after the other.
 fn packed(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, queries, keys] = extents else { panic!() };
-    // Of one head the arrays of a batch and of packed sequences are the same; heads are tried with one sequence.
+    // Of one head the arrays of a batch and of packed sequences are the same; heads are tried with
+    // one sequence.
     let all = Prefill::new(on, [sequences, heads, queries, keys, 1, 1]);
     assert!(sequences <= 1 || heads <= 1);
     let begins = |each: usize| (0..=sequences).map(|i| (i * each) as u32).collect::<Vec<_>>();

@@ -1,4 +1,5 @@
-//! Buffers of more than 2³¹ bytes: what a call does with their last elements. Each family runs on the CPU too, with few elements.
+//! Buffers of more than 2³¹ bytes: what a call does with their last elements. Each family runs on
+//! the CPU too, with few elements.
 
 use crate::number;
 use kernel_dsl::{Element, Float, GenericArgument, Number};
@@ -103,7 +104,8 @@ fn products(device: &Device, rows: usize) {
     assert_eq!(end(device, &c, 1), [square as i32]);
 }
 
-/// Attention of sequences of eight keys, stored as `T`: the last of them has a value that is not 0 at its last key.
+/// Attention of sequences of eight keys, stored as `T`: the last of them has a value that is not 0
+/// at its last key.
 fn attention<T: Float + kernels_rs::attention::cache::Stored + GenericArgument + Number>(
     device: &Device,
     sequences: usize,

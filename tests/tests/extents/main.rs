@@ -1,8 +1,11 @@
-//! Every public call of kernels-rs at extents 0 and 1 of each of its dimensions, and around the largest extent of a grid along y and z, 65,535: against plain Rust in `f64`.
+//! Every public call of kernels-rs at extents 0 and 1 of each of its dimensions, and around the
+//! largest extent of a grid along y and z, 65,535: against plain Rust in `f64`.
 //!
-//! A [`Call`] names its dimensions. One at a time is set to each size while the others stay at their least, with arrays that begin at multiples of 16 bytes and with arrays one element
-//! behind such a multiple. On the CPU the interpreter runs every instruction under all checks, so that there each call is tried at 0 and 1, and at the large sizes of those dimensions that
-//! take it two seconds or less; on a GPU at all sizes.
+//! A [`Call`] names its dimensions. One at a time is set to each size while the others stay at
+//! their least, with arrays that begin at multiples of 16 bytes and with arrays one element behind
+//! such a multiple. On the CPU the interpreter runs every instruction under all checks, so that
+//! there each call is tried at 0 and 1, and at the large sizes of those dimensions that take it two
+//! seconds or less; on a GPU at all sizes.
 
 mod attention;
 mod far;
@@ -150,7 +153,8 @@ fn gpu_extents() {
     tried(&Device::cuda(0).unwrap(), |_, _| [0, 1].into_iter().chain(LARGE).collect());
 }
 
-/// Writes the coordinates of each of x × y × z blocks at the place that they are numbered by, x first.
+/// Writes the coordinates of each of x × y × z blocks at the place that they are numbered by, x
+/// first.
 #[kernel(block = 32, grid = (along_x(x, y, z), along_y(y, z), along_z(y, z)))]
 #[requires(at.rows() == x * y * z, at.cols() == 3)]
 fn coordinates(x: usize, y: usize, z: usize, mut at: ViewMut<u32, 2>) {

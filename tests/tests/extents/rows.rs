@@ -203,7 +203,8 @@ fn affine(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Ok(written)
 }
 
-/// The first pair alone is turned, by a quarter of the circle at position 1: (a, b) becomes (−b, a).
+/// The first pair alone is turned, by a quarter of the circle at position 1: (a, b) becomes (−b,
+/// a).
 fn rotary(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[tokens, heads, size] = extents else { panic!() };
     let n = tokens * heads * size;

@@ -1,4 +1,5 @@
-//! Calls that memory limits: reductions, scans, histograms, copies, gathers, elementwise functions, and the heads of a block.
+//! Calls that memory limits: reductions, scans, histograms, copies, gathers, elementwise functions,
+//! and the heads of a block.
 
 use crate::{Call, On, Written};
 use kernels_rs::activation::swiglu;

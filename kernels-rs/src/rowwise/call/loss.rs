@@ -15,6 +15,8 @@ const AT_ONCE: u32 = 8;
 /// The cross-entropy of rows of logits and a label each: log Σ exp(x) − `x[label]`, or a mean of that over the columns and that with label
 /// smoothing. A label that is no column, say `u32::MAX`, is ignored: its loss and gradient are 0.
 ///
+/// Either extent of the logits may be 0. There are at most 2³¹ − 1 rows.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::rowwise::CrossEntropy;
