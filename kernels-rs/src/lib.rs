@@ -23,6 +23,7 @@ pub mod blocks;
 pub mod command;
 pub mod convolution;
 pub mod elementwise;
+pub mod fold;
 pub mod gemm;
 pub mod histogram;
 mod operand;

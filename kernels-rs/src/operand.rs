@@ -1,7 +1,12 @@
 //! Operands that a call refuses before anything is queued, and how it says so.
 
+use crate::fold::{MAX_BLOCKS, fits};
 use kernel_dsl::Element;
 use runtime::{BufferStrided, BufferView, BufferViewMut, Error};
+use std::fmt::Arguments;
+
+/// Elements beyond the last along K to which the kernels of products count before they compare.
+pub(crate) const BEYOND_K: usize = 4096;
 
 /// An array that is given to a call.
 pub(crate) trait Operand<const R: usize> {
@@ -29,6 +34,18 @@ pub(crate) trait Operand<const R: usize> {
         Err(self.refused(format!(
             "there are {n} elements to count, and one call takes {most} at most, since its kernel counts in 32 bits, as far as {beyond} beyond the last: call it for \
              parts of them"
+        )))
+    }
+
+    /// Rejects more blocks of threads, x × y × z of them, than a grid that may be
+    /// [folded](crate::fold) has. `work` says in the caller's words what takes them.
+    fn startable(&self, blocks: [usize; 3], work: Arguments<'_>) -> Result<(), Error> {
+        if fits(blocks) {
+            return Ok(());
+        }
+        let blocks = blocks.into_iter().fold(1u128, |all, n| all.saturating_mul(n as u128));
+        Err(self.refused(format!(
+            "{work} take {blocks} blocks of threads, and one call takes {MAX_BLOCKS} at most: call it for parts of them"
         )))
     }
 }
@@ -90,6 +107,23 @@ mod tests {
         for n in [(1 << 32) - 8191, usize::MAX] {
             let said = x.countable(n, 8192).unwrap_err().to_string();
             assert!(said.contains("one call takes 4294959104 at most"), "{said}");
+        }
+    }
+
+    #[test]
+    fn blocks_end_where_grids_do() {
+        let device = Device::cpu();
+        let x = device.zeros::<f32>(1).unwrap();
+        let x = x.view([1]).unwrap();
+        let work = |n: usize| format!("{n} sequences");
+        for blocks in
+            [[(1 << 31) - 1, 65_535, 65_535], [0, 1 << 40, 1 << 40], [1, 1, (1 << 31) - 1], [30_000, 70_000, 1]]
+        {
+            x.startable(blocks, format_args!("{}", work(1))).unwrap();
+        }
+        for blocks in [[1 << 31, 1, 1], [1, 1 << 31, 1], [2, 1, 1 << 30], [31_000, 70_000, 1], [usize::MAX; 3]] {
+            let said = x.startable(blocks, format_args!("{}", work(7))).unwrap_err().to_string();
+            assert!(said.contains("7 sequences take") && said.contains("2147483647 at most"), "{said}");
         }
     }
 

@@ -145,6 +145,21 @@ impl<T: Element> Memory<T> {
         }
     }
 
+    /// As [`DeviceBuffer::view_strided`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn view_strided<const R: usize>(
+        &self,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferView<'_, T, R>, Error> {
+        match self {
+            Memory::Buffer(buffer) => buffer.view_strided(extents, strides),
+            Memory::Slot(slot) => slot.view_strided(extents, strides),
+        }
+    }
+
     /// As [`DeviceBuffer::view_strided_mut`].
     ///
     /// # Errors

@@ -18,6 +18,7 @@
 //! * `tests/mutation`: our kernels with one change of their IR at a time, which the oracle or the reference must notice.
 //! * `fuzz`, a package of its own: kernels made at random, on every executor, which must agree.
 //! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
+//! * `tests/extents`: every public call of the library at extents of 0, 1 and around 65,535, on buffers beyond 2³¹ bytes, and misaligned.
 //! * `tests/profile.rs`: the same of every kernel, against what the interpreter measures.
 //! * `tests/paper.rs`: kernels as experts write them, which stand in `src/paper` here; the program `paper` is the command `kernels`
 //!   over them.

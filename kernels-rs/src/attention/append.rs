@@ -1,6 +1,7 @@
 //! A decoding step's new keys and values on their way into the cache, and its queries: both turned to their position.
 
 use super::cache::*;
+use crate::fold::{along_x, along_y, block_at};
 use kernel_dsl::prelude::*;
 
 /// The pair of elements that is turned as the `i`-th: neighbours where they are interleaved (GPT-J), else one of each half (GPT-NeoX, LLaMA).
@@ -30,7 +31,7 @@ fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View
 /// element]. `frequencies` has one number a pair that is turned; what elements are left stay as they are. A sequence whose cache is full writes
 /// nothing there. With `SCALED` a row is stored as its largest magnitude / 127, in the scales' views [plane, head, row], and multiples of that.
 #[kernel(
-    block = 32, grid = (k.dim(1) + q.dim(1), q.dim(0)),
+    block = 32, grid = (along_x(k.dim(1) + q.dim(1), q.dim(0), 1), along_y(q.dim(0), 1)),
     instances(
         T = f32, K = f32, P = Contiguous, SCALED = false, INTERLEAVED = false;
         T = f32, K = i8, P = Paged, SCALED = true, INTERLEAVED = true
@@ -58,17 +59,18 @@ pub fn cache_append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INT
     lengths: View<u32, 1>,
     frequencies: View<f32, 1>,
 ) {
-    let (sequence, lane) = (block::y(), warp::lane());
+    let [of_sequence, sequence, _] = block_at(k.dim(1) + q.dim(1), q.dim(0));
+    let lane = warp::lane();
     let position = lengths[sequence] as usize;
-    if block::x() >= k.dim(1) {
-        let head = block::x() - k.dim(1);
+    if of_sequence >= k.dim(1) {
+        let head = of_sequence - k.dim(1);
         for d in (lane..q.dim(2)).step_by(32) {
             let x = rotated(q.at(sequence).at(head), d, position, frequencies, INTERLEAVED);
             turned[(sequence, head, d)] = T::from_f32(x);
         }
         return;
     }
-    let head = block::x();
+    let head = of_sequence;
     if position >= pages.room(k.dim(2)) || k.dim(0) == 0 {
         return;
     }

@@ -13,11 +13,17 @@
 use super::score::*;
 use super::span::*;
 use super::tile::*;
+use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
 /// δ of each query: Σ dO·O. A warp a query.
 #[kernel(
-    block = (32, 4), grid = (delta.dim(2).div_ceil(4), delta.dim(1), delta.dim(0)),
+    block = (32, 4),
+    grid = (
+        along_x(delta.dim(2).div_ceil(4), delta.dim(1), delta.dim(0)),
+        along_y(delta.dim(1), delta.dim(0)),
+        along_z(delta.dim(1), delta.dim(0)),
+    ),
     writes(delta = once), instances(T = f32),
 )]
 #[requires(
@@ -25,7 +31,8 @@ use kernel_dsl::prelude::*;
     d_o.dim(0) == o.dim(0), d_o.dim(1) == o.dim(1), d_o.dim(2) == o.dim(2), d_o.dim(3) == o.dim(3),
 )]
 pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: ViewMut<f32, 3>) {
-    let (query, head, batch) = (block::x() * 4 + thread::y(), block::y(), block::z());
+    let [four, head, batch] = block_at(o.dim(2).div_ceil(4), o.dim(1));
+    let query = four * 4 + thread::y();
     if query >= o.dim(2) {
         return; // all lanes of the warp: a warp is a query
     }
@@ -43,7 +50,11 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
 /// tiles are of keys, and of queries where `OF` is not 0.
 #[kernel(
     block = 128, max_registers = 168,
-    grid = (longest.div_ceil(KEYS) * out.dim(3).div_ceil(W), out.dim(1), count),
+    grid = (
+        along_x(longest.div_ceil(KEYS) * out.dim(3).div_ceil(W), out.dim(1), count),
+        along_y(out.dim(1), count),
+        along_z(out.dim(1), count),
+    ),
     tolerance(out(relative = 1e-4, absolute = 1e-4)),
     instances(
         T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, OF = 0 | 1 | 2;
@@ -93,9 +104,9 @@ pub fn attention_gradient<
     count: usize,
     longest: usize,
 ) {
-    let (thread, sequence, own) = (thread::x(), block::z(), block::y());
-    let pieces = out.dim(3).div_ceil(W);
-    let (row0, piece) = (block::x() / pieces * KEYS, block::x() % pieces * W);
+    let (thread, pieces) = (thread::x(), out.dim(3).div_ceil(W));
+    let [tile, own, sequence] = block_at(longest.div_ceil(KEYS) * pieces, out.dim(1));
+    let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk, of_group) = (span.queries, span.keys, q.dim(1) / k.dim(1));
     let (rows, others) = if OF == 0 { (lq, lk) } else { (lk, lq) };

@@ -1,5 +1,6 @@
 //! Attention of many queries as one calls it: the tile chosen, the kernel launched.
 
+use super::extend::shared_heads;
 use super::lengths::{packed, padded};
 use super::mask::DeviceMask;
 use super::plan::{Asked, NUMBERS, Plan, Plans, Seen, Tile};
@@ -22,7 +23,8 @@ const FAR: usize = 1 << 30;
 ///
 /// Q and O are [batch, head, query, element], K and V [batch, head of keys, key, element]; the last stride is 1 and the others are free, so that [batch,
 /// row, head, element] in memory is a view, too. Heads of Q are a multiple of those of K: neighbours share one (Ainslie and others, 2023). Q and K have
-/// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries + i.
+/// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries +
+/// i. Any extent may be 0, and a sequence has fewer than 2³⁰ queries and keys.
 ///
 /// A query that sees no key, or whose logits are all −∞, gives zeros, and −∞ for the logarithm. Logits are to be below 2¹²⁷ in
 /// magnitude; with those no finite input gives a NaN. `lse`, [batch, head, query], takes ln Σ exp(logit), which the backward pass wants.
@@ -223,6 +225,11 @@ impl Attention {
         large: bool,
     ) -> Result<(), Error> {
         let ([batch, heads, rows, _], wide) = (q.extents(), v.extents()[3]);
+        shared_heads(q, k)?;
+        o.expected("o", [batch, heads, rows, wide], "a row of v's elements for each query of each head")?;
+        if heads == 0 && k.extents()[1] == 0 {
+            return Ok(());
+        }
         if wide == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
             // Blocks have pieces of values, and there is none.
             return Err(v.refused("values without elements have no logarithms: ask for none".into()));

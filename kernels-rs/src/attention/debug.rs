@@ -3,12 +3,18 @@
 use super::score::*;
 use super::span::KEYS;
 use super::tile::*;
+use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
 /// S ← score(scale·Q·Kᵀ), [batch, head, query, key], −∞ for keys that a query does not see. A block makes 64 × 64, by the products that attention
 /// itself makes, in their order: the same bits.
 #[kernel(
-    block = 128, grid = (s.dim(2).div_ceil(KEYS) * s.dim(3).div_ceil(KEYS), s.dim(1), s.dim(0)),
+    block = 128,
+    grid = (
+        along_x(s.dim(2).div_ceil(KEYS) * s.dim(3).div_ceil(KEYS), s.dim(1), s.dim(0)),
+        along_y(s.dim(1), s.dim(0)),
+        along_z(s.dim(1), s.dim(0)),
+    ),
     writes(s = once), instances(T = f32, M = Plain, V = 4),
 )]
 #[requires(
@@ -26,10 +32,10 @@ pub fn attention_scores<T: Float, M: Score, const V: usize>(
     right: usize,
     score: M,
 ) {
-    let (head, batch) = (block::y(), block::z());
     let (lq, lk, of_group) = (q.dim(2), k.dim(2), q.dim(1) / k.dim(1));
     let across = lk.div_ceil(KEYS);
-    let (row0, col0) = (block::x() / across * KEYS, block::x() % across * KEYS);
+    let [tile, head, batch] = block_at(lq.div_ceil(KEYS) * across, s.dim(1));
+    let (row0, col0) = (tile / across * KEYS, tile % across * KEYS);
     let (row, col) = corner::<1>(thread::x());
     let ab = slices(2 * KEYS);
     let (q, k) = (q.at(batch).at(head), k.at(batch).at(head / of_group));

@@ -16,6 +16,7 @@
 //! atomic addition, and the one that finds itself the last reads all of them, in their order. So the result is the same whichever it was.
 
 use super::cache::*;
+use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
 /// A softmax in progress over some keys: the largest logit in units of log₂ e, Σ 2^(s − max) and Σ 2^(s − max)·v.
@@ -51,7 +52,11 @@ const THREADS: usize = 128;
 /// `ended` counts blocks, is 0 for each sequence and block of heads before the launch, and after it again. A sequence without keys gives zeros.
 #[kernel(
     block = THREADS, max_registers = 128,
-    grid = (splits, (q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
+    grid = (
+        along_x(splits, (q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
+        along_y((q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
+        along_z((q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
+    ),
     instances(
         T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4;
         T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8;
@@ -93,10 +98,10 @@ pub fn flash_decode<
     splits: usize,
     scale: f32,
 ) {
-    let (split, sequence) = (block::x(), block::z());
     // Heads of a group beyond `GROUP` are another block's.
     let (of_group, blocks) = (q.dim(1) / groups, (q.dim(1) / groups).div_ceil(GROUP));
-    let (group, first) = (block::y() / blocks, block::y() % blocks * GROUP);
+    let [split, heads, sequence] = block_at(splits, blocks * groups);
+    let (group, first) = (heads / blocks, heads % blocks * GROUP);
     let width = q.dim(2);
     let len = (lengths[sequence] as usize).min(pages.room(k.dim(2)));
     let (k, v) = (k.streaming(), v.streaming());
@@ -221,7 +226,7 @@ pub fn flash_decode<
 
     let mut before = 0u32;
     if thread::x() == 0 {
-        let counter = sequence * blocks * groups + block::y();
+        let counter = sequence * blocks * groups + heads;
         fence::grid();
         before = ended.fetch_add(counter, 1);
         fence::grid();

@@ -17,6 +17,10 @@ use runtime::{BufferView, BufferViewMut, Error};
 ///
 /// [`Decode`](super::Decode) then takes `turned`, and lengths that count the new key.
 ///
+/// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads,
+/// of queries and of keys, are at most 2³¹ − 1 where sequences are more than 65,535. The pages of a
+/// sequence have room for fewer than 2³⁰ keys.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::attention::Append;
@@ -51,7 +55,8 @@ impl<'a> Append<'a> {
     /// Queues it, with a cache of [sequence, head, row, element].
     ///
     /// # Errors
-    /// Where the extents do not belong together, what is written overlaps something else, or a buffer is another device's.
+    /// Where the extents do not belong together or are beyond the limits above, what is written
+    /// overlaps something else, or a buffer is another device's.
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
         on: &impl Queue,
@@ -170,6 +175,10 @@ impl<'a> Append<'a> {
                 2 * pairs
             )));
         }
+        q.startable(
+            [heads + groups, sequences, 1],
+            format_args!("{sequences} sequences of {heads} heads, {groups} of keys,"),
+        )?;
         let (mut no_keys, mut no_values) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
         let scaled = scales.is_some();
         let [mut of_keys, mut of_values] = match scales {
@@ -206,13 +215,34 @@ pub(super) fn contiguous<K: Element>(sequences: usize, cache: [[usize; 4]; 2]) -
     Err(refused::<K, 4>(cache, why))
 }
 
+/// Rejects heads of queries, axis 1 of q, that are no multiple of those of keys.
+pub(super) fn shared_heads<T: Element, K: Element, const R: usize>(
+    q: &BufferView<'_, T, R>,
+    k: &BufferView<'_, K, 4>,
+) -> Result<(), Error> {
+    let (heads, of_keys) = (q.extents()[1], k.extents()[1]);
+    if heads == 0 || of_keys > 0 && heads.is_multiple_of(of_keys) {
+        return Ok(());
+    }
+    Err(q.refused(format!("q has {heads} heads, which are no multiple of the {of_keys} heads of keys")))
+}
+
+/// Keys of a sequence are fewer, so that the kernels can count past its last part.
+const MAX_KEYS: usize = 1 << 30;
+
 /// Whether a sequence has a row of the table, and there is a page: which page a row names is the kernel's to bring within the cache.
 pub(super) fn paged<K: Element>(
     sequences: usize,
     cache: [[usize; 4]; 2],
     table: &BufferView<'_, u32, 2>,
 ) -> Result<(), Error> {
-    let ([[pages, ..], _], [rows, _]) = (cache, table.extents());
+    let ([[pages, _, of_page, _], _], [rows, of_sequence]) = (cache, table.extents());
+    if of_sequence.saturating_mul(of_page) >= MAX_KEYS {
+        let why = format!(
+            "the table gives a sequence {of_sequence} pages of {of_page} rows, and a sequence has fewer than 2³⁰ keys"
+        );
+        return Err(refused::<K, 4>(cache, why));
+    }
     if sequences == 0 || rows == sequences && pages > 0 {
         return Ok(());
     }

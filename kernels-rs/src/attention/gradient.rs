@@ -3,11 +3,13 @@
 use super::backward::{attention_delta, attention_gradient};
 use super::call::Attention;
 use super::debug::attention_scores;
+use super::extend::shared_heads;
 use super::lengths::{packed, padded};
 use super::mask::DeviceMask;
 use super::score::{Plain, Score};
-use super::span::{Dense, Packed, Padded, Pattern, Sequences, Whole};
+use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Whole};
 use crate::access::rows_begin_at;
+use crate::operand::Operand;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -166,10 +168,16 @@ impl Attention {
         [count, queries, keys]: [usize; 3],
     ) -> Result<(), Error> {
         let [batch, heads, rows, width] = q.extents();
-        if batch == 0 {
+        shared_heads(q, k)?;
+        if batch == 0 || heads == 0 && k.extents()[1] == 0 {
             // Nothing has a gradient.
             return Ok(());
         }
+        let tiles = queries.max(keys).div_ceil(KEYS).saturating_mul(width.max(v.extents()[3]).div_ceil(64));
+        q.startable(
+            [tiles.max(rows.div_ceil(4)), heads, count.max(batch)],
+            format_args!("{count} sequences of {heads} heads"),
+        )?;
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
         // SAFETY: the launches compare all extents with one another, and the kernels read and write what lies within them, whatever the sequences and the lists say; the
@@ -229,8 +237,16 @@ impl Attention {
         k: &BufferView<'_, T, 4>,
         s: &mut BufferViewMut<'_, f32, 4>,
     ) -> Result<(), Error> {
-        let scale = self.factor(q.extents()[3]);
-        let whole = q.extents()[3].is_multiple_of(8) && rows_begin_at(q, 4) && rows_begin_at(k, 4);
+        let ([batch, heads, queries, width], [_, of_keys, keys, _]) = (q.extents(), k.extents());
+        shared_heads(q, k)?;
+        s.expected("s", [batch, heads, queries, keys], "a logit for each query and key of each head")?;
+        if heads == 0 && of_keys == 0 {
+            return Ok(());
+        }
+        let tiles = queries.div_ceil(KEYS).saturating_mul(keys.div_ceil(KEYS));
+        q.startable([tiles, heads, batch], format_args!("{batch} sequences of {heads} heads"))?;
+        let scale = self.factor(width);
+        let whole = width.is_multiple_of(8) && rows_begin_at(q, 4) && rows_begin_at(k, 4);
         // SAFETY: as above; this score accesses nothing.
         unsafe {
             if whole {

@@ -2,7 +2,7 @@
 
 use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
 use super::decode::flash_decode;
-use super::extend::{contiguous, paged};
+use super::extend::{contiguous, paged, shared_heads};
 use crate::operand::Operand;
 use crate::{Memory, Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
@@ -58,7 +58,7 @@ impl Scratch {
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
         let full = (RESIDENT * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
         let each = room.div_ceil(full).next_multiple_of(TURN).max(TURN);
-        Scratch::made(on, shape, Splits::Filling(room.div_ceil(each)))
+        Scratch::made(on, shape, Splits::Filling(room.div_ceil(each).max(1)))
     }
 
     /// The same, with keys in so many splits.
@@ -85,6 +85,10 @@ impl Scratch {
 ///
 /// q and O are [sequence, head, element], of heads of at most 256 elements, a multiple of 8, or of 4 where the cache is of `f32`; heads are a multiple of
 /// the cache's, and neighbours share one. `lengths` says how many keys each sequence has. A sequence without keys gives zeros.
+///
+/// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads ×
+/// parts of their keys ([`Scratch`]) are at most 2³¹ − 1 where sequences or heads are more than
+/// 65,535. The pages of a sequence have room for fewer than 2³⁰ keys.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[must_use]
 pub struct Decode {
@@ -105,7 +109,9 @@ impl Decode {
     /// Queues the step, with a cache of [sequence, head, row, element], of as many sequences as there are queries.
     ///
     /// # Errors
-    /// Where the extents do not belong together, the cache or its table is of other sequences than q, rows are not aligned to as many, or a buffer is another device's.
+    /// Where the extents do not belong together or are beyond the limits above, the cache or its
+    /// table is of other sequences than q, rows are not aligned to as many, or a buffer is another
+    /// device's.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
@@ -187,24 +193,44 @@ impl Decode {
         v.expected("values of the cache", [planes, groups, rows, width], "as its keys are")?;
         lengths.expected("lengths", [sequences], "one for each sequence of q")?;
         o.expected("o", [sequences, heads, width], "as q is")?;
+        shared_heads(q, k)?;
+        if q.extents().contains(&0) {
+            return Ok(());
+        }
         let multiple = if size_of::<K>() == 4 { 4 } else { 8 };
         if width > 256 || !width.is_multiple_of(multiple) {
-            let why =
-                format!("heads of q are {width} elements, and are to be 256 at most and a multiple of {multiple}");
+            let why = format!("heads of q have {width} elements; needed are at most 256 and a multiple of {multiple}");
             return Err(q.refused(why));
-        }
-        if groups == 0 || !heads.is_multiple_of(groups) {
-            return Err(q.refused(format!(
-                "q has {heads} heads, and is to have a multiple of the cache's, which has {groups}"
-            )));
         }
         if [sequences, heads, width].iter().zip(&scratch.shape).any(|(of_q, made)| of_q > made) {
             let why = format!("q is {:?}, and the scratch memory is for {:?} at most", q.extents(), scratch.shape);
             return Err(q.refused(why));
         }
+        // An empty cache may have any strides; the kernel requires rows at multiples of what it
+        // loads.
+        let none = on.scratch::<K>(0)?;
+        let (no_keys, no_values);
+        let (mut k, mut v) = (k, v);
+        if k.extents().contains(&0) {
+            no_keys = none.view_strided(k.extents(), [width, width, width, 1])?;
+            k = &no_keys;
+        }
+        if v.extents().contains(&0) {
+            no_values = none.view_strided(v.extents(), [width, width, width, 1])?;
+            v = &no_values;
+        }
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
         // Of fewer sequences than it was made for, the first.
         let splits = splits.of(size_of::<K>());
+        // No fewer than there are: a block has four heads of a group at most.
+        let work = format_args!("{sequences} sequences of {heads} heads, their keys in {splits} parts,");
+        q.startable([splits, heads, sequences], work)?;
+        let numbers = sequences.saturating_mul(heads).saturating_mul(splits).saturating_mul(width);
+        if numbers > u32::MAX as usize {
+            return Err(q.refused(format!(
+                "{work} leave {numbers} numbers to be brought together, and a call counts 2³² − 1 of them: make the scratch with fewer splits"
+            )));
+        }
         let of_width = *of_width;
         let strides = [*of_heads * splits * of_width, splits * of_width, of_width, 1];
         let mut parts = parts.view_strided_mut([sequences, heads, splits, width], strides)?;
@@ -219,7 +245,7 @@ impl Decode {
                 // the oracle ran it at and around every edge of its splits (`kernels check`).
                 unsafe {
                     flash_decode::<T, K, C, P, $lanes, $wide, $e, $group, $u>::launch_unchecked(
-                        on, q, *k, *v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
+                        on, q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
                     )
                 }
             };

@@ -1,5 +1,6 @@
 //! Windows of a volume as rows of a matrix.
 
+use crate::fold::{along_x, along_y, block_at};
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;
 
@@ -26,7 +27,12 @@ pub struct Lattice {
 /// cols[w, (c, i, j, k)] = x[sample, c, element (i, j, k) of window w], `V` elements at once: of windows from the `first` on, counted through samples, depth, height and width; zeros
 /// where a window reaches beyond x. With `INSIDE` none does, and nothing is compared.
 #[kernel(
-    block = 256, grid = (cols.rows().div_ceil(8), cols.cols().div_ceil(256 * V)), writes(cols = once),
+    block = 256,
+    grid = (
+        along_x(cols.rows().div_ceil(8), cols.cols().div_ceil(256 * V), 1),
+        along_y(cols.cols().div_ceil(256 * V), 1),
+    ),
+    writes(cols = once),
     instances(T = f32, INSIDE = false, V = 1; T = f32, INSIDE = true, V = 4 | 1; T = f16, INSIDE = false, V = 1),
 )]
 #[requires(x.aligned(V), cols.aligned(V), cols.cols() % V == 0, INSIDE || V == 1)]
@@ -36,7 +42,8 @@ pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
     first: usize,
     cols: ViewMut<T, 2>,
 ) {
-    let col = (block::y() * 256 + thread::x()) * V;
+    let [of_rows, of_cols, _] = block_at(cols.rows().div_ceil(ROWS), cols.cols().div_ceil(256 * V));
+    let col = (of_cols * 256 + thread::x()) * V;
     if col >= cols.cols() {
         return;
     }
@@ -50,7 +57,7 @@ pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
     let (channel, i) = divided(rest, kernel[0]);
     let from = [i * dilation[0], j * dilation[1], k * dilation[2]];
     // The first of the thread's windows; the others are counted on from it.
-    let row = block::x() * ROWS;
+    let row = of_rows * ROWS;
     let (rest, mut c) = divided(first + row, windows[2]);
     let (rest, mut b) = divided(rest, windows[1]);
     let (mut sample, mut a) = divided(rest, windows[0]);

@@ -76,9 +76,6 @@ impl Default for Convolution {
     }
 }
 
-/// Products of a batch at most.
-const BATCH: usize = 65_535;
-
 /// Elements of a padded axis at most: so that no index in the kernel overflows.
 const LONGEST: usize = 1 << 31;
 
@@ -152,14 +149,10 @@ impl Convolution {
             }
         };
         if let Some(x) = self.elements(x, weight)? {
-            for some in pieces(samples, BATCH) {
-                let weight = self.weights(weight, some.len())?;
-                add(&weight, &x.slice(some.clone())?, &mut y.reborrow().slice(some)?, Gemm::new())?;
-            }
-            return Ok(());
+            return add(&self.weights(weight, samples)?, &x, &mut y, Gemm::new());
         }
         let fit = (self.at_once / size_of::<T>() / depth.max(1)).max(1);
-        for some in pieces(samples, (fit / windows).clamp(1, BATCH)) {
+        for some in pieces(samples, (fit / windows).max(1)) {
             let weight = self.weights(weight, some.len())?;
             for part in pieces(windows, fit) {
                 let shape = [some.len(), part.len(), depth];
@@ -213,11 +206,7 @@ impl Convolution {
             }
         };
         if let Some(x) = self.elements(x, weight)? {
-            for some in pieces(samples, BATCH) {
-                let (weight, gemm) = (self.weights(weight, some.len())?, Gemm::new().transpose_a().transpose_b());
-                add(&x.slice(some.clone())?, &weight, &mut y.reborrow().slice(some)?, gemm)?;
-            }
-            return Ok(());
+            return add(&x, &self.weights(weight, samples)?, y, Gemm::new().transpose_a().transpose_b());
         }
         let weight = self.weights(weight, 1)?;
         let mut y = y.reborrow().strided().reshaped([samples * windows, out])?;

@@ -17,6 +17,7 @@
 //! ```
 
 use super::epilogue::*;
+use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
 /// `P` elements of a row from `at` on, zeros behind its end, which is `cols`; in one access unless `V` is 1: then rows end at a multiple of
@@ -39,10 +40,11 @@ pub fn finish<C: Float, E: Epilogue>(
     x: f32,
     alpha: f32,
     beta: f32,
+    batch: usize,
     epilogue: E,
 ) {
     if row < c.rows() && at < c.cols() {
-        store(alpha, [x], beta, c, row, at, block::z(), epilogue);
+        store(alpha, [x], beta, c, row, at, batch, epilogue);
     }
 }
 
@@ -50,7 +52,11 @@ pub fn finish<C: Float, E: Epilogue>(
 /// time. Products of a group are added in the order of k; groups by a butterfly of each warp's, then warp by warp.
 #[kernel(
     block = THREADS, max_registers = 128,
-    grid = (c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
+    grid = (
+        along_x(c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
+        along_y(c.dim(1).div_ceil(R), c.dim(0)),
+        along_z(c.dim(1).div_ceil(R), c.dim(0)),
+    ),
     writes(c = once),
     instances(
         A = f32, B = f32, C = f32, E = Identity, R = 1, L = 8, U = 16, THREADS = 256, V = 4 | 1;
@@ -87,9 +93,10 @@ pub fn gemv_across<
     c: ViewMut<C, 3>,
     epilogue: E,
 ) {
-    let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
+    let [block_n, block_m, batch] = block_at(c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R));
+    let (a, b, c) = (a.at(batch), b.at(batch), c.at(batch));
     let (lane, group) = (thread::index() % L, thread::index() / L);
-    let (row0, col0) = (block::y() * R, block::x() * 4 * L);
+    let (row0, col0) = (block_m * R, block_n * 4 * L);
     let (depth, col) = (a.cols(), col0 + lane * 4);
     let mut acc = [[0.0f32; 4]; R];
     for k in (group * U..depth).step_by(U * (THREADS / L)) {
@@ -127,7 +134,7 @@ pub fn gemv_across<
         for w in unroll(0..THREADS / 32) {
             x += sums[(w, r, j)];
         }
-        finish(c, row0 + r, col0 + j, x, alpha, beta, epilogue);
+        finish(c, row0 + r, col0 + j, x, alpha, beta, batch, epilogue);
     }
 }
 
@@ -144,7 +151,11 @@ const AHEAD: usize = 4;
 /// each warp for itself; more are brought to shared memory, a piece of 512 products at a time, for all warps of the block.
 #[kernel(
     block = 256, max_registers = 128,
-    grid = (c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),
+    grid = (
+        along_x(c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),
+        along_y(c.dim(1).div_ceil(R), c.dim(0)),
+        along_z(c.dim(1).div_ceil(R), c.dim(0)),
+    ),
     writes(c = once),
     instances(
         A = f32, B = f32, C = f32, E = Identity, R = 1, W = 1, V = 4 | 1;
@@ -178,8 +189,9 @@ pub fn gemv_along<
     epilogue: E,
 ) {
     const { assert!(V == 1 || V == P) };
-    let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
-    let (row0, col0) = (block::y() * R, (block::x() * 8 + warp::index()) * W);
+    let [block_n, block_m, batch] = block_at(c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R));
+    let (a, b, c) = (a.at(batch), b.at(batch), c.at(batch));
+    let (row0, col0) = (block_m * R, (block_n * 8 + warp::index()) * W);
     let depth = a.cols();
     let mut acc = [[0.0f32; W]; R];
     if R == 1 {
@@ -227,7 +239,7 @@ pub fn gemv_along<
         for i in unroll(0..W) {
             let x = warp::sum(acc[r][i]);
             if warp::lane() == r * W + i {
-                finish(c, row0 + r, col0 + i, x, alpha, beta, epilogue);
+                finish(c, row0 + r, col0 + i, x, alpha, beta, batch, epilogue);
             }
         }
     }

@@ -81,6 +81,22 @@ impl Tile {
     }
 }
 
+impl Plan {
+    /// Blocks of threads along x, y and z for `batch` products of m × n elements.
+    pub(super) fn blocks(self, [batch, m, n]: [usize; 3]) -> [usize; 3] {
+        match self {
+            Plan::Tiles(tile, splits) => {
+                let [tall, wide, _] = tile.shape();
+                [m.div_ceil(tall).saturating_mul(n.div_ceil(wide)), splits, batch]
+            }
+            Plan::Across(rows, Lanes::Eight) => [n.div_ceil(32), m.div_ceil(rows), batch],
+            Plan::Across(rows, Lanes::Four) => [n.div_ceil(16), m.div_ceil(rows), batch],
+            // Eight warps, of one, four or two columns each.
+            Plan::Along(rows) => [n.div_ceil(if rows == 1 { 8 } else { 16 }), m.div_ceil(rows), batch],
+        }
+    }
+}
+
 /// Bytes that the parts of C may take.
 const MOST_BYTES: usize = 64 << 20;
 /// Warps that keep a multiprocessor busy.

@@ -5,7 +5,7 @@ use super::gemv::{gemv_across, gemv_along};
 use super::plan::{Costs, Lanes, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
-use crate::operand::Operand;
+use crate::operand::{BEYOND_K, Operand};
 use crate::{Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -14,9 +14,11 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// `f32`. C may be stored in another format than A and B.
 ///
 /// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B
-/// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one, and 65,535 is the largest batch. The last stride is 1; the others
-/// are free, and 0 in A and B where a batch shares one matrix. Any extent may be 0: without products C becomes β·C. As for every
-/// kernel, no view has more than 2³² − 1 elements.
+/// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one. The last stride is 1; the
+/// others are free, and 0 in A and B where a batch shares one matrix. Any extent may be 0: without
+/// products C becomes β·C. As for every kernel, no view has more than 2³² − 1 elements. A batch of
+/// more than 65,535 products takes at most 2³¹ − 1 blocks of threads, of which a product has one at
+/// least; and K is at most 2³² − 4096.
 ///
 /// Each element is Σ aᵢ·bᵢ by fused multiply-adds; then α·Σ, rounded, then fused with β·C, and rounded once more where C is stored in less
 /// than `f32`. Where β is 0, C is not read; A and B are read whatever α is. The order of the sum depends on the shape, on what is
@@ -92,8 +94,8 @@ impl Gemm {
     /// Queues the product.
     ///
     /// # Errors
-    /// Where the extents do not belong together, C overlaps A or B, a buffer is another device's, or memory for the parts of a split
-    /// product is short.
+    /// Where the extents do not belong together or are beyond the limits above, C overlaps A or B,
+    /// a buffer is another device's, or memory for the parts of a split product is short.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -150,7 +152,9 @@ impl Gemm {
         epilogue: E,
     ) -> Result<(), Error> {
         let k = a.extents()[if self.transpose_a { 1 } else { 2 }];
-        let n = c.extents()[2];
+        let [batch, m, n] = c.extents();
+        a.countable(k, BEYOND_K)?;
+        c.startable(plan.blocks([batch, m, n]), format_args!("{batch} products of {m} × {n} elements"))?;
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
             && rows_begin_at(a, 4)
             && rows_begin_at(b, 4)

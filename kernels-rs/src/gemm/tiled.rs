@@ -2,12 +2,14 @@
 
 use super::epilogue::*;
 use super::tile::{corner, product};
+use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
-/// Which tile a block has: `group` rows of blocks side by side, so that those which run at once share rows of A and columns of B in L2.
+/// Returns row and column of the tile of block `id`: `group` rows of blocks lie side by side, so
+/// that blocks in flight at once share rows of A and columns of B in the L2 cache.
 #[device]
-pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize) {
-    let (per, id) = (group * blocks_n, block::x());
+pub fn grouped(id: usize, blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize) {
+    let per = group * blocks_n;
     let first = id / per * group;
     let height = (blocks_m - first).min(group);
     (first + id % per % height, id % per / height)
@@ -16,7 +18,11 @@ pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize)
 /// C ← epilogue(α·op(A)·op(B) + β·C), for each matrix of a batch.
 #[kernel(
     block = T, min_blocks = 2, max_registers = 128,
-    grid = (c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), splits, a.dim(0)),
+    grid = (
+        along_x(c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), splits, a.dim(0)),
+        along_y(splits, a.dim(0)),
+        along_z(splits, a.dim(0)),
+    ),
     writes(c = once),
     instances(
         A = f32, B = f32, C = f32, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
@@ -64,9 +70,12 @@ pub fn gemm<
 ) {
     const { assert!(BK % 4 == 0 && BM % (16 * QM) == 0 && BN % (32 * QN) == 0) };
     const { assert!(T == 32 * (BM / (16 * QM)) * (BN / (32 * QN))) };
-    let (split, batch) = (block::y(), block::z());
     let (rows, cols) = (c.dim(1), c.dim(2));
-    let (m, n) = grouped(rows.div_ceil(BM), cols.div_ceil(BN), 8);
+    let (blocks_m, blocks_n) = (rows.div_ceil(BM), cols.div_ceil(BN));
+    let [tile, split, batch] = block_at(blocks_m * blocks_n, splits);
+    // One number in a register until the end instead of two, unless the epilogue wants the batch.
+    let plane = batch * splits + split;
+    let (m, n) = grouped(tile, blocks_m, blocks_n, 8);
     let (row0, col0) = (m * BM, n * BN);
     let (row, col) = corner(BN / (32 * QN), 16 * QM, 32 * QN);
     let depth = if TA { a.dim(1) } else { a.dim(2) };
@@ -77,7 +86,7 @@ pub fn gemm<
     let bb = if TB { b.at(batch).offset((col0, k0)) } else { b.at(batch).offset((k0, col0)) };
     let acc = product::<A, B, BM, BN, BK, QM, QN, V, TA, TB, LA, LB>(ab, bb, depth, row, col);
 
-    let c = c.at(batch * splits + split);
+    let c = c.at(plane);
     for i in unroll(0..4 * QM) {
         let r = row0 + row + i / 4 * 16 + i % 4;
         if r < rows {
@@ -100,7 +109,7 @@ pub fn gemm<
 /// C ← epilogue(α·Σ parts + β·C): brings the parts together that a product whose depth was split left, in their order.
 #[kernel(
     block = 256,
-    grid = ((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0)),
+    grid = (along_x((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0), 1), along_y(c.dim(0), 1)),
     writes(c = once),
     instances(C = f32 | f16, E = Identity, V = 4 | 1),
 )]
@@ -116,8 +125,9 @@ pub fn sum_splits<C: Float, E: Epilogue, const V: usize>(
     c: ViewMut<C, 3>,
     epilogue: E,
 ) {
-    let batch = block::y();
-    let (quads, id) = (c.dim(2).div_ceil(V), block::x() * 256 + thread::index());
+    let quads = c.dim(2).div_ceil(V);
+    let [of_matrix, batch, _] = block_at((c.dim(1) * quads).div_ceil(256), c.dim(0));
+    let id = of_matrix * 256 + thread::index();
     let (row, col) = (id / quads, id % quads * V);
     if row < c.dim(1) {
         let mut sum = [0.0f32; V];

@@ -146,7 +146,7 @@ pub fn quantise_q4<X: Float>(x: View<X, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<f
     instances(X = f32, BITS = 8 | 4),
 )]
 #[requires(
-    qs.rows() == x.rows(), qs.cols() * 8 == 32 * BITS * d.cols(), 32 * d.cols() >= x.cols(), d.rows() == x.rows(), qs.aligned(2),
+    qs.rows() == x.rows(), qs.cols() == 4 * BITS * d.cols(), 32 * d.cols() >= x.cols(), d.rows() == x.rows(), qs.aligned(2),
 )]
 pub fn dequantise<X: Float, const BITS: usize>(qs: View<i8, 2>, d: View<f16, 2>, mut x: ViewMut<X, 2>) {
     let (i, pairs) = (grid::index(), 16 * d.cols());

@@ -53,7 +53,7 @@ fn words(g: View<i8, 2>, there: bool, row: usize, at: usize) -> [i32; 4] {
     instances(Y = f32, E = Identity, BITS = 8 | 4, BLOCKS = true, V = 4; Y = f16, E = Identity, BITS = 8, BLOCKS = false, V = 1),
 )]
 #[requires(
-    qx.rows() == y.rows(), w.rows() == y.cols(), dx.rows() == y.rows(), qx.cols() % 32 == 0, w.cols() * 8 == qx.cols() * BITS,
+    qx.rows() == y.rows(), w.rows() == y.cols(), dx.rows() == y.rows(), qx.cols() % 32 == 0, w.cols() % BITS == 0, w.cols() / BITS * 8 == qx.cols(),
     dx.cols() * 32 == qx.cols(), qx.aligned(16), w.aligned(16), y.aligned(V), y.cols() % V == 0,
     if BLOCKS { d.rows() == w.rows() && d.cols() * 4 * BITS == w.cols() } else { scales.len() == w.rows() },
 )]
@@ -69,7 +69,7 @@ pub fn gemm_quantised<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bo
     let sx = Shared::<i32, 3>::with_pitch([2, WORDS, 64], 64 + 4);
     let sw = Shared::<i32, 3>::with_pitch([2, WORDS, 128], 128 + 4);
     let (ex, ew) = (Shared::<f32, 2>::new([2, 64]), Shared::<f32, 2>::new([2, 128]));
-    let (m, n) = grouped(y.rows().div_ceil(64), y.cols().div_ceil(128), 8);
+    let (m, n) = grouped(block::x(), y.rows().div_ceil(64), y.cols().div_ceil(128), 8);
     let (m0, n0, t) = (m * 64, n * 128, thread::x());
     let (tm, tn) = (t / 32 * 8, t % 32 * 4);
 

@@ -88,7 +88,7 @@ fn chunk_dot<const BITS: usize>(w: &[i32; 4], low: &[i32; 4], high: &[i32; 4], e
     ),
 )]
 #[requires(
-    w.rows() == y.cols(), x.rows() == y.rows(), 8 * w.cols() >= BITS * x.cols(), w.cols() % (4 * BITS) == 0, w.aligned(16),
+    w.rows() == y.cols(), x.rows() == y.rows(), w.cols() % (4 * BITS) == 0, w.cols() / BITS * 8 >= x.cols(), w.aligned(16),
     if BLOCKS { d.rows() == w.rows() && d.cols() * 4 * BITS == w.cols() } else { scales.len() == w.rows() },
     x.aligned(V), x.cols() % V == 0,
 )]
@@ -119,7 +119,7 @@ pub fn gemv_quantised<
     let mut eights = Shared::<i32, 2>::new([R, PIECE / 32]);
     let words = xs.cast::<i32>();
     let (row0, col0) = (block::y() * R, (block::x() * (THREADS / 32) + warp::index()) * W);
-    let depth = w.cols() * 8 / BITS;
+    let depth = w.cols() / BITS * 8;
     let mut acc = [[0.0f32; W]; R];
     // Where the lane's next chunks are; what is not there has no columns.
     let first = col0.min(w.rows() - 1);
@@ -181,7 +181,7 @@ pub fn gemv_quantised<
                 if !BLOCKS && col0 + i < y.cols() {
                     sum *= scales[col0 + i];
                 }
-                finish(y, row0 + r, col0 + i, sum, 1.0, 0.0, epilogue);
+                finish(y, row0 + r, col0 + i, sum, 1.0, 0.0, 0, epilogue);
             }
         }
     }

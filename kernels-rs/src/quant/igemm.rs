@@ -1,6 +1,7 @@
 //! C ← op(A)·op(B) of signed bytes, summed in 32 bits, and what the integers stand for applied before C is written.
 
 use super::tile::product;
+use crate::fold::{along_x, along_y, block_at};
 use crate::gemm::epilogue::*;
 use crate::gemm::tile::corner;
 use crate::gemm::tiled::grouped;
@@ -149,7 +150,7 @@ fn finish<C: Output, E: Epilogue, const N: usize>(
 /// sums of each column of B; where B has, `sums_a` those of each row of A.
 #[kernel(
     block = T, min_blocks = 2, max_registers = 128,
-    grid = (c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), 1, c.dim(0)),
+    grid = (along_x(c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), c.dim(0), 1), along_y(c.dim(0), 1)),
     writes(c = once),
     instances(
         C = f32, E = Identity, BM = 128, BN = 128, QM = 2, QN = 2, V = 16, TA = false, TB = true, T = 256;
@@ -202,8 +203,9 @@ pub fn igemm<
 ) {
     const { assert!(BM % (16 * QM) == 0 && BN % (32 * QN) == 0) };
     const { assert!(T == 32 * (BM / (16 * QM)) * (BN / (32 * QN))) };
-    let batch = block::z();
-    let (m, n) = grouped(c.dim(1).div_ceil(BM), c.dim(2).div_ceil(BN), 8);
+    let (blocks_m, blocks_n) = (c.dim(1).div_ceil(BM), c.dim(2).div_ceil(BN));
+    let [tile, batch, _] = block_at(blocks_m * blocks_n, c.dim(0));
+    let (m, n) = grouped(tile, blocks_m, blocks_n, 8);
     let (row0, col0) = (m * BM, n * BN);
     let (row, col) = corner(BN / (32 * QN), 16 * QM, 32 * QN);
     let depth = if TA { a.dim(1) } else { a.dim(2) };

@@ -6,7 +6,7 @@ use crate::Passed;
 use crate::Queue;
 use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
-use crate::operand::Operand;
+use crate::operand::{BEYOND_K, Operand};
 use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -49,7 +49,8 @@ impl<'a> Quantised<'a> {
 /// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M]
 /// where it is transposed, and B [batch, K, N] or [batch, N, K], the form that weights come in and
 /// the quickest. The last stride is 1; the others are free, and 0 in A and B where a batch shares
-/// one matrix. Any extent may be 0; 65,535 is the largest batch.
+/// one matrix. Any extent may be 0. A batch of more than 65,535 products takes at most 2³¹ − 1
+/// blocks of threads, at least one a product; and K is at most 2³² − 4096.
 ///
 /// | C | what is written |
 /// |---|---|
@@ -124,9 +125,9 @@ impl Igemm {
     /// Queues the product.
     ///
     /// # Errors
-    /// Where the extents do not belong together, the scale of the output is not a normal number
-    /// above 0, C overlaps what is read, a buffer is another device's, or memory for the sums of
-    /// rows and columns, which zero points need, is short.
+    /// Where the extents do not belong together or are beyond the limits above, the scale of the
+    /// output is not a normal number above 0, C overlaps what is read, a buffer is another
+    /// device's, or memory for the sums of rows and columns, which zero points need, is short.
     pub fn run<C: Output + GenericArgument>(
         self,
         on: &impl Queue,
@@ -253,6 +254,9 @@ impl Igemm {
         epilogue: E,
     ) -> Result<(), Error> {
         let [batch, m, n] = c.extents();
+        a.values.countable(a.values.extents()[if TA { 1 } else { 2 }], BEYOND_K)?;
+        let tiles = m.div_ceil(BM).saturating_mul(n.div_ceil(BN));
+        c.startable([tiles, batch, 1], format_args!("{batch} products of {m} × {n} elements"))?;
         let (no_scale, no_zero) = (on.scratch::<f32>(0)?, on.scratch::<i32>(0)?);
         let (no_scale, no_zero) = (no_scale.view([0])?, no_zero.view([0])?);
         let (of_a, of_b) =

@@ -21,6 +21,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// | ±∞ | does not count | the largest or the least | as that |
 /// | NaN | does not count | 0 | scale · (0 − zero) |
 ///
+/// Either extent may be 0. A matrix has at most 2³¹ − 1 rows.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::quant::Affine;
@@ -137,6 +139,7 @@ impl Affine {
         each: bool,
     ) -> Result<Affine, Error> {
         let [rows, cols] = x.extents();
+        x.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         // Enough blocks to keep memory busy, each with pieces of 1024 elements.
         let enough = 16 * on.device().facts().multiprocessors as usize;
         let parts = cols.div_ceil(1024).min(enough.div_ceil(rows.max(1))).max(1);

@@ -1,12 +1,17 @@
 //! Sums of bytes along one dimension: what zero points need of the other operand.
 
+use crate::fold::{along_x, along_y, block_at};
 use kernel_dsl::prelude::*;
 
 /// sums[i, r] = Σ over c of x[i, r, c], a warp a row. Sums wrap.
-#[kernel(block = 256, grid = (x.dim(1).div_ceil(8), x.dim(0)), instances(V = 16 | 1), writes(sums = once))]
+#[kernel(
+    block = 256, grid = (along_x(x.dim(1).div_ceil(8), x.dim(0), 1), along_y(x.dim(0), 1)),
+    instances(V = 16 | 1), writes(sums = once),
+)]
 #[requires(sums.dim(0) == x.dim(0), sums.dim(1) == x.dim(1), x.aligned(V), x.dim(2) % V == 0)]
 pub fn sum_rows<const V: usize>(x: View<i8, 3>, mut sums: ViewMut<i32, 2>) {
-    let (batch, row) = (block::y(), block::x() * 8 + warp::index());
+    let [of_matrix, batch, _] = block_at(x.dim(1).div_ceil(8), x.dim(0));
+    let row = of_matrix * 8 + warp::index();
     if row >= x.dim(1) {
         return;
     }
@@ -27,12 +32,16 @@ pub fn sum_rows<const V: usize>(x: View<i8, 3>, mut sums: ViewMut<i32, 2>) {
 }
 
 /// sums[i, c] = Σ over r of x[i, r, c]: a block has 32 · V columns, a warp every eighth row. Sums wrap.
-#[kernel(block = 256, grid = (x.dim(2).div_ceil(32 * V), x.dim(0)), instances(V = 4 | 1), writes(sums = once))]
+#[kernel(
+    block = 256, grid = (along_x(x.dim(2).div_ceil(32 * V), x.dim(0), 1), along_y(x.dim(0), 1)),
+    instances(V = 4 | 1), writes(sums = once),
+)]
 #[requires(sums.dim(0) == x.dim(0), sums.dim(1) == x.dim(2), x.aligned(V), x.dim(2) % V == 0)]
 pub fn sum_columns<const V: usize>(x: View<i8, 3>, mut sums: ViewMut<i32, 2>) {
     let parts = Shared::<i32, 2>::new([8, 32 * V]);
-    let (batch, lane) = (block::y(), warp::lane() * V);
-    let col = block::x() * 32 * V + lane;
+    let [of_matrix, batch, _] = block_at(x.dim(2).div_ceil(32 * V), x.dim(0));
+    let (first, lane) = (of_matrix * 32 * V, warp::lane() * V);
+    let col = first + lane;
     let mut sum = [0i32; V];
     if col < x.dim(2) {
         for r in (warp::index()..x.dim(1)).step_by(8) {
@@ -45,11 +54,11 @@ pub fn sum_columns<const V: usize>(x: View<i8, 3>, mut sums: ViewMut<i32, 2>) {
     parts.store((warp::index(), lane), sum);
     block::sync();
     let t = thread::index();
-    if t < 32 * V && block::x() * 32 * V + t < x.dim(2) {
+    if t < 32 * V && first + t < x.dim(2) {
         let mut all = 0i32;
         for w in unroll(0..8) {
             all += parts[(w, t)];
         }
-        sums[(batch, block::x() * 32 * V + t)] = all;
+        sums[(batch, first + t)] = all;
     }
 }

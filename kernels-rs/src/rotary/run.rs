@@ -25,6 +25,8 @@ pub enum Layout {
 /// `f32`, times the pair's frequency, rounded once; sine and cosine are [`math::sin_cos`](kernel_dsl::math::sin_cos)'s. So an angle θ is off by at most 2·u·θ, u = 2⁻²⁴, the same as where models
 /// are trained in `f32`.
 ///
+/// Any extent may be 0. A call takes at most 2³¹ − 1 tokens.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::rotary::{Layout, Rotary};
@@ -116,6 +118,7 @@ impl Rotary {
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         // So that where one token or one head lies apart from no other does not matter.
         let (of_x, of_y) = (x.extents(), y.extents());
+        x.startable([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
         let x = &x.strided().reshaped(of_x)?.side_by_side()?;
         let y = &mut y.reborrow().strided().reshaped(of_y)?.side_by_side()?;
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
@@ -151,6 +154,7 @@ impl Rotary {
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         // As in `run`.
         let of_x = x.extents();
+        x.startable([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
         let x = &mut x.reborrow().strided().reshaped(of_x)?.side_by_side()?;
         let wide = self.width(&x.reborrow().shared())?;
         macro_rules! by {

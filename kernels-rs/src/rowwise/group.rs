@@ -111,7 +111,7 @@ pub fn group_norm<
     weight: View<W, 1>,
     bias: View<W, 1>,
     y: ViewMut<O, 3>,
-    saved: ViewMut<f32, 3>,
+    mut saved: ViewMut<f32, 3>,
 ) {
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
@@ -124,7 +124,9 @@ pub fn group_norm<
     let mut kept = take::<T, L, V, N>(x.streaming(), 0, cols, 0.0);
     let of_row = statistics::<T, true, L, V, N, S>(&kept, x, x, false, cols, cols, epsilon);
     if !saved.is_empty() && thread::x() == 0 && there {
-        saved.store((sample, group, 0), of_row);
+        // One by one: the caller's rows begin at any element.
+        saved[(sample, group, 0)] = of_row[0];
+        saved[(sample, group, 1)] = of_row[1];
     }
     scaled::<W, L, V, N>(&mut kept, of_row, weight, bias, of, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);

@@ -11,6 +11,7 @@
 
 use super::row::{begins, is_row, put, sum, take};
 use super::softmax::{accumulate, total};
+use crate::fold::{along_x, along_y, block_at};
 use kernel_dsl::prelude::*;
 
 /// loss and log Σ exp of each row, a team of `L` threads a row, which takes `N · L · V` elements at a time.
@@ -68,7 +69,9 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
 
 /// dx from the logits, log Σ exp of each row, and the gradient by each row's loss. A block has a stretch of `N · L · V` elements.
 #[kernel(
-    block = L, max_registers = 64, grid = (x.rows(), x.cols().div_ceil(N * L * V)), writes(dx = once),
+    block = L, max_registers = 64,
+    grid = (along_x(x.rows(), x.cols().div_ceil(N * L * V), 1), along_y(x.cols().div_ceil(N * L * V), 1)),
+    writes(dx = once),
     instances(T = f32, L = 256, V = 4, N = 4; T = f16, L = 256, V = 1, N = 4),
 )]
 #[requires(
@@ -83,7 +86,9 @@ pub fn cross_entropy_backward<T: Float, const L: usize, const V: usize, const N:
     gradient: View<f32, 1>,
     dx: ViewMut<T, 2>,
 ) {
-    let (row, at, cols) = (block::x(), block::y() * (N * L * V), x.cols());
+    let cols = x.cols();
+    let [row, stretch, _] = block_at(x.rows(), cols.div_ceil(N * L * V));
+    let at = stretch * (N * L * V);
     let label = labels[row] as usize;
     let (log, gradient) = (log_sum[row], if label < cols { gradient[row] } else { 0.0 });
     let everywhere = smoothing / cols as f32;

@@ -176,7 +176,7 @@ pub fn norm_rows<
     weight: View<W, 1>,
     bias: View<W, 1>,
     y: ViewMut<O, 2>,
-    saved: ViewMut<f32, 2>,
+    mut saved: ViewMut<f32, 2>,
 ) {
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
@@ -192,7 +192,9 @@ pub fn norm_rows<
     let end = if WHOLE { 0 } else { cols };
     let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, FUSED, cols, end, epsilon);
     if !saved.is_empty() && thread::x() == 0 && is_row::<ROWS>(row, saved.rows()) {
-        saved.store((row, 0), of_row);
+        // One by one: the caller's rows begin at any element.
+        saved[(row, 0)] = of_row[0];
+        saved[(row, 1)] = of_row[1];
     }
     normed::<W, L, V, N>(&mut kept, of_row, weight, bias, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);

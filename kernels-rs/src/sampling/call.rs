@@ -99,8 +99,8 @@ impl Sample {
     /// Queues it, for [rows, vocabulary] logits.
     ///
     /// # Errors
-    /// Where there are not as many tokens as rows, the temperature is below 0 or a NaN, top-p is
-    /// not above 0, or a buffer is another device's.
+    /// Where there are not as many tokens as rows, or more than 2³¹ − 1 rows, the temperature is
+    /// below 0 or a NaN, top-p is not above 0, or a buffer is another device's.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -109,6 +109,7 @@ impl Sample {
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
         tokens.expected("tokens", [rows], "a token for each row of the logits")?;
+        logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         if self.top_p.is_nan() || self.top_p <= 0.0 {
             return Err(logits.refused(format!("top_p is {}, and is to be above 0: 1 is all of them", self.top_p)));
         }

@@ -12,7 +12,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 const TILE: usize = 4096;
 
 /// y[r, i] ← x[r, 0] + … + x[r, i]. Both are [rows, n], with a last stride of 1 and rows that may lie apart, of any number of at least 32 bits; either extent
-/// may be 0.
+/// may be 0, and there are at most 2³¹ − 1 rows.
 ///
 /// Sums of integers wrap on a GPU, and are an error on the CPU device where they overflow, as all sums are there. Those of floats are computed in
 /// their own format, in an order that follows from the shape, the alignment and the number of multiprocessors alone; each is off by at most γ(n)·Σ|x|, of the elements up to it, where
@@ -63,6 +63,7 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     if [rows, n].contains(&0) {
         return Ok(());
     }
+    x.startable([rows, 1, 1], format_args!("{rows} rows"))?;
     // So that where one row lies apart from no other does not matter.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([rows, n])?.side_by_side()?;

@@ -194,7 +194,7 @@ pub fn sgemm<
     epilogue: E,
 ) {
     const { assert!(BK % 4 == 0 && BK % 2 == 0) }; // Rust's own static_assert; ours evaluates it for each instance
-    let (bm, bn) = grouped(c.rows().div_ceil(BM), c.cols().div_ceil(BN), 8);
+    let (bm, bn) = grouped(block::x(), c.rows().div_ceil(BM), c.cols().div_ceil(BN), 8);
     let (row0, col0) = (bm * BM, bn * BN);
     // Two bodies, one set of shared memory: arrays of scopes that exclude one another occupy the same bytes.
     if row0 + BM <= c.rows() && col0 + BN <= c.cols() && a.cols() % BK == 0 {

@@ -21,7 +21,8 @@ const KEEPS_OF_TWO: u32 = 8;
 ///
 /// x and y are [sample, channel, spatial], of any extents, whose channels follow one another without a gap; strides between samples are free. What has more spatial axes is
 /// [reshaped](runtime::BufferStrided::reshaped). Channels are a multiple of the groups: one group is a layer norm of the sample, as many as channels an instance norm. Weight and
-/// bias have a number a channel.
+/// bias have a number a channel. Any extent may be 0; gradients by weight and bias take at most 2³¹
+/// − 1 channels.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -156,6 +157,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         if all == 0 {
             return Ok(());
         }
+        x.startable([all, 1, 1], format_args!("{all} channels"))?;
         let wide =
             if wide::<f32>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide)]) == 4 { 4 } else { 1 };
         let (mut no_weight, mut no_bias) = (on.scratch::<W>(0)?, on.scratch::<W>(0)?);

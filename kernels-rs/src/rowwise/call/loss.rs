@@ -15,6 +15,8 @@ const AT_ONCE: u32 = 8;
 /// The cross-entropy of rows of logits and a label each: log Σ exp(x) − `x[label]`, or a mean of that over the columns and that with label
 /// smoothing. A label that is no column, say `u32::MAX`, is ignored: its loss and gradient are 0.
 ///
+/// Either extent of the logits may be 0. There are at most 2³¹ − 1 rows.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::rowwise::CrossEntropy;
@@ -88,6 +90,7 @@ impl CrossEntropy {
         log_sum.expected("log_sum", [rows], OF_ROWS)?;
         gradient.expected("gradient", [rows], OF_ROWS)?;
         dx.expected("dx", [rows, cols], "as the logits are")?;
+        logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
         let pieces = (2 * AT_ONCE as usize / wide).min(4);
         let constants =
