@@ -3,7 +3,7 @@
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::half::{bf16, f16};
-use runtime::testing::{Input, Random};
+use runtime::testing::{Extreme, Input, Random};
 
 /// The instance's numbers and truths in order.
 pub(super) fn numbers(instance: &Instance) -> Vec<usize> {
@@ -40,6 +40,27 @@ pub(super) fn drawn<const R: usize>(
         Scalar::I8 => Input::strided(&random.values::<i8>(elements), extents, strides),
         _ => Input::strided(&random.values::<f32>(elements), extents, strides),
     }
+}
+
+/// An array stored as `stored` whose index along `axis` selects the extreme ([`Extreme::array`]).
+pub(super) fn extreme<const R: usize>(
+    random: &mut Random,
+    all: &[Extreme],
+    stored: Scalar,
+    axis: usize,
+    extents: [usize; R],
+    strides: [usize; R],
+) -> Input {
+    match stored {
+        Scalar::F16 => Extreme::array::<f16, R>(all, random, axis, extents, strides),
+        Scalar::Bf16 => Extreme::array::<bf16, R>(all, random, axis, extents, strides),
+        _ => Extreme::array::<f32, R>(all, random, axis, extents, strides),
+    }
+}
+
+/// A matrix with one row for each extreme, stored as `stored`; NaNs between rows.
+pub(super) fn extremes(random: &mut Random, all: &[Extreme], stored: Scalar, cols: usize, pitch: usize) -> Input {
+    extreme(random, all, stored, 0, [all.len(), cols], [pitch, 1])
 }
 
 /// What must be written and not read: NaNs stored as `stored`.
