@@ -23,6 +23,9 @@ const KEEPS_OF_TWO: u32 = 8;
 /// [reshaped](runtime::BufferStrided::reshaped). Channels are a multiple of the groups: one group is a layer norm of the sample, as many as channels an instance norm. Weight and
 /// bias have a number a channel.
 ///
+/// Groups of any finite x have a finite norm; equal elements, infinities and NaNs give what they give in a row of a
+/// [layer norm](super::super::Norm).
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::rowwise::GroupNorm;
