@@ -15,6 +15,18 @@
 //! chains as an access has elements, so that no addition waits for the one before it. Where rows are too few to fill the device, or columns are summed, parts
 //! come first and are brought together by a second kernel: no atomic operation is used, and the same shape on the same device combines in the same order.
 //!
+//! # Extremes
+//!
+//! | | finite elements | infinities | NaN |
+//! |---|---|---|---|
+//! | [`Sum`], [`Norm1`] | ±∞ or NaN where Σ\|x\| is beyond 3.4·10³⁸, since the order is not told | ±∞; NaN of both signs | NaN |
+//! | [`Mean`] | finite | as `Sum` | NaN |
+//! | [`Norm2`] | finite where it is a number of `f32`, of tiny and of huge elements | ∞ | NaN |
+//! | [`Max`], [`Min`] | exact | counted | not counted |
+//! | [`ArgMax`], [`ArgMin`] | the first of equals; −0 equals 0 | counted | not counted |
+//!
+//! 16-bit elements are widened exactly, so that a sum of `f16` does not overflow. Subnormal sums are exact.
+//!
 //! # Measured
 //!
 //! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench memory`, 32768 × 4096, beside a copy of as many bytes read and written: sums of rows 4.44 TB/s, 1.06 ×, of columns 4.09, 0.97 ×, of all 4.23,
@@ -67,22 +79,39 @@ mod items {
         }
     }
 
-    /// Σ x / n; a NaN of nothing.
+    /// A sum, and the sum of what is 2³³ times smaller, which is finite where the mean is.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    #[repr(C)]
+    pub struct Sums {
+        /// Σ x.
+        pub sum: f32,
+        /// Σ x · 2⁻³³.
+        pub scaled: f32,
+    }
+
+    /// Σ x / n; a NaN of nothing. It is finite where all elements are, although their sum may overflow.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Mean;
 
     impl Monoid for Mean {
-        type State = f32;
+        type State = Sums;
         type Out = f32;
-        const ZERO: f32 = 0.0;
-        fn take(x: f32, _at: usize) -> f32 {
-            x
+        const ZERO: Sums = Sums { sum: 0.0, scaled: 0.0 };
+        fn take(x: f32, _at: usize) -> Sums {
+            // 2⁻³³: an axis has fewer than 2³² elements.
+            Sums { sum: x, scaled: x * 1.164_153_2e-10 }
         }
-        fn join(a: f32, b: f32) -> f32 {
-            a + b
+        fn join(a: Sums, b: Sums) -> Sums {
+            Sums { sum: a.sum + b.sum, scaled: a.scaled + b.scaled }
         }
-        fn finish(state: f32, n: usize) -> f32 {
-            state / n as f32
+        fn finish(state: Sums, n: usize) -> f32 {
+            if state.sum.abs() <= f32::MAX {
+                state.sum / n as f32
+            } else {
+                // The mean of the largest numbers may be rounded to more than these; a NaN and an infinity stay.
+                let mean = state.scaled / (n as f32 * 1.164_153_2e-10);
+                if state.scaled.abs() <= f32::MAX { mean.max(f32::MIN).min(f32::MAX) } else { mean }
+            }
         }
     }
 
@@ -105,22 +134,43 @@ mod items {
         }
     }
 
-    /// √Σ x²: the Euclidean norm. Squares are added as they are: an element beyond 10¹⁹ gives an infinity, and of elements below 10⁻¹⁹ bits are lost.
+    /// Sums of squares of elements as they are, of large ones and of small ones (Blue, *A Portable Fortran Program to Find
+    /// the Euclidean Norm of a Vector*, 1978).
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    #[repr(C)]
+    pub struct Squares {
+        /// Σ x².
+        pub plain: f32,
+        /// Σ (x · 2⁻¹⁰⁰)².
+        pub large: f32,
+        /// Σ (x · 2¹⁰⁰)²: ∞ of larger elements, for which it is not used.
+        pub small: f32,
+    }
+
+    /// √Σ x²: the Euclidean norm. It is finite where it is a number of `f32`, although squares may overflow or underflow.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Norm2;
 
     impl Monoid for Norm2 {
-        type State = f32;
+        type State = Squares;
         type Out = f32;
-        const ZERO: f32 = 0.0;
-        fn take(x: f32, _at: usize) -> f32 {
-            x * x
+        const ZERO: Squares = Squares { plain: 0.0, large: 0.0, small: 0.0 };
+        fn take(x: f32, _at: usize) -> Squares {
+            // 2⁻¹⁰⁰ and 2¹⁰⁰.
+            let (large, small) = (x * 7.888_609e-31, x * 1.267_650_6e30);
+            Squares { plain: x * x, large: large * large, small: small * small }
         }
-        fn join(a: f32, b: f32) -> f32 {
-            a + b
+        fn join(a: Squares, b: Squares) -> Squares {
+            Squares { plain: a.plain + b.plain, large: a.large + b.large, small: a.small + b.small }
         }
-        fn finish(state: f32, _n: usize) -> f32 {
-            state.sqrt()
+        fn finish(state: Squares, _n: usize) -> f32 {
+            if state.plain > f32::MAX {
+                state.large.sqrt() * 1.267_650_6e30
+            } else if state.plain < 7.888_609e-31 && state.small <= f32::MAX {
+                state.small.sqrt() * 7.888_609e-31
+            } else {
+                state.plain.sqrt()
+            }
         }
     }
 

@@ -1,13 +1,13 @@
 //! `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_parts`.
 
-use super::stored::{drawn, numbers, scalars};
+use super::stored::{drawn, extreme, numbers, scalars};
 use super::{TINY, gamma};
 use crate::reduce::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
 use crate::reduce::{ArgMax, Found, Sum};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(reduce_rows<f32, Sum, 32, 4, 8>, row_cases, row_reference);
 runtime::register!(reduce_parts<f32, Sum, 4>, part_cases, part_reference);
@@ -52,6 +52,7 @@ fn states<const R: usize>(instance: &Instance, extents: [usize; R]) -> Input {
 /// What elements come to, by their places: a sum with its bound, or the largest with the first place of it.
 ///
 /// No element goes through more than `additions`, in whatever order: γ of them · Σ|x|, and where a sum is subnormal nothing is rounded.
+/// A sum of finite elements whose magnitudes together overflow is anything: it depends on their order.
 fn combined(
     instance: &Instance,
     elements: impl Iterator<Item = (usize, f64)> + Clone,
@@ -64,6 +65,8 @@ fn combined(
         return (vec![best.0, best.1 as f64], 0.0);
     }
     let size = elements.clone().map(|(_, x)| x.abs()).sum::<f64>();
+    let open = size.is_finite() && size > f64::from(f32::MAX) / 2.0;
+    let size = if open { f64::INFINITY } else { size };
     (vec![elements.map(|(_, x)| x).fold(0.0, |sum, x| sum + x)], 1.001 * gamma(additions) * size + TINY)
 }
 
@@ -82,7 +85,12 @@ fn row_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let x = matrix(random, instance, [rows, cols], v);
         Case::new(format!("{rows} × {cols}"), [x, results(instance, rows)])
     };
-    shapes.map(case).into()
+    let mut all: Vec<Case> = shapes.map(case).into();
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let (n, cols) = (Extreme::ALL.len(), 5 * v);
+    let x = extreme(random, &Extreme::ALL, stored, 0, [n, cols], [cols + v, 1]);
+    all.push(Case::new("extremes", [x, results(instance, n)]));
+    all
 }
 
 /// Of `V` sums a thread, then of those, of lanes and of warps.
@@ -143,7 +151,13 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let parts = states(instance, [n, cols, rows.div_ceil(chunk)]);
         Case::new(format!("{n} of {rows} × {cols} in parts of {chunk}"), [x, Input::scalar(chunk), parts])
     };
-    shapes.map(case).into()
+    let mut all: Vec<Case> = shapes.map(case).into();
+    // A matrix of each extreme.
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let n = Extreme::ALL.len();
+    let x = extreme(random, &Extreme::ALL, stored, 0, [n, 9, 2 * v], [18 * v, 2 * v, 1]);
+    all.push(Case::new("extremes", [x, Input::scalar(9usize), states(instance, [n, 2 * v, 1])]));
+    all
 }
 
 /// Of a warp's rows, then of eight warps.
