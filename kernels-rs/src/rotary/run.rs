@@ -21,6 +21,9 @@ pub enum Layout {
 /// `f32`, times the pair's frequency, rounded once; sine and cosine are [`math::sin_cos`](kernel_dsl::math::sin_cos)'s. So an angle θ is off by at most 2·u·θ, u = 2⁻²⁴, the same as where models
 /// are trained in `f32`.
 ///
+/// A pair with a NaN becomes NaN. One with an ∞ becomes what the formula gives: ±∞, or NaN of 0 · ∞ and of ∞ − ∞. A pair whose |a| + |b| is beyond
+/// 3.4·10³⁸ may become ±∞. What is not turned is copied, bit for bit. Subnormal numbers are kept.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::rotary::{Layout, Rotary};
