@@ -3,32 +3,49 @@
 //! Those named `fast_…` use the hardware's approximations, to a relative error of 10⁻⁵ where the others have some 3·10⁻⁷, and take a third of the
 //! instructions: 10 an element rather than 30. Of arrays of 16 bits, where memory brings an element every 28 instructions of an H200, they are what
 //! keeps up with it.
+//!
+//! # Extremes
+//!
+//! | x | sigmoid | silu, gelu, gelu_tanh and their fast forms |
+//! |---|---|---|
+//! | NaN | NaN | NaN |
+//! | +∞ | 1 | ∞ |
+//! | large, to 3.4·10³⁸ | 1 | x |
+//! | subnormal | 1/2 | x/2 |
+//! | −3.4·10³⁸, −∞ | 0 | −0, the limit |
+//!
+//! A gate f(a) · b is NaN where f(a) is 0 and b infinite. The error of gelu is relative to |x|: below −5.5 it gives 0.
 
+use crate::rowwise::softmax::decay;
 use kernel_dsl::prelude::*;
 
-/// The sigmoid, 1 / (1 + e⁻ˣ).
+/// The sigmoid, 1 / (1 + e⁻ˣ), to a relative error of 5·u until it is subnormal: below 0 it is e^x / (1 + e^x), since e⁻ˣ
+/// overflows from −88.8 on.
 #[device]
 pub fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + math::exp(-x))
+    let e = decay(-x.abs());
+    let share = 1.0 / (1.0 + e);
+    if x < 0.0 { e * share } else { share }
 }
 
 /// SiLU, x · sigmoid(x) (Elfwing, Uchibe and Doya, 2017).
 #[device(value)]
 pub fn silu(x: f32) -> f32 {
-    x * sigmoid(x)
+    // −∞ times 0 would be NaN; the lowest number times 0 is −0, the limit.
+    x.max(f32::MIN) * sigmoid(x)
 }
 
 /// The Gaussian error linear unit, x · Φ(x) = x/2 · (1 + erf(x/√2)) (Hendrycks and Gimpel, 2016).
 #[device(value)]
 pub fn gelu(x: f32) -> f32 {
-    0.5 * x * (1.0 + math::erf(x * std::f32::consts::FRAC_1_SQRT_2))
+    0.5 * x.max(f32::MIN) * (1.0 + math::erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
 /// The same by its approximation, x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))) (Hendrycks and Gimpel, 2016).
 #[device(value)]
 pub fn gelu_tanh(x: f32) -> f32 {
     let inner = 0.797_884_6 * (0.044_715 * x * x).mul_add(x, x);
-    0.5 * x * (1.0 + math::tanh(inner))
+    0.5 * x.max(f32::MIN) * (1.0 + math::tanh(inner))
 }
 
 /// silu(a) · b: the gate of SwiGLU (Shazeer, *GLU Variants Improve Transformer*, 2020).
@@ -58,14 +75,14 @@ pub fn fast_sigmoid(x: f32) -> f32 {
 /// [`silu`](silu()) to a relative error of 10⁻⁵; 0 below −88.
 #[device(value)]
 pub fn fast_silu(x: f32) -> f32 {
-    x * fast_sigmoid(x)
+    x.max(f32::MIN) * fast_sigmoid(x)
 }
 
 /// [`gelu_tanh`](gelu_tanh()), as x · sigmoid(2·√(2/π)·(x + 0.044715·x³)), to a relative error of 10⁻⁵; 0 below −10.
 #[device(value)]
 pub fn fast_gelu_tanh(x: f32) -> f32 {
     let twice = 1.595_769_1 * (0.044_715 * x * x).mul_add(x, x);
-    x * fast_sigmoid(twice)
+    x.max(f32::MIN) * fast_sigmoid(twice)
 }
 
 /// `fast_silu(a)` · b.

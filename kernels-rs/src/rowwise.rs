@@ -17,6 +17,22 @@
 //! keeps its row in registers ([`row`] has the picture); as many as it takes to keep it, which is what a table says for a row's length. Rows
 //! are many, and blocks in different phases overlap. Where rows are few, it is one row's time that counts, and a team is as large as there is work.
 //!
+//! # Extremes
+//!
+//! All kernels compute in `f32`; `f16` and `bf16` are widened exactly, and a result beyond a format's range is stored as ±∞.
+//!
+//! | inputs of a row | softmax | cross-entropy | norms |
+//! |---|---|---|---|
+//! | finite, up to ±3.4·10³⁸ | finite | finite where the loss is a number of `f32` | finite |
+//! | subnormal | as other small logits | as other small logits | exact scale: as of larger rows |
+//! | all equal | 1 / columns | ln columns | 0 (± the mean's rounding), NaN of ε = 0 |
+//! | −∞ | 0; a row of −∞ gives zeros | loss of that label ∞ | NaN |
+//! | +∞ | NaN | NaN | layer, group: NaN; RMS: NaN there, 0 · weight elsewhere |
+//! | NaN | NaN | NaN | NaN |
+//! | NaN where masked or ignored | no effect | no effect | – |
+//!
+//! The specs try each line on every executor (`runtime::testing::Extreme`); each call's documentation has the details.
+//!
 //! # Measured
 //!
 //! On an H200 (driver 580.159, the PTX of sm_61 by its JIT), `kernels bench softmax`, `norm` and `loss`, beside a copy:
@@ -35,6 +51,7 @@ pub mod backward;
 mod call;
 pub mod group;
 pub mod loss;
+pub mod moments;
 pub mod norm;
 pub mod row;
 pub mod softmax;

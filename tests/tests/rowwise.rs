@@ -502,3 +502,73 @@ fn what_is_given_without_elements_is_refused() {
     let channels = call.backward_channels(&device, &cube, &of_saved, &cube, None, Some(&mut of_none));
     says(channels, "dbias is [0], and is to be [4]");
 }
+
+/// Of rows whose sums or squares leave the range of `f32`, expected by hand.
+#[test]
+fn cpu_norms_of_huge_and_tiny_rows() {
+    let device = Device::cpu();
+    let run = |norm: Norm, x: &[f32]| {
+        let (x, mut y) = (device.upload(x).unwrap(), device.zeros::<f32>(x.len()).unwrap());
+        let shape = [1, y.len()];
+        norm.run(&device, &x.view(shape).unwrap(), &mut y.view_mut(shape).unwrap()).unwrap();
+        y.download().unwrap()
+    };
+    let group = |epsilon, x: &[f32]| {
+        let (x, mut y) = (device.upload(x).unwrap(), device.zeros::<f32>(x.len()).unwrap());
+        let shape = [1, 1, y.len()];
+        let norm = GroupNorm::new(1, epsilon);
+        norm.run(&device, &x.view(shape).unwrap(), &mut y.view_mut(shape).unwrap(), None).unwrap();
+        y.download().unwrap()
+    };
+    let near = |got: Vec<f32>, expected: &[f32]| {
+        let all = got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-5);
+        assert!(all && got.len() == expected.len(), "{got:?}, expected {expected:?}");
+    };
+    // The square of 2·10¹⁹ overflows; the sum of four times 3·10³⁸ does; and a difference from the mean.
+    for [a, b] in [[2e19f32, -2e19], [f32::MAX, f32::MIN], [1e38, 3e38]] {
+        let (layer, root) =
+            ([(a - b).signum(), (b - a).signum()], (0.5 * (f64::from(a).powi(2) + f64::from(b).powi(2))).sqrt());
+        near(run(Norm::layer(1e-5), &[a, b]), &layer);
+        near(run(Norm::rms(1e-5), &[a, b]), &[a, b].map(|x| (f64::from(x) / root) as f32));
+        near(group(1e-5, &[a, b]), &layer);
+    }
+    near(
+        run(Norm::layer(1e-5), &[f32::MAX, f32::MIN, f32::MIN, f32::MIN]),
+        &[3f32.sqrt(), -1.0 / 3f32.sqrt(), -1.0 / 3f32.sqrt(), -1.0 / 3f32.sqrt()],
+    );
+    near(run(Norm::layer(1e-5), &[3e38; 4]), &[0.0; 4]);
+    // Squares underflow, and a deviation is subnormal, with an ε of 0 and with one that covers them.
+    for x in [1e-23f32, 1e-38, 1e-44] {
+        near(run(Norm::layer(0.0), &[x, -x]), &[1.0, -1.0]);
+        near(run(Norm::rms(0.0), &[x, -x]), &[1.0, -1.0]);
+        near(group(0.0, &[x, -x]), &[1.0, -1.0]);
+        near(run(Norm::layer(1e-5), &[x, -x]), &[0.0, 0.0]);
+    }
+}
+
+/// What is ignored has no effect, and sums that overflow do not matter where the result does not.
+#[test]
+fn cpu_losses_of_extreme_logits() {
+    let device = Device::cpu();
+    let run = |loss: CrossEntropy, x: &[f32], label: u32| {
+        let n = x.len();
+        let (x, label, gradient) =
+            (device.upload(x).unwrap(), device.upload(&[label]).unwrap(), device.upload(&[1f32]).unwrap());
+        let (mut of_row, mut log_sum, mut dx) =
+            (device.zeros::<f32>(1).unwrap(), device.zeros::<f32>(1).unwrap(), device.zeros::<f32>(n).unwrap());
+        let (x, label, gradient) = (x.view([1, n]).unwrap(), label.view([1]).unwrap(), gradient.view([1]).unwrap());
+        let outputs = (&mut of_row.view_mut([1]).unwrap(), &mut log_sum.view_mut([1]).unwrap());
+        loss.run(&device, &x, &label, outputs.0, outputs.1).unwrap();
+        let log_sum = log_sum.view([1]).unwrap();
+        loss.backward(&device, &x, &label, &log_sum, &gradient, &mut dx.view_mut([1, n]).unwrap()).unwrap();
+        (of_row.download().unwrap()[0], dx.download().unwrap())
+    };
+    let smoothed = CrossEntropy::new().smoothing(0.1);
+    assert!((0.0..1e32).contains(&run(smoothed, &[3e38, 3e38], 0).0));
+    // log Σ exp is 3·10³⁸; the mean is 0: 0.1 of the first, and 0.9 of the distance to the other, which overflows.
+    let near = |got: f32, expected: f32| assert!((got / expected - 1.0).abs() < 1e-6, "{got}, expected {expected}");
+    near(run(smoothed, &[3e38, -3e38], 0).0, 3e37);
+    assert_eq!(run(smoothed, &[3e38, -3e38], 1).0, f32::INFINITY);
+    near(run(smoothed.smoothing(0.75), &[1.5e38, -1.5e38], 1).0, 0.25 * 3e38 + 0.75 * 1.5e38);
+    assert_eq!(run(CrossEntropy::new(), &[f32::NAN, 1.0], u32::MAX), (0.0, vec![0.0, 0.0]));
+}

@@ -15,6 +15,7 @@
 use super::cache::{Cache, Tokens};
 use crate::Queue;
 use crate::operand::Operand;
+use crate::rowwise::moments::{moments, plain, scale_for};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -22,6 +23,16 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// Warps of a block.
 #[device]
 const WARPS: usize = 8;
+
+/// Returns the mean square of a head's halves.
+#[device]
+fn square<const D: usize, const N: usize>(a: &[f32; N], b: &[f32; N]) -> f32 {
+    let mut squares = 0.0f32;
+    for i in unroll(0..N) {
+        squares = b[i].mul_add(b[i], a[i].mul_add(a[i], squares));
+    }
+    warp::sum(squares) / D as f32
+}
 
 /// Normalises and turns the queries and keys of tokens, and puts keys and values into the cache.
 ///
@@ -73,15 +84,21 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
     }
     if head < of_q + groups {
         if NORMED {
-            let mut squares = 0.0f32;
-            for i in unroll(0..N) {
-                squares = b[i].mul_add(b[i], a[i].mul_add(a[i], squares));
+            let mut mean_square = square::<D, N>(&a, &b);
+            let mut factor = plain(0.0, mean_square, epsilon).factor;
+            let scale = scale_for(0.0, mean_square, epsilon);
+            if scale != 1.0 {
+                for i in unroll(0..N) {
+                    a[i] *= scale;
+                    b[i] *= scale;
+                }
+                mean_square = square::<D, N>(&a, &b);
+                factor = moments(scale, 0.0, mean_square, epsilon).factor;
             }
-            let scale = 1.0 / (warp::sum(squares) / D as f32 + epsilon).sqrt();
             let weight = if head < of_q { q_weight } else { k_weight };
             for i in unroll(0..N) {
-                a[i] *= scale * weight[lane + 32 * i].to_f32();
-                b[i] *= scale * weight[D / 2 + lane + 32 * i].to_f32();
+                a[i] *= factor * weight[lane + 32 * i].to_f32();
+                b[i] *= factor * weight[D / 2 + lane + 32 * i].to_f32();
             }
         }
         for i in unroll(0..N) {

@@ -46,7 +46,9 @@ const AT_ONCE: usize = 256 << 20;
 /// ```
 ///
 /// x is [sample, channel, depth, height, width], W [out, channel, kernel's depth, height, width], of any extents. The last stride is 1 and x's others are free; W has no gaps. Images
-/// have a depth of 1. Sums are in `f32`, whatever is stored, in [`Gemm`]'s order and with its bound.
+/// have a depth of 1. Sums are in `f32`, whatever is stored, in [`Gemm`]'s order and with its bound; what it says of
+/// infinities, NaNs and sums that overflow holds here. Outside of x there are zeros, which are multiplied too: a weight of ∞ or NaN makes windows at the
+/// edge NaN.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {

@@ -26,6 +26,9 @@ const fn pieces(bytes: &[usize]) -> usize {
 /// element, stand for all. Formats may differ, and may be `f32`, `f16`, `bf16` or one of one's own: f computes in `f32`, and y is rounded once. Where
 /// elements of y lie side by side, 16 bytes of it are written at once.
 ///
+/// What f gives of subnormal numbers, infinities and NaNs is stored as it is; a result beyond the range of y's format is ±∞. Elements have no effect
+/// on each other.
+///
 /// With a function of this crate in `f32` and `f16` the common forms are in the program; any other is compiled when it is first used, which takes
 /// some milliseconds.
 ///

@@ -34,6 +34,7 @@ pub fn store<C: Float, E: Epilogue, const V: usize>(
 
 #[device]
 mod items {
+    use crate::activation::{gelu_tanh, silu};
     use kernel_dsl::prelude::*;
 
     /// A function of pieces of rows of a product.
@@ -104,7 +105,7 @@ mod items {
     impl Epilogue for Silu {
         fn apply<const V: usize>(&self, mut x: [f32; V], _at: [usize; 3]) -> [f32; V] {
             for i in unroll(0..V) {
-                x[i] = x[i] / (1.0 + math::exp(-x[i]));
+                x[i] = silu(x[i]);
             }
             x
         }
@@ -117,8 +118,7 @@ mod items {
     impl Epilogue for Gelu {
         fn apply<const V: usize>(&self, mut x: [f32; V], _at: [usize; 3]) -> [f32; V] {
             for i in unroll(0..V) {
-                let inner = 0.797_884_6 * (0.044_715 * x[i] * x[i]).mul_add(x[i], x[i]);
-                x[i] = 0.5 * x[i] * (1.0 + math::tanh(inner));
+                x[i] = gelu_tanh(x[i]);
             }
             x
         }

@@ -22,6 +22,7 @@
 use super::epilogue::*;
 use super::gemv::piece;
 use crate::activation::swiglu;
+use crate::rowwise::moments::{Moments, moments, normalized, scale_for};
 use kernel_dsl::prelude::*;
 
 /// Threads of a block.
@@ -32,7 +33,8 @@ const THREADS: usize = 256;
 #[device]
 const STAGED: usize = 4096;
 
-/// Of each of a block's rows the mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε): for other threads behind the caller's next barrier.
+/// Computes the [statistics](crate::rowwise::moments) of each of a block's rows, scale, mean (0 where `CENTRED` is false)
+/// and factor: for other threads after the caller's next barrier.
 #[device]
 fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     x: View<X, 2>,
@@ -43,22 +45,30 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     let count = x.cols() as f32;
     for r in rolled(0..R) {
         let row = (row0 + r).min(x.rows() - 1);
-        let mut mean = 0.0;
-        if CENTRED {
+        let (mut scale, mut mean, mut variance) = (1.0f32, 0.0f32, 0.0f32);
+        for pass in rolled(0..2) {
+            if CENTRED {
+                let mut own = 0.0;
+                for k in (thread::x()..x.cols()).step_by(THREADS) {
+                    own = x[(row, k)].to_f32().mul_add(scale, own);
+                }
+                mean = block::sum(own) / count;
+            }
             let mut own = 0.0;
             for k in (thread::x()..x.cols()).step_by(THREADS) {
-                own += x[(row, k)].to_f32();
+                let d = x[(row, k)].to_f32().mul_add(scale, -mean);
+                own = d.mul_add(d, own);
             }
-            mean = block::sum(own) / count;
+            variance = block::sum(own) / count;
+            let next = scale_for(mean, variance, epsilon);
+            if pass == 1 || next == 1.0 {
+                break;
+            }
+            scale = next;
         }
-        let mut own = 0.0;
-        for k in (thread::x()..x.cols()).step_by(THREADS) {
-            let d = x[(row, k)].to_f32() - mean;
-            own = d.mul_add(d, own);
-        }
-        let variance = block::sum(own) / count;
         if thread::x() == 0 {
-            of_rows.store((r, 0), [mean, 1.0 / (variance + epsilon).sqrt()]);
+            let of_row = moments(scale, mean, variance, epsilon);
+            of_rows.store((r, 0), [of_row.scale, of_row.mean, of_row.factor, 0.0]);
         }
     }
 }
@@ -108,7 +118,7 @@ pub fn gemv_normed<
 ) {
     const { assert!(V == 1 || V == P) };
     const { assert!(COLS % 2 == 0) };
-    let of_rows = Shared::<f32, 2>::new([R, 2]);
+    let of_rows = Shared::<f32, 2>::new([R, 4]);
     let mut staged = Shared::<f32, 2>::new([R, STAGED / R]);
     let row0 = block::y() * R;
     let col0 = (block::x() * 8 + warp::index()) * if PAIRED { COLS / 2 } else { COLS };
@@ -119,9 +129,9 @@ pub fn gemv_normed<
         block::sync();
         for r in unroll(0..R) {
             let row = x.at((row0 + r).min(x.rows() - 1));
-            let [mean, factor] = [of_rows[(r, 0)], of_rows[(r, 1)]];
+            let of_row = Moments { scale: of_rows[(r, 0)], mean: of_rows[(r, 1)], factor: of_rows[(r, 2)] };
             for i in (thread::x()..(depth - k0).min(STAGED / R)).step_by(THREADS) {
-                let mut y = (row[k0 + i].to_f32() - mean) * factor;
+                let mut y = normalized(row[k0 + i].to_f32(), of_row);
                 if !weight.is_empty() {
                     y *= weight[k0 + i].to_f32();
                 }

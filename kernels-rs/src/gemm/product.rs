@@ -26,6 +26,10 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// underflow, an element is off by at most |α|·γ(K + 34)·Σ|aᵢ·bᵢ| + u·|element|, where γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴ (Higham,
 /// *Accuracy and Stability of Numerical Algorithms*, section 3.1).
 ///
+/// Infinities and NaNs of A and B give what the formula gives, whatever α is: a NaN in row i of A makes row i of C NaN, and 0 · ∞ is NaN. Gaps between
+/// rows may hold anything. Where |α|·Σ|aᵢ·bᵢ| is beyond 3.4·10³⁸, an element may be ±∞ or NaN although the sum is finite, since terms are added in
+/// `f32`. Subnormal inputs and results are kept, each rounding off by 2⁻¹⁵⁰ at most. An `f16` beyond ±65,504 is stored as ±∞.
+///
 /// The kernels are [`gemm`] by three tiles, whole or split along K, and for up to 8 rows [`gemv_across`] and [`gemv_along`]; a table of
 /// what each costs chooses. They read four elements at once where every matrix begins at a multiple of four of them and extents and strides
 /// are multiples of 4, and one otherwise. What is declared, `f32` and most of `f16`, is in the program; other formats are compiled when they

@@ -26,6 +26,8 @@ pub enum Layout {
 /// are trained in `f32`.
 ///
 /// Any extent may be 0. A call takes at most 2³¹ − 1 tokens.
+/// A pair with a NaN becomes NaN. One with an ∞ becomes what the formula gives: ±∞, or NaN of 0 · ∞ and of ∞ − ∞. A pair whose |a| + |b| is beyond
+/// 3.4·10³⁸ may become ±∞. What is not turned is copied, bit for bit. Subnormal numbers are kept.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {

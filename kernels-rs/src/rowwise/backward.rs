@@ -12,16 +12,20 @@
 //! Two matrices are read and one is written; what a team keeps are both. The gradients by weight and bias are sums down the columns, Σ g·n and
 //! Σ g, in two stages whose order does not depend on the device: slabs of rows to partial sums, and these to one.
 
+use super::moments::{normalized, restored};
 use super::row::{is_row, put, sum, take};
 use kernel_dsl::prelude::*;
 
-/// What a row of softmax needs of a thread's pieces: the sum of g·y, or of g.
+/// Adds up what a row of softmax needs of a thread's pieces: Σ g·y, or Σ g. What is masked, where y is 0, or −∞ of a
+/// logarithm, takes no part, whatever its gradient is.
 #[device]
 fn weighed<const LOG: bool, const V: usize, const N: usize>(g: &[[f32; V]; N], y: &[[f32; V]; N], own: f32) -> f32 {
+    let masked = if LOG { f32::NEG_INFINITY } else { 0.0 };
     let mut own = own;
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            own = if LOG { own + g[i][e] } else { g[i][e].mul_add(y[i][e], own) };
+            let more = if LOG { own + g[i][e] } else { g[i][e].mul_add(y[i][e], own) };
+            own = if y[i][e] == masked { own } else { more };
         }
     }
     own
@@ -35,13 +39,12 @@ fn through<const LOG: bool, const V: usize, const N: usize>(
     scale: f32,
     sum: f32,
 ) {
+    let masked = if LOG { f32::NEG_INFINITY } else { 0.0 };
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            g[i][e] = if LOG {
-                scale * (-math::exp(y[i][e])).mul_add(sum, g[i][e])
-            } else {
-                scale * (y[i][e] * (g[i][e] - sum))
-            };
+            let inner = if LOG { (-math::exp(y[i][e])).mul_add(sum, g[i][e]) } else { y[i][e] * (g[i][e] - sum) };
+            // 0 · ∞ would be NaN, of a row whose gradients have one.
+            g[i][e] = if y[i][e] == masked { 0.0 } else { scale * inner };
         }
     }
 }
@@ -105,12 +108,11 @@ fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
     at: usize,
     cols: usize,
 ) -> ([[f32; V]; N], [[f32; V]; N]) {
-    let [mean, factor] = of_row;
-    let mut n = take::<T, L, V, N>(z, at, cols, mean);
+    let mut n = take::<T, L, V, N>(z, at, cols, of_row[0]);
     let mut h = take::<T, L, V, N>(dy, at, cols, 0.0);
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            n[i][e] = (n[i][e] - mean) * factor;
+            n[i][e] = normalized(n[i][e], restored(of_row));
         }
     }
     if !weight.is_empty() {
@@ -241,12 +243,12 @@ pub fn norm_columns<T: Float, const V: usize>(
     let end = (first + slab).min(z.rows());
     let mut sums = [[0.0f32; V]; 2];
     for row in (first + thread::y()..end).step_by(WARPS) {
-        let [mean, factor] = [saved[(row, 0)], saved[(row, 1)]];
+        let of_row = restored([saved[(row, 0)], saved[(row, 1)]]);
         if col < z.cols() {
             let n: [f32; V] = z.load::<V>((row, col)).map(T::to_f32);
             let g: [f32; V] = dy.load::<V>((row, col)).map(T::to_f32);
             for e in unroll(0..V) {
-                sums[0][e] = g[e].mul_add((n[e] - mean) * factor, sums[0][e]);
+                sums[0][e] = g[e].mul_add(normalized(n[e], of_row), sums[0][e]);
                 sums[1][e] += g[e];
             }
         }

@@ -10,7 +10,8 @@
 //! weight. New is where weight and bias come from: a piece of a row lies within a channel, so that it costs a number for the piece, and some instructions to find its channel.
 
 use super::backward::{projected, removed};
-use super::norm::statistics;
+use super::moments::{Moments, inverse, normalized, restored, saved as to_save};
+use super::norm::{less, statistics};
 use super::row::{begins, is_row, put, sum, take};
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;
@@ -58,21 +59,20 @@ fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N:
     }
 }
 
-/// (x − mean) · factor · weight + bias of the channel.
+/// Makes x · factor · weight + bias of the channel, of x less its mean.
 #[device]
 fn scaled<W: Float, const L: usize, const V: usize, const N: usize>(
     x: &mut [[f32; V]; N],
-    of_row: [f32; 2],
+    factor: f32,
     weight: View<W, 1>,
     bias: View<W, 1>,
     of: [usize; 2],
     at: usize,
     cols: usize,
 ) {
-    let [mean, factor] = of_row;
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            x[i][e] = (x[i][e] - mean) * factor;
+            x[i][e] *= factor;
         }
     }
     affine::<W, true, L, V, N>(x, weight, bias, of, at, cols);
@@ -122,17 +122,19 @@ pub fn group_norm<
     let of = [group * channels, spatial];
 
     let mut kept = take::<T, L, V, N>(x.streaming(), 0, cols, 0.0);
-    let of_row = statistics::<T, true, L, V, N, S>(&kept, x, x, false, cols, cols, epsilon);
+    let of_row = statistics::<T, true, L, V, N, S>(&mut kept, x, x, false, cols, cols, epsilon);
     if !saved.is_empty() && thread::x() == 0 && there {
         // One by one: the caller's rows begin at any element.
-        saved[(sample, group, 0)] = of_row[0];
-        saved[(sample, group, 1)] = of_row[1];
+        let [mean, factor] = to_save(of_row);
+        saved[(sample, group, 0)] = mean;
+        saved[(sample, group, 1)] = factor;
     }
-    scaled::<W, L, V, N>(&mut kept, of_row, weight, bias, of, 0, cols);
+    scaled::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, of, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);
     for at in (N * L * V..cols).step_by(S * L * V) {
         let mut again = take::<T, L, V, S>(x, at, cols, 0.0);
-        scaled::<W, L, V, S>(&mut again, of_row, weight, bias, of, at, cols);
+        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
+        scaled::<W, L, V, S>(&mut again, of_row.factor, weight, bias, of, at, cols);
         put::<O, L, V, S>(y, at, cols, &again);
     }
 }
@@ -143,17 +145,16 @@ fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
     x: View<T, 1>,
     dy: View<T, 1>,
     weight: View<W, 1>,
-    of_row: [f32; 2],
+    of_row: Moments,
     of: [usize; 2],
     at: usize,
     cols: usize,
 ) -> ([[f32; V]; N], [[f32; V]; N]) {
-    let [mean, factor] = of_row;
-    let mut n = take::<T, L, V, N>(x, at, cols, mean);
+    let mut n = take::<T, L, V, N>(x, at, cols, of_row.mean * inverse(of_row.scale));
     let mut h = take::<T, L, V, N>(dy, at, cols, 0.0);
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            n[i][e] = (n[i][e] - mean) * factor;
+            n[i][e] = normalized(n[i][e], of_row);
         }
     }
     affine::<W, false, L, V, N>(&mut h, weight, weight, of, at, cols);
@@ -202,6 +203,7 @@ pub fn group_norm_backward<
     if there {
         of_row = [saved[(sample, group, 0)], saved[(sample, group, 1)]];
     }
+    let of_row = restored(of_row);
     let (x, dy, dx) = (x.at(sample).at(group), dy.at(sample).at(group), dx.at(sample).at(group));
     let of = [group * channels, spatial];
 
@@ -214,11 +216,11 @@ pub fn group_norm_backward<
     let count = cols as f32;
     let mean = sum::<L>(own[0]) / count;
     let along = sum::<L>(own[1]) / count;
-    removed::<V, N>(&mut gradient, &kept, of_row[1], mean, along);
+    removed::<V, N>(&mut gradient, &kept, of_row.factor * of_row.scale, mean, along);
     put::<T, L, V, N>(dx, 0, cols, &gradient);
     for at in rolled((N * L * V..cols).step_by(S * L * V)) {
         let (n, mut h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
-        removed::<V, S>(&mut h, &n, of_row[1], mean, along);
+        removed::<V, S>(&mut h, &n, of_row.factor * of_row.scale, mean, along);
         put::<T, L, V, S>(dx, at, cols, &h);
     }
 }
@@ -247,14 +249,14 @@ pub fn group_norm_channels<T: Float, W: Float, const V: usize>(
     let group = channel / channels;
     let mut sums = [0.0f32; 2];
     for sample in rolled(0..x.dim(0)) {
-        let [mean, factor] = [saved[(sample, group, 0)], saved[(sample, group, 1)]];
+        let of_row = restored([saved[(sample, group, 0)], saved[(sample, group, 1)]]);
         let (x, dy) = (x.at(sample).at(channel), dy.at(sample).at(channel));
         let (mut along, mut own) = (0.0f32, 0.0f32);
         for at in (V * thread::x()..x.len()).step_by(256 * V) {
             let n = x.load::<V>(at).map(T::to_f32);
             let g = dy.load::<V>(at).map(T::to_f32);
             for e in unroll(0..V) {
-                along = g[e].mul_add((n[e] - mean) * factor, along);
+                along = g[e].mul_add(normalized(n[e], of_row), along);
                 own += g[e];
             }
         }

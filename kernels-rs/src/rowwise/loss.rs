@@ -14,6 +14,20 @@ use super::softmax::{accumulate, total};
 use crate::fold::{along_x, along_y, block_at};
 use kernel_dsl::prelude::*;
 
+/// Returns a power of two, 2·`cols` times which is 1 or just below.
+#[device]
+fn share_of(cols: usize) -> f32 {
+    let above = 33 - (cols as u32).saturating_sub(1).leading_zeros();
+    f32::from_bits((127 - above) << 23)
+}
+
+/// Returns weight · (base − x) from base and half of x. It is finite wherever the product is, although base − x may be
+/// twice the largest number. A weight of 0 gives 0.
+#[device]
+fn weighed(weight: f32, base: f32, half: f32) -> f32 {
+    if weight == 0.0 { 0.0 } else { 2.0 * weight * (0.5 * base - half) }
+}
+
 /// loss and log Σ exp of each row, a team of `L` threads a row, which takes `N · L · V` elements at a time.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(loss = once, log_sum = once),
@@ -37,6 +51,8 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
     let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let of_row = x.at(row);
     let (mut top, mut exponentials, mut all) = (f32::NEG_INFINITY, 0.0, 0.0);
+    // A sum of logits may overflow where their mean does not: terms are divided by a power of two, which is exact.
+    let part = share_of(cols);
     for at in (0..cols).step_by(N * L * V) {
         let z = take::<T, L, V, N>(of_row, at, cols, f32::NEG_INFINITY);
         accumulate(&z, &mut top, &mut exponentials);
@@ -44,7 +60,7 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
             for i in unroll(0..N) {
                 if begins::<L, V>(at, i) < cols {
                     for e in unroll(0..V) {
-                        all += z[i][e];
+                        all = z[i][e].mul_add(part, all);
                     }
                 }
             }
@@ -58,9 +74,11 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
         let label = labels[row] as usize;
         let mut of_label = 0.0;
         if label < cols {
+            of_label = log + weighed(1.0 - smoothing, base, 0.5 * of_row[label].to_f32());
             // Without smoothing nothing was added up.
-            of_label =
-                log + (1.0 - smoothing) * (base - of_row[label].to_f32()) + smoothing * (base - all / cols as f32);
+            if smoothing > 0.0 {
+                of_label += weighed(smoothing, base, all / (2.0 * cols as f32 * part));
+            }
         }
         loss[row] = of_label;
         log_sum[row] = base + log;
@@ -90,13 +108,16 @@ pub fn cross_entropy_backward<T: Float, const L: usize, const V: usize, const N:
     let [row, stretch, _] = block_at(x.rows(), cols.div_ceil(N * L * V));
     let at = stretch * (N * L * V);
     let label = labels[row] as usize;
-    let (log, gradient) = (log_sum[row], if label < cols { gradient[row] } else { 0.0 });
+    let (log, gradient) = (log_sum[row], gradient[row]);
     let everywhere = smoothing / cols as f32;
     let mut z = take::<T, L, V, N>(x.at(row), at, cols, f32::NEG_INFINITY);
+    // An ignored row, and one whose loss has no gradient, may hold NaNs.
+    let counts = label < cols && gradient != 0.0;
     for i in unroll(0..N) {
         for e in unroll(0..V) {
             let here = if begins::<L, V>(at, i) + e == label { 1.0 - smoothing } else { 0.0 };
-            z[i][e] = gradient * (math::exp(z[i][e] - log) - here - everywhere);
+            let own = gradient * (math::exp(z[i][e] - log) - here - everywhere);
+            z[i][e] = if counts { own } else { 0.0 };
         }
     }
     put::<T, L, V, N>(dx.at(row), at, cols, &z);

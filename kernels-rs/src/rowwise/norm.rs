@@ -10,6 +10,7 @@
 //! common. Memory limits it: on sm_61 a row's elements take a dozen instructions each for their 8 bytes. Weight and bias, which all rows
 //! share, come from the first cache: x goes past it, since from the second one they would cost as much as x itself.
 
+use super::moments::{Moments, moments, plain, saved as to_save, scale_for};
 use super::row::{begins, is_row, max, put, sum, take};
 use kernel_dsl::prelude::*;
 
@@ -34,41 +35,43 @@ fn summed<T: Float, const L: usize, const V: usize, const N: usize>(
     z
 }
 
-/// own + Σ (z − mean)², of what lies before the end.
+/// Makes scale · z − mean of z; without `SCALED` the scale is 1.
 #[device]
-fn squares<const L: usize, const V: usize, const N: usize>(
-    z: &[[f32; V]; N],
-    mean: f32,
-    at: usize,
-    cols: usize,
-    own: f32,
-) -> f32 {
+pub(super) fn less<const SCALED: bool, const V: usize, const N: usize>(z: &mut [[f32; V]; N], scale: f32, mean: f32) {
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            z[i][e] = if SCALED { z[i][e].mul_add(scale, -mean) } else { z[i][e] - mean };
+        }
+    }
+}
+
+/// Returns own + Σ d², of what lies before the end.
+#[device]
+fn squares<const L: usize, const V: usize, const N: usize>(d: &[[f32; V]; N], at: usize, cols: usize, own: f32) -> f32 {
     let mut own = own;
     for i in unroll(0..N) {
         if begins::<L, V>(at, i) < cols {
             for e in unroll(0..V) {
-                let d = z[i][e] - mean;
-                own = d.mul_add(d, own);
+                own = d[i][e].mul_add(d[i][e], own);
             }
         }
     }
     own
 }
 
-/// (z − mean) · factor · weight + bias, of whichever there are.
+/// Makes z · factor · weight + bias, of whichever there are, of z less its mean.
 #[device]
 fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
     z: &mut [[f32; V]; N],
-    of_row: [f32; 2],
+    factor: f32,
     weight: View<W, 1>,
     bias: View<W, 1>,
     at: usize,
     cols: usize,
 ) {
-    let [mean, factor] = of_row;
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            z[i][e] = (z[i][e] - mean) * factor;
+            z[i][e] *= factor;
         }
     }
     if !weight.is_empty() {
@@ -89,7 +92,58 @@ fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
     }
 }
 
-/// A row's mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε); what is not kept ends at `end`.
+/// Returns `scale` times the mean of a row, 0 where `CENTRED` is false, and the variance of as much, and takes the mean from
+/// what is kept; what is not kept ends at `end`. Without `SCALED` the scale is 1.
+#[device]
+fn centred<
+    T: Float,
+    const CENTRED: bool,
+    const SCALED: bool,
+    const L: usize,
+    const V: usize,
+    const N: usize,
+    const S: usize,
+>(
+    kept: &mut [[f32; V]; N],
+    x: View<T, 1>,
+    residual: View<T, 1>,
+    fused: bool,
+    cols: usize,
+    end: usize,
+    scale: f32,
+) -> [f32; 2] {
+    let count = cols.max(1) as f32;
+    let mut mean = 0.0;
+    if CENTRED {
+        let mut own = 0.0;
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                own = if SCALED { kept[i][e].mul_add(scale, own) } else { own + kept[i][e] };
+            }
+        }
+        for at in (N * L * V..end).step_by(S * L * V) {
+            let z = summed::<T, L, V, S>(x, residual, fused, at, cols);
+            for i in unroll(0..S) {
+                for e in unroll(0..V) {
+                    own = if SCALED { z[i][e].mul_add(scale, own) } else { own + z[i][e] };
+                }
+            }
+        }
+        mean = sum::<L>(own) / count;
+    }
+    less::<SCALED, V, N>(kept, scale, mean);
+    let mut own = squares::<L, V, N>(kept, 0, cols, 0.0);
+    for at in (N * L * V..end).step_by(S * L * V) {
+        let mut z = summed::<T, L, V, S>(x, residual, fused, at, cols);
+        less::<SCALED, V, S>(&mut z, scale, mean);
+        own = squares::<L, V, S>(&z, at, cols, own);
+    }
+    [mean, sum::<L>(own) / count]
+}
+
+/// Returns a row's statistics, with a mean of 0 where `CENTRED` is false, and makes scale · z − mean of what is kept; what is
+/// not kept ends at `end`. Rows whose sums or squares leave the range of `f32` are read again, and take a second pass
+/// ([`moments`](super::moments)).
 #[device]
 pub(super) fn statistics<
     T: Float,
@@ -99,40 +153,23 @@ pub(super) fn statistics<
     const N: usize,
     const S: usize,
 >(
-    kept: &[[f32; V]; N],
+    kept: &mut [[f32; V]; N],
     x: View<T, 1>,
     residual: View<T, 1>,
     fused: bool,
     cols: usize,
     end: usize,
     epsilon: f32,
-) -> [f32; 2] {
-    let count = cols.max(1) as f32;
-    let mut mean = 0.0;
-    if CENTRED {
-        let mut own = 0.0;
-        for i in unroll(0..N) {
-            for e in unroll(0..V) {
-                own += kept[i][e];
-            }
-        }
-        for at in (N * L * V..end).step_by(S * L * V) {
-            let z = summed::<T, L, V, S>(x, residual, fused, at, cols);
-            for i in unroll(0..S) {
-                for e in unroll(0..V) {
-                    own += z[i][e];
-                }
-            }
-        }
-        mean = sum::<L>(own) / count;
+) -> Moments {
+    let [mean, variance] = centred::<T, CENTRED, false, L, V, N, S>(kept, x, residual, fused, cols, end, 1.0);
+    let scale = scale_for(mean, variance, epsilon);
+    let mut of_row = plain(mean, variance, epsilon);
+    if scale != 1.0 {
+        *kept = summed::<T, L, V, N>(x, residual, fused, 0, cols);
+        let [mean, variance] = centred::<T, CENTRED, true, L, V, N, S>(kept, x, residual, fused, cols, end, scale);
+        of_row = moments(scale, mean, variance, epsilon);
     }
-    let mut own = squares::<L, V, N>(kept, mean, 0, cols, 0.0);
-    for at in (N * L * V..end).step_by(S * L * V) {
-        let z = summed::<T, L, V, S>(x, residual, fused, at, cols);
-        own = squares::<L, V, S>(&z, mean, at, cols, own);
-    }
-    let variance = sum::<L>(own) / count;
-    [mean, 1.0 / (variance + epsilon).sqrt()]
+    of_row
 }
 
 /// y = norm of the rows of x, or, `FUSED`, of z = x + residual, which is written too; `CENTRED`: layer norm, else RMS norm.
@@ -190,36 +227,39 @@ pub fn norm_rows<
     }
     // Behind what is kept: nothing, where that is all.
     let end = if WHOLE { 0 } else { cols };
-    let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, FUSED, cols, end, epsilon);
+    let of_row = statistics::<T, CENTRED, L, V, N, S>(&mut kept, x, residual, FUSED, cols, end, epsilon);
     if !saved.is_empty() && thread::x() == 0 && is_row::<ROWS>(row, saved.rows()) {
         // One by one: the caller's rows begin at any element.
-        saved[(row, 0)] = of_row[0];
-        saved[(row, 1)] = of_row[1];
+        let [mean, factor] = to_save(of_row);
+        saved[(row, 0)] = mean;
+        saved[(row, 1)] = factor;
     }
-    normed::<W, L, V, N>(&mut kept, of_row, weight, bias, 0, cols);
+    normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);
     for at in (N * L * V..end).step_by(S * L * V) {
         let mut again = summed::<T, L, V, S>(x, residual, FUSED, at, cols);
         if FUSED {
             put::<T, L, V, S>(z, at, cols, &again);
         }
-        normed::<W, L, V, S>(&mut again, of_row, weight, bias, at, cols);
+        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
+        normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
         put::<O, L, V, S>(y, at, cols, &again);
     }
 }
 
-/// A thread's pieces in whole numbers, to nearest, ties to even.
+/// Stores a thread's pieces times lift and inverse, in whole numbers, to nearest, ties to even; 0 of a NaN.
 #[device]
 fn put_bytes<const L: usize, const V: usize, const N: usize>(
     y: ViewMut<i8, 1>,
     at: usize,
     cols: usize,
     values: &[[f32; V]; N],
+    lift: f32,
     inverse: f32,
 ) {
     for i in unroll(0..N) {
         if begins::<L, V>(at, i) < cols {
-            y.store(begins::<L, V>(at, i), values[i].map(|v| (v * inverse).round_ties_even() as i8));
+            y.store(begins::<L, V>(at, i), values[i].map(|v| (v * lift * inverse).round_ties_even() as i8));
         }
     }
 }
@@ -284,27 +324,30 @@ pub fn norm_quantised<
     if fused {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
-    let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, fused, cols, cols, epsilon);
-    normed::<W, L, V, N>(&mut kept, of_row, weight, bias, 0, cols);
+    let of_row = statistics::<T, CENTRED, L, V, N, S>(&mut kept, x, residual, fused, cols, cols, epsilon);
+    normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     let mut top = magnitude::<L, V, N>(&kept, 0, cols, 0.0);
     for at in (N * L * V..cols).step_by(S * L * V) {
         let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
         if fused {
             put::<T, L, V, S>(z, at, cols, &again);
         }
-        normed::<W, L, V, S>(&mut again, of_row, weight, bias, at, cols);
+        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
+        normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
         top = magnitude::<L, V, S>(&again, at, cols, top);
     }
     let top = max::<L>(top);
-    // Of zeros ∞: 0 · ∞ is NaN, which becomes 0.
-    let inverse = 127.0 / top;
+    // The reciprocal of a subnormal overflows, that of the same times 2¹⁰⁰ does not. Of zeros ∞: 0 · ∞ is NaN, which becomes 0.
+    let lift = if top < 7.888_609e-31 { 1.267_650_6e30 } else { 1.0f32 };
+    let inverse = 127.0 / (top * lift);
     if thread::x() == 0 && row < scales.len() {
         scales[row] = top / 127.0;
     }
-    put_bytes::<L, V, N>(q, 0, cols, &kept, inverse);
+    put_bytes::<L, V, N>(q, 0, cols, &kept, lift, inverse);
     for at in (N * L * V..cols).step_by(S * L * V) {
         let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
-        normed::<W, L, V, S>(&mut again, of_row, weight, bias, at, cols);
-        put_bytes::<L, V, S>(q, at, cols, &again, inverse);
+        less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
+        normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
+        put_bytes::<L, V, S>(q, at, cols, &again, lift, inverse);
     }
 }

@@ -68,7 +68,8 @@ fn logits<T: Float, const MASKED: bool, const L: usize, const V: usize, const N:
             let bias = take::<f32, L, V, N>(mask.bias, at, mask.end, 0.0);
             for i in unroll(0..N) {
                 for e in unroll(0..V) {
-                    z[i][e] += bias[i][e];
+                    // −∞ masks, whatever the element is: a NaN too.
+                    z[i][e] = if bias[i][e] == f32::NEG_INFINITY { bias[i][e] } else { z[i][e] + bias[i][e] };
                 }
             }
         }

@@ -1,11 +1,12 @@
 //! `softmax_backward`, `norm_backward`, `norm_columns`, `norm_columns_sum`.
 
+use super::norms::saved_of;
 use super::rows::{Team, rows_of};
-use super::stored::{at_rest, drawn, numbers, scalars, stored};
+use super::stored::{at_rest, drawn, extremes, numbers, scalars, stored};
 use super::{TINY, U, gamma};
 use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(softmax_backward<f32, false, 512, 1, 4, 2, 2>, softmax_cases, softmax_reference);
 runtime::register!(norm_backward<f32, f32, true, 512, 1, 4, 2, 2>, norm_cases, norm_reference);
@@ -26,21 +27,39 @@ fn softmax_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     };
     let mut shapes = team.shapes(&mut Random::new(3));
     shapes.push([1, team.kept + team.wide]);
-    shapes.into_iter().map(one).collect()
+    let mut all: Vec<Case> = shapes.into_iter().map(one).collect();
+    // A gradient of each extreme; where y is masked, of NaN.
+    let (which, cols) = (team.extremes(random), (3 * team.wide + 37).next_multiple_of(team.wide));
+    let masked = if flag(instance) { f32::NEG_INFINITY } else { 0.0 };
+    let y: Vec<f32> = random.values(which.len() * cols);
+    let y: Vec<f32> = y.into_iter().map(|y| if random.below(4) == 0 { masked } else { y }).collect();
+    let dy = extremes(random, &which, stored(instance), cols, cols + team.wide);
+    let dy = dy.with_nan_where(|i| y[i] == masked);
+    let y = super::rows::values(instance, &y, [which.len(), cols]);
+    let dx = rows_of(random, stored(instance), [which.len(), cols], team, 1);
+    all.push(Case::new("extreme gradients, NaN where masked", [Input::scalar(1.0f32), y, dy, dx]));
+    all
 }
 
 /// With n additions a term: Σ g·y is fused, γ(n) · Σ |g·y|, or Σ g, γ(n) · Σ |g|. Then of y·(g − Σ): the difference and two products are rounded, and
 /// what the sum is off by goes through; of g − exp(y)·Σ: the exponential is off by 1.784·u, the fused sum and the product are rounded.
+/// What is masked takes no part. A sum whose terms together overflow is anything.
 fn softmax_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let Some(team) = Team::of(instance) else { return Vec::new() };
     let (scale, y, g) = (inputs[0].value(), inputs[1].values(), inputs[2].values());
     let (cols, log) = (inputs[1].extents()[1].max(1), flag(instance));
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
     for (y, g) in y.chunks(cols).zip(g.chunks(cols)) {
-        let terms = || y.iter().zip(g).map(|(y, g)| if log { *g } else { g * y });
-        let sum: f64 = terms().sum();
-        let off = gamma(team.additions(cols)) * terms().map(f64::abs).sum::<f64>() + cols as f64 * TINY;
+        let masked = if log { f64::NEG_INFINITY } else { 0.0 };
+        let terms = || y.iter().zip(g).filter(|(y, _)| **y != masked).map(|(y, g)| if log { *g } else { g * y });
+        let (sum, size) = (terms().sum::<f64>(), terms().map(f64::abs).sum::<f64>());
+        let off = gamma(team.additions(cols)) * size + cols as f64 * TINY;
         for (y, g) in y.iter().zip(g) {
+            if *y == masked || size.is_finite() && size > f64::from(f32::MAX) / 4.0 {
+                values.push(0.0);
+                bounds.push(if *y == masked { 0.0 } else { f64::INFINITY });
+                continue;
+            }
             let (value, off) = match log {
                 true => {
                     let (value, e) = (g - y.exp() * sum, y.exp());
@@ -79,7 +98,21 @@ fn norm_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut shapes = team.shapes(&mut Random::new(3));
     // Longer than what is kept with a weight, and without.
     shapes.extend([[1, team.kept + team.wide]; 2]);
-    shapes.into_iter().enumerate().map(one).collect()
+    let mut all: Vec<Case> = shapes.into_iter().enumerate().map(one).collect();
+    // Of rows of each extreme what the way there saves of them; and gradients of each extreme.
+    let (which, cols) = (team.extremes(random), (3 * team.wide + 37).next_multiple_of(team.wide));
+    let shape = [which.len(), cols];
+    let extreme = extremes(random, &which, element, cols, cols + team.wide);
+    let of_rows = Input::view(&saved_of(&extreme.values(), cols, flag(instance), 1e-5), [which.len(), 2]);
+    let mut none = || drawn(random, weights, 0, [0], [1]);
+    let weights = [none(), none()];
+    let mut rows = |gap| rows_of(random, element, shape, team, gap);
+    let of_gradients = [rows(0), Input::view(&vec![1f32; 2 * shape[0]], [shape[0], 2]), rows(1)];
+    let [no_weight, none] = weights;
+    all.push(Case::new("extreme rows", [extreme.clone(), of_rows, no_weight, rows(0), rows(1)]));
+    let [z, saved, dz] = of_gradients;
+    all.push(Case::new("extreme gradients", [z, saved, none, extreme, dz]));
+    all
 }
 
 /// n = (z − μ)·f is rounded twice, h = g·w once where there is a weight. With k additions a term, the means of h and h·n are off by
@@ -99,6 +132,13 @@ fn norm_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let (of_h, of_hn) = if flag(instance) { (over(&|_, h| h), over(&|_, h| h.abs())) } else { (0.0, 0.0) };
         let (along, size) = (over(&|n, h| h * n), over(&|n, h| (h * n).abs()));
         let (off_h, off_along) = ((sums + 1.001 * U) * of_hn + TINY, (sums + 3.01 * U) * size + 4.0 * TINY);
+        // Sums that overflow, although their mean may not, are ∞ or NaN.
+        let largest = of_hn.max(size) * cols as f64 * 16.0;
+        if largest.is_finite() && largest > f64::from(f32::MAX) {
+            values.resize(values.len() + cols, 0.0);
+            bounds.resize(values.len(), f64::INFINITY);
+            continue;
+        }
         for i in 0..cols {
             let (n, h) = pair(i);
             let inner = h - of_h - n * along;
@@ -130,7 +170,18 @@ fn columns_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let parts = Input::view(&vec![0f32; slabs * 2 * cols], [slabs, 2, cols]);
         Case::new(format!("{rows} × {cols} by {slab}"), [z, saved(random, rows), dy, Input::scalar(slab), parts])
     };
-    [[1, up(1), 64], [70, up(33), 64], [7, 32 * wide, 3], [40, 32 * wide + wide, 20], [0, up(3), 1]].map(one).into()
+    let mut all: Vec<Case> =
+        [[1, up(1), 64], [70, up(33), 64], [7, 32 * wide, 3], [40, 32 * wide + wide, 20], [0, up(3), 1]]
+            .map(one)
+            .into();
+    // Rows of each finite extreme, whose norms are added up.
+    let (which, cols) = (Extreme::finite(), up(33));
+    let z = extremes(random, which, stored(instance), cols, cols + wide);
+    let saved = Input::view(&saved_of(&z.values(), cols, true, 1e-5), [which.len(), 2]);
+    let dy = drawn(random, stored(instance), which.len() * cols, [which.len(), cols], [cols, 1]);
+    let parts = Input::view(&vec![0f32; 2 * cols], [1, 2, cols]);
+    all.push(Case::new("extreme rows", [z, saved, dy, Input::scalar(which.len()), parts]));
+    all
 }
 
 /// Each term of Σ dy·n has two roundings and goes through the additions of its warp, ⌈slab / 8⌉, and 8 more.

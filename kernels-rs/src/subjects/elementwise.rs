@@ -1,14 +1,14 @@
 //! `saxpy`, `map_1`, `map_2`, `map_3`.
 
 use super::pieces;
-use super::stored::{at_rest, numbers, scalars, stored};
+use super::stored::{at_rest, extreme, numbers, scalars, stored};
 use super::{TINY, U, overflowed};
 use crate::activation::{fast_silu, fast_swiglu, silu, swiglu};
 use crate::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use crate::elementwise::saxpy;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random, edges};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random, edges};
 
 runtime::register!(saxpy, cases, reference);
 runtime::register!(map_1<f32, f32, silu, 4, 4, 1>, map_cases, silu_reference);
@@ -22,8 +22,11 @@ fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         all.push(case(format!("{n} elements"), &inputs));
     }
     for a in [1.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NAN] {
-        let inputs = [vec![a], random.special_values(700), random.special_values(700)];
-        all.push(case(format!("700 elements, some special, a = {a:e}"), &inputs));
+        let mut of_all = || Extreme::ALL.iter().flat_map(|e| e.fill::<f32>(random, 35)).collect::<Vec<_>>();
+        let (x, mut y) = (of_all(), of_all());
+        // Each with another.
+        y.rotate_left(7 * 35);
+        all.push(case(format!("700 elements of extremes, a = {a:e}"), &[vec![a], x, y]));
     }
     all
 }
@@ -36,7 +39,7 @@ fn case(name: String, [a, x, y]: &[Vec<f32>; 3]) -> Case {
 fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let a = inputs[0].value();
     let pairs = inputs[1].values().into_iter().zip(inputs[2].values());
-    let y: Vec<_> = pairs.map(|(x, y)| overflowed(a * x + y)).collect();
+    let y: Vec<_> = pairs.map(|(x, y)| a * x + y).collect();
     let bounds = y.iter().map(|y| y.abs() * (U + f64::EPSILON) + TINY / 2.0).collect();
     vec![Expected::new(2, y, Bound::Each(bounds))]
 }
@@ -53,17 +56,31 @@ fn map_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         all.push(pieces::written(random, stored(instance), shape, v, gap));
         Case::new(format!("{shape:?}"), all)
     };
-    pieces::shapes(v, &mut Random::new(3)).into_iter().map(case).collect()
+    let mut all: Vec<Case> = pieces::shapes(v, &mut Random::new(3)).into_iter().map(case).collect();
+    // A row of each extreme, of the last input the other way round.
+    let extents = |v: usize| [1, 1, Extreme::ALL.len(), 40 / v, v];
+    let strides = |v: usize| [40 * Extreme::ALL.len(), 40 * Extreme::ALL.len(), 40, v, 1];
+    let reversed: Vec<Extreme> = Extreme::ALL.into_iter().rev().collect();
+    let of = |i: usize| if i + 1 < inputs || inputs == 1 { &Extreme::ALL[..] } else { &reversed[..] };
+    let mut arrays: Vec<_> = (0..inputs)
+        .map(|i| extreme(random, of(i), formats[i], 2, extents(numbers[1 + i]), strides(numbers[1 + i])))
+        .collect();
+    arrays.push(pieces::written(random, stored(instance), [1, 1, Extreme::ALL.len(), 40], v, 0));
+    all.push(Case::new("extremes", arrays));
+    all
 }
 
-/// Of x in [−1, 1]: `math::exp` is off by 1.784·u of its part in 1 + e⁻ˣ, and the sum, the quotient and the product round once each: 5·u
-/// in all, and 1.001 covers their squares.
-/// By approximations, off by what their documentation says.
+/// `math::exp` is off by 1.784·u, of its result or of its part in 1 + e^−|x|; the sum, the quotient and two products round once
+/// each: 7·u in all, and 1.001 covers their squares. Where e^−|x| is subnormal, it is off by one of the least.
+/// By approximations, off by what their documentation says: 0 below −88.
 fn silu_off(instance: &Instance, x: f64) -> (f64, f64) {
-    let value = x / (1.0 + (-x).exp());
+    // Of −∞ the limit.
+    let value = if x == f64::NEG_INFINITY { 0.0 } else { x / (1.0 + (-x).exp()) };
     let fast = [fast_silu::CONSTANT, fast_swiglu::CONSTANT].iter().any(|f| instance.0.contains(f));
-    let part = if fast { 1e-5 } else { 1.001 * 5.0 * U };
-    (value, part * value.abs() + TINY)
+    if fast {
+        return (value, if x < -80.0 { 2.0 * value.abs() + TINY } else { 1e-5 * value.abs() + TINY });
+    }
+    (value, 1.001 * 7.0 * U * value.abs() + TINY + if x < 0.0 { 2.0 * x.abs().min(200.0) * TINY } else { 0.0 })
 }
 
 fn silu_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -74,7 +91,8 @@ fn silu_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 fn swiglu_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     mapped(instance, inputs, |x| {
         let (gate, off) = silu_off(instance, x[0]);
-        let value = gate * x[1];
+        // Of the gate as `f32` has it: an infinity times 0 is NaN.
+        let value = overflowed(gate) * x[1];
         (value, off * x[1].abs() + 1.001 * U * value.abs() + TINY)
     })
 }

@@ -1,13 +1,13 @@
 //! `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
-use super::norms::{Off, Row, expected, far_from_zero, resting, row};
+use super::norms::{Off, Row, expected, far_from_zero, resting, row, saved_of};
 use super::rows::Team;
-use super::stored::{at_rest, drawn, numbers, scalars};
+use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
 use crate::rowwise::group::{group_norm, group_norm_backward, group_norm_channels};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(group_norm<f32, f32, f32, 256, 1, 4, 4, 2>, cases, reference);
 runtime::register!(group_norm_backward<f32, f32, 512, 1, 4, 2, 2>, backward_cases, backward_reference);
@@ -76,7 +76,32 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{samples} × {groups} groups of {channels} × {spatial}, weight and bias: {with}"), inputs)
     };
-    shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect()
+    let mut all: Vec<Case> = shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect();
+    for epsilon in [1e-5f32, 0.0] {
+        let which = team.extremes(random);
+        let (x, shape) = extreme_groups(random, element, &which, team.wide);
+        let [samples, groups, channels, spatial] = shape;
+        let inputs = [
+            Input::scalar(epsilon),
+            x,
+            Input::scalar(channels),
+            Input::scalar(spatial),
+            a_channel(random, weights, shape, true),
+            a_channel(random, weights, shape, true),
+            rows_of(random, output, shape, team.wide, 0),
+            Input::view(&vec![0f32; 2 * samples * groups], [samples, groups, 2]),
+        ];
+        all.push(Case::new(format!("extremes, ε = {epsilon}"), inputs));
+    }
+    all
+}
+
+/// A sample of one group of each extreme, of two channels each.
+fn extreme_groups(random: &mut Random, element: Scalar, all: &[Extreme], wide: usize) -> (Input, Shape) {
+    let spatial = 21usize.next_multiple_of(wide);
+    let shape = [1, all.len(), 2, spatial];
+    let pitch = all.len() * 2 * spatial;
+    (extreme(random, all, element, 1, [1, all.len(), 2 * spatial], [pitch, 2 * spatial, 1]), shape)
 }
 
 /// A row's numbers, each as often as its channel has elements.
@@ -130,7 +155,17 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{samples} × {groups} groups of {channels} × {spatial}, weight: {weighed}"), inputs)
     };
-    shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect()
+    let mut all: Vec<Case> = shapes(team, &mut Random::new(3)).into_iter().enumerate().map(case).collect();
+    let which = team.extremes(random);
+    let (x, shape) = extreme_groups(random, element, &which, team.wide);
+    let [_, groups, channels, spatial] = shape;
+    let saved = Input::view(&saved_of(&x.values(), channels * spatial, true, 1e-5), [1, groups, 2]);
+    let mut rows = || rows_of(random, element, shape, team.wide, 0);
+    let (dy, dx) = (rows(), rows());
+    let weight = a_channel(random, weights, shape, true);
+    let inputs = [x, saved, Input::scalar(channels), Input::scalar(spatial), weight, dy, dx];
+    all.push(Case::new("extreme groups", inputs));
+    all
 }
 
 /// As of [`norm_backward`](crate::rowwise::backward::norm_backward).
@@ -169,7 +204,8 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (&[wide], &[element, weights]) = (numbers(instance).as_slice(), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let case = |([samples, groups, channels, spatial], which): (Shape, usize)| {
+    let finite = extreme_groups(random, element, Extreme::finite(), wide);
+    let mut case = |([samples, groups, channels, spatial], which): (Shape, usize)| {
         let all = groups * channels;
         let shape = [samples, all, 1, spatial];
         let inputs = [
@@ -182,7 +218,13 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{samples} × {groups} groups of {channels} × {spatial}, outputs {which}"), inputs)
     };
-    [
+    // Groups of each finite extreme.
+    let (x, shape) = finite;
+    let mut extremes = case((shape, 0));
+    let [_, groups, channels, spatial] = shape;
+    let saved = Input::view(&saved_of(&x.values(), channels * spatial, true, 1e-5), [1, groups, 2]);
+    let x = x.of_shape([1, groups * channels, spatial], [groups * channels * spatial, spatial, 1]);
+    let mut all: Vec<Case> = [
         ([1, 1, 1, wide], 0),
         ([3, 2, 2, 7 * wide], 0),
         ([2, 1, 3, 257 * wide], 0),
@@ -192,7 +234,10 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([2, 2, 1, 0], 0),
     ]
     .map(case)
-    .into()
+    .into();
+    (extremes.name, extremes.inputs[0], extremes.inputs[1]) = ("extreme groups".into(), x, saved);
+    all.push(extremes);
+    all
 }
 
 /// Each term of Σ dy·n has two roundings and goes through its thread's additions, those of samples, and 10 among threads.

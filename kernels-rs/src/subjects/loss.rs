@@ -1,10 +1,10 @@
 //! `cross_entropy`, `cross_entropy_backward`.
 
-use super::stored::{at_rest, drawn, numbers, stored};
+use super::stored::{at_rest, drawn, extremes, numbers, stored};
 use super::{TINY, U, gamma};
 use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(cross_entropy<f32, 256, 1, 4, 2>, cases, reference);
 runtime::register!(cross_entropy_backward<f32, 256, 4, 4>, backward_cases, backward_reference);
@@ -81,6 +81,14 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     if stored(instance) == kernel_dsl::compiler::Scalar::F32 {
         all.push(Case::new("the largest logits, and a row of −∞", of(&x, &[1, 3], 0.0)));
     }
+    let cols = up(37);
+    for smoothing in [0.0f32, 0.1] {
+        let x = extremes(random, &Extreme::ALL, stored(instance), cols, cols + wide);
+        let rows = Extreme::ALL.len();
+        let inputs =
+            [Input::scalar(smoothing), x, labels(random, rows, cols), floats(random, rows), floats(random, rows)];
+        all.push(Case::new(format!("extremes, smoothing {smoothing}"), inputs));
+    }
     all
 }
 
@@ -122,8 +130,8 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let parts = log.abs() + far.abs() + smooth.abs();
         let off = of_log
             + 8.0 * U * parts
-            + if smoothing > 0.0 { 1.001 * smoothing * gamma(additions + 1) * size } else { 0.0 };
-        losses.push((value, if value.is_finite() { off + TINY } else { 0.0 }));
+            + if smoothing > 0.0 { 1.001 * smoothing * gamma(additions + 1) * size + 4.0 * count * TINY } else { 0.0 };
+        losses.push((value, if value.is_finite() { off + 4.0 * TINY } else { 0.0 }));
     }
     let expected = |argument: usize, all: Vec<(f64, f64)>| {
         let (values, bounds) = all.into_iter().unzip();
@@ -147,7 +155,24 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{rows} × {cols}, smoothing {smoothing}"), inputs)
     };
-    [[1, up(1)], [5, up(37)], [2, stretch + wide], [1, up(stretch / 2 + 1)], [0, up(3)], [3, 0]].map(one).into()
+    let mut all: Vec<Case> =
+        [[1, up(1)], [5, up(37)], [2, stretch + wide], [1, up(stretch / 2 + 1)], [0, up(3)], [3, 0]].map(one).into();
+    // NaNs in rows that are ignored, by their label or by a gradient of 0.
+    let (rows, cols) = (Extreme::ALL.len(), up(37));
+    let labels = labels(random, rows, cols);
+    let gradients: Vec<f32> = (0..rows).map(|r| if r % 8 == 3 { 0.0 } else { 0.5 }).collect();
+    let by_row = labels.values();
+    let x = extremes(random, &Extreme::ALL, stored(instance), cols, cols + wide);
+    let x = x.with_nan_where(|i| by_row[i / cols] as usize >= cols || gradients[i / cols] == 0.0);
+    let log_sum = |row: &[f64]| {
+        let (top, log) = log_sum(row);
+        (top + log) as f32
+    };
+    let log_sums: Vec<f32> = x.values().chunks(cols).map(log_sum).collect();
+    let (log_sums, gradients) = (Input::view(&log_sums, [rows]), Input::view(&gradients, [rows]));
+    let dx = logits(random, instance, [rows, cols], wide);
+    all.push(Case::new("extremes, NaN in ignored rows", [Input::scalar(0.1f32), x, labels, log_sums, gradients, dx]));
+    all
 }
 
 /// x − log is rounded, |x − log|·u; the exponential is off by 1.784·u; the weights, α / C, two differences and the product are rounded.
@@ -157,12 +182,12 @@ fn backward_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let one = |(i, x): (usize, &f64)| {
         let (r, c) = (i / cols, i % cols);
         let (label, d) = (labels[r] as usize, x - logs[r]);
-        if label >= cols {
+        if label >= cols || gradients[r] == 0.0 {
             return (0.0, 0.0);
         }
         let (here, everywhere) = (if c == label { 1.0 - smoothing } else { 0.0 }, smoothing / cols as f64);
         let value = gradients[r] * (d.exp() - here - everywhere);
-        let parts = d.exp() * (d.abs() + 5.0) + 3.0 * here + 3.0 * everywhere;
+        let parts = d.exp() * (d.abs().min(150.0) + 5.0) + 3.0 * here + 3.0 * everywhere;
         let off = 1.001 * gradients[r].abs() * (parts * U + TINY) + 2.0 * TINY;
         (value, off + at_rest(stored(instance), value, off))
     };

@@ -2,13 +2,13 @@
 
 use super::norms::row;
 use super::rows::Team;
-use super::stored::{at_rest, drawn, numbers, scalars, unread};
+use super::stored::{at_rest, drawn, extreme, numbers, scalars, unread};
 use super::{TINY, U, gamma};
 use crate::activation::swiglu;
 use crate::gemm::epilogue::Identity;
 use crate::gemm::normed::gemv_normed;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(gemv_normed<f32, f32, f32, f32, Identity, swiglu, false, false, 1, 2, 4, 4, 4>, cases, reference);
 
@@ -43,7 +43,13 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ];
         Case::new(format!("{m} × {cols} × {depth}, weight and bias: {with}"), inputs)
     };
-    shapes.into_iter().enumerate().map(|(n, shape)| case(n, shape)).collect()
+    let mut all: Vec<Case> = shapes.into_iter().enumerate().map(|(n, shape)| case(n, shape)).collect();
+    let mut extremes = case(1, [Extreme::ALL.len(), 3, up(37)]);
+    let depth = up(37);
+    extremes.inputs[1] = extreme(random, &Extreme::ALL, of_x, 0, [Extreme::ALL.len(), depth], [depth + 3, 1]);
+    extremes.name = "extremes".into();
+    all.push(extremes);
+    all
 }
 
 /// What is multiplied is what a norm gives, off by what that is; a sum of K fused products goes through ⌈K / 32⌉ additions of its lane and 5 among lanes. Of a gate, a·s(a)·b with a and b
@@ -77,6 +83,8 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                     (gate * b, 1.001 * off + 4.0 * TINY * (1.0 + b.abs()))
                 }
             };
+            // Of rows whose norm may be anything.
+            let off = if value.is_finite() && off.is_nan() { f64::INFINITY } else { off };
             values.push(value);
             bounds.push(off + at_rest(stored, value, off));
         }

@@ -1,8 +1,8 @@
 //! `norm_rows`, `norm_quantised`.
 
 use super::rows::{Team, rows_of};
-use super::stored::{at_rest, drawn, numbers, scalars};
-use super::{TINY, U, gamma};
+use super::stored::{at_rest, drawn, extremes, numbers, scalars};
+use super::{TINY, U, gamma, overflowed};
 use crate::rowwise::norm::{norm_quantised, norm_rows};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -102,7 +102,22 @@ fn all_cases(
         inputs.extend(outputs(random, shape, team));
         Case::new(format!("{rows} × {cols}, residual: {fused}, weight and bias: {with}, far from zero: {far}"), inputs)
     });
-    all.collect()
+    let mut all: Vec<Case> = all.collect();
+    // A row of each extreme, with an ε that covers what is tiny, and with one that does not.
+    let cols = (3 * team.wide + 37).next_multiple_of(team.wide);
+    for epsilon in [1e-5f32, 0.0] {
+        let which = team.extremes(random);
+        let shape = [which.len(), cols];
+        let mut rows = || extremes(random, &which, element, cols, cols + team.wide);
+        let x = rows();
+        let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
+        let (residual, z) = if residual == Some(true) { (rows(), rows()) } else { (none(), none()) };
+        let column = |random: &mut Random| drawn(random, weights, cols, [cols], [1]);
+        let mut inputs = vec![Input::scalar(epsilon), x, residual, z, column(random), column(random)];
+        inputs.extend(outputs(random, shape, team));
+        all.push(Case::new(format!("extremes, ε = {epsilon}"), inputs));
+    }
+    all
 }
 
 /// Rows whose mean is a thousand times what they vary by; and rows that do not vary.
@@ -135,7 +150,9 @@ pub(super) struct Row {
 /// * the factor f lies between the inverse roots of the ends of that, and its root and quotient are rounded: 2·u;
 /// * y: d·δf + f·δ + δ·δf, a rounding for the product, one for the weight and one for the bias.
 ///
-/// Underflow loses half of the least subnormal in a product.
+/// Underflow loses half of the least subnormal in a product; of the squares' sum, 2⁻²⁹ of variance + ε at most, since rows
+/// are scaled. The norm of a row whose deviation is not known to be above 0, with an ε of 0, is anything; that of one with an
+/// infinity or a NaN is what the formula gives.
 pub(super) fn row(
     centred: bool,
     team: Team,
@@ -149,8 +166,11 @@ pub(super) fn row(
     let sums = gamma(team.additions(x.len()) + 1);
     let z: Vec<Off> = match residual {
         [] => x.iter().map(|x| (*x, 0.0)).collect(),
-        _ => x.iter().zip(residual).map(|(x, r)| (x + r, (x + r).abs() * U)).collect(),
+        _ => x.iter().zip(residual).map(|(x, r)| (overflowed(x + r), (x + r).abs() * U)).collect(),
     };
+    if z.iter().any(|z| !z.0.is_finite()) {
+        return row_of_infinities(centred, z, weight, bias);
+    }
     let size = z.iter().map(|z| z.0.abs() + z.1).sum::<f64>() / count;
     let mean = match centred {
         true => {
@@ -160,7 +180,8 @@ pub(super) fn row(
     };
     let d = |(z, off): Off| (z - mean.0, off + mean.1 + (z - mean.0).abs() * if centred { 1.001 * U } else { 0.0 });
     let variance = z.iter().map(|z| d(*z).0.powi(2)).sum::<f64>() / count;
-    let square = |(d, off): Off| 2.0 * d.abs() * off + off * off + (sums + U) * (d.abs() + off).powi(2) + TINY;
+    let lost = TINY.min((variance + epsilon) * U / 32.0);
+    let square = |(d, off): Off| 2.0 * d.abs() * off + off * off + (sums + U) * (d.abs() + off).powi(2) + lost;
     let spread = z.iter().map(|z| square(d(*z))).sum::<f64>() / count + 1.001 * U * (variance + epsilon);
     let root = |v: f64| 1.0 / v.max(0.0).sqrt();
     let factor = root(variance + epsilon);
@@ -171,11 +192,31 @@ pub(super) fn row(
         let (w, b) = (weight.get(i).unwrap_or(&1.0), bias.get(i).unwrap_or(&0.0));
         let value = d * factor.0;
         let off = d.abs() * factor.1 + factor.0 * off + off * factor.1 + 1.001 * U * value.abs() + TINY;
+        if !off.is_finite() {
+            return (0.0, f64::INFINITY);
+        }
+        // Of a row that is scaled down, differences that are small beside the others are subnormal.
+        let off = off + if variance > f64::from(f32::MAX) { 2f64.powi(-80) } else { 0.0 };
         let value = value * w;
         let off = off * w.abs() + 1.001 * U * (value.abs() + (value + b).abs()) + TINY;
         (value + b, 1.001 * off)
     });
-    Row { y: y.collect(), z, of_row: [mean, factor] }
+    let y = y.collect();
+    // Of a deviation that may be 0.
+    let saved = if factor.1.is_finite() { factor } else { (0.0, f64::INFINITY) };
+    Row { y, z, of_row: [mean, saved] }
+}
+
+/// A row with infinities or NaNs: those of the mean, and of 1 / √∞ = 0.
+fn row_of_infinities(centred: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) -> Row {
+    let mean = if centred { z.iter().map(|z| z.0).sum::<f64>() / z.len() as f64 } else { 0.0 };
+    let variance = z.iter().map(|z| (z.0 - mean).powi(2)).sum::<f64>();
+    let factor = if variance.is_nan() { f64::NAN } else { 0.0 };
+    let y = z.iter().enumerate().map(|(i, z)| {
+        let (w, b) = (weight.get(i).unwrap_or(&1.0), bias.get(i).unwrap_or(&0.0));
+        ((z.0 - mean) * factor * w + b, 0.0)
+    });
+    Row { y: y.collect(), z, of_row: [(mean, 0.0), (factor, 0.0)] }
 }
 
 /// The rows of a case.
@@ -189,6 +230,17 @@ fn rows(instance: &Instance, inputs: &[Input]) -> Vec<Row> {
     let centred = is_centred(instance);
     let one = |r: usize| row(centred, team, epsilon, &x[r * cols..(r + 1) * cols], residual(r), &weight, &bias);
     (0..rows).map(one).collect()
+}
+
+/// Mean (0 unless centred) and 1 / √(variance + ε) of each row, rounded.
+pub(super) fn saved_of(x: &[f64], cols: usize, centred: bool, epsilon: f64) -> Vec<f32> {
+    let of_row = |row: &[f64]| {
+        let mean = |of: &dyn Fn(f64) -> f64| row.iter().map(|x| of(*x)).sum::<f64>() / row.len() as f64;
+        let middle = if centred { mean(&|x| x) } else { 0.0 };
+        let variance = mean(&|x| (x - middle).powi(2));
+        [middle as f32, (1.0 / (variance + epsilon).sqrt()) as f32]
+    };
+    x.chunks(cols.max(1)).flat_map(of_row).collect()
 }
 
 pub(super) fn expected(argument: usize, all: impl Iterator<Item = Off>) -> Expected {
@@ -219,21 +271,25 @@ fn quantised_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[element, ..] = scalars(instance).as_slice() else { return Vec::new() };
     let rows = rows(instance, inputs);
     let top = |row: &Row| {
+        // A NaN loses.
         let largest = |of: fn(&Off) -> f64| row.y.iter().map(of).fold(0.0, f64::max);
         (largest(|y| y.0.abs()), largest(|y| y.1))
     };
     let bytes = rows.iter().flat_map(|row| {
         let (top, off) = top(row);
         row.y.iter().map(move |y| {
-            let value = if top == 0.0 { 0.0 } else { y.0 * 127.0 / top };
+            let value = if top == 0.0 || y.0.is_nan() { 0.0 } else { y.0 * 127.0 / top };
+            if off == f64::INFINITY {
+                return (0.0, f64::INFINITY);
+            }
             (
                 value,
                 0.5 + if top == 0.0 { 0.0 } else { 1.01 * (127.0 * y.1 / top + value.abs() * (off / top + 2.0 * U)) },
             )
         })
     });
-    let scales =
-        rows.iter().map(|row| (top(row).0 / 127.0, top(row).1 / 127.0 + 1.001 * U * top(row).0 / 127.0 + TINY));
+    let scale = |row: &Row| (top(row).0 / 127.0, top(row).1 / 127.0 + 1.001 * U * top(row).0 / 127.0 + TINY);
+    let scales = rows.iter().map(scale);
     let there = inputs[3].extents().iter().all(|n| *n > 0);
     vec![expected(6, bytes), expected(7, scales), sums(element, &rows, there)]
 }

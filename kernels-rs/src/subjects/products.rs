@@ -1,13 +1,13 @@
 //! `gemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of batches of matrices.
 
-use super::stored::{at_rest, drawn, numbers, stored, unread};
+use super::stored::{at_rest, drawn, extreme, numbers, stored, unread};
 use super::{TINY, U, gamma};
 use crate::gemm::epilogue::Identity;
 use crate::gemm::gemv::{gemv_across, gemv_along};
 use crate::gemm::tiled::{gemm, sum_splits};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
 runtime::register!(sum_splits<f32, Identity, 4>, parts_cases, parts_reference);
@@ -73,6 +73,28 @@ fn product(
     )
 }
 
+/// Two products of small extents: rows of A of each extreme, then columns of B; what C held before is NaN, of a β of 0.
+fn extreme_products(
+    random: &mut Random,
+    stored: Scalar,
+    [turned_a, turned_b]: [bool; 2],
+    unit: usize,
+    splits: Option<usize>,
+) -> [Case; 2] {
+    let (all, other, depth) = (Extreme::ALL.len().next_multiple_of(unit), unit.max(4), unit.max(8));
+    [true, false].map(|left| {
+        let (rows, cols) = if left { (all, other) } else { (other, all) };
+        let name = format!("extreme {}", if left { "rows" } else { "columns" });
+        let mut case = product(random, stored, [1, rows, cols, depth], [1.0, 0.0], [turned_a, turned_b], unit, splits);
+        let (argument, axis) = if left { (1, if turned_a { 2 } else { 1 }) } else { (2, if turned_b { 1 } else { 2 }) };
+        if let &[n, a, b] = case.inputs[argument].extents() {
+            let (_, strides) = layout([n, a, b], unit, 1);
+            case.inputs[argument] = extreme(random, &Extreme::ALL, stored, axis, [n, a, b], strides);
+        }
+        Case { name, ..case }
+    })
+}
+
 fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, cols, deep, _, _, unit, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let turned = [ta == 1, tb == 1];
@@ -98,7 +120,9 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     };
     // The one of many rows takes the interpreters long, where elements move one by one most.
     let is_tried = |(_, [_, m, ..]): &(usize, [usize; 5])| unit > 1 || *m <= 2 * rows;
-    shapes.into_iter().enumerate().filter(is_tried).map(case).collect()
+    let mut all: Vec<Case> = shapes.into_iter().enumerate().filter(is_tried).map(case).collect();
+    all.extend(extreme_products(random, stored(instance), turned, unit, Some(1)));
+    all
 }
 
 fn across_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -132,7 +156,9 @@ fn few(
         [1, 0, up(3), up(3)],
     ];
     let case = |(i, shape)| product(random, stored, shape, FACTORS[i % 3], [false, turned], unit, None);
-    shapes.into_iter().enumerate().map(case).collect()
+    let mut all: Vec<Case> = shapes.into_iter().enumerate().map(case).collect();
+    all.extend(extreme_products(random, stored, [false, turned], unit, None));
+    all
 }
 
 fn tiled_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -151,7 +177,8 @@ fn few_reference_along(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 /// A sum of K products, fused in whatever order, is off by γ(K)·Σ|a·b|; 32 more roundings bring the sums of lanes and warps
-/// together; α rounds once and β once. Each rounding of a subnormal adds half the least one.
+/// together; α rounds once and β once. Each rounding of a subnormal adds half the least one. A sum of finite products whose
+/// magnitudes together overflow is anything: it depends on their order.
 fn reference(
     stored: Scalar,
     inputs: &[Input],
@@ -178,9 +205,13 @@ fn reference(
                 let value = alpha * sum + old;
                 values.push(value);
                 let off = gamma(depth + 33) * (alpha.abs() * size) + (alpha * sum).abs() * U + value.abs() * U;
-                bounds.push(
-                    1.001 * off + (depth as f64 + 35.0) * alpha.abs().max(1.0) * TINY + at_rest(stored, value, off),
-                );
+                let open = size.is_finite() && size * alpha.abs().max(1.0) > f64::from(f32::MAX) / 2.0;
+                bounds.push(match open {
+                    true => f64::INFINITY,
+                    false => {
+                        1.001 * off + (depth as f64 + 35.0) * alpha.abs().max(1.0) * TINY + at_rest(stored, value, off)
+                    }
+                });
             }
         }
     }

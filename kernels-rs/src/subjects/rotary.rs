@@ -1,10 +1,10 @@
 //! `rotate`, `rotate_in_place`.
 
-use super::stored::{at_rest, drawn, numbers, stored};
+use super::stored::{at_rest, drawn, extreme, numbers, stored};
 use super::{TINY, U};
 use crate::rotary::kernels::{rotate, rotate_in_place};
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(rotate<f32, true, 4, 1>, cases, reference);
 runtime::register!(rotate_in_place<f32, true, 4, 1>, cases_in_place, reference_in_place);
@@ -51,7 +51,15 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         inputs.push(y);
         Case::new(format!("{shape:?}"), inputs)
     };
-    SHAPES.map(case).into()
+    let mut all: Vec<Case> = SHAPES.map(case).into();
+    // A head of each extreme.
+    let (n, pairs) = (Extreme::ALL.len(), 4 * v);
+    let x = extreme(random, &Extreme::ALL, stored(instance), 1, [1, n, 2 * pairs], [n * 2 * pairs, 2 * pairs, 1]);
+    let mut inputs = vec![x];
+    inputs.extend(angles(random, [1, pairs, 1]));
+    inputs.push(heads(random, instance, [1, n, 2 * pairs], v));
+    all.push(Case::new("extremes", inputs));
+    all
 }
 
 fn cases_in_place(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -91,8 +99,10 @@ fn turned(instance: &Instance, x: &Input, rest: &[Input], argument: usize) -> Ex
         y[a] = values[a] * cos - values[b] * sin;
         y[b] = values[b] * cos + values[a] * sin;
         let off = 1.001 * U * (values[a].abs() + values[b].abs()) * (angle.abs() + 2.45 + 2.0) + 2.0 * TINY;
-        bounds[a] = off + at_rest(stored(instance), y[a], off);
-        bounds[b] = off + at_rest(stored(instance), y[b], off);
+        // Products that overflow together, although their sum may not.
+        let open = off.is_finite() && (values[a].abs() + values[b].abs()) > f64::from(f32::MAX);
+        let bound = |y: f64| if open { f64::INFINITY } else { off + at_rest(stored(instance), y, off) };
+        (bounds[a], bounds[b]) = (bound(y[a]), bound(y[b]));
     }
     Expected::new(argument, y, Bound::Each(bounds))
 }

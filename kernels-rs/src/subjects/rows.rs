@@ -1,12 +1,12 @@
 //! `softmax_rows`: rows that a team keeps in registers, and longer ones.
 
-use super::stored::{at_rest, drawn, numbers, stored};
-use super::{TINY, U, gamma};
+use super::stored::{at_rest, drawn, extremes, numbers, stored};
+use super::{TINY, U, gamma, overflowed};
 use crate::rowwise::softmax::softmax_rows;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
-use runtime::testing::{Bound, Case, Expected, Input, Random};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(softmax_rows<f32, false, false, 256, 1, 4, 4, 2>, cases, reference);
 
@@ -50,6 +50,16 @@ impl Team {
         all
     }
 
+    /// The extremes that rows are tried with: all of them by small teams, some by a block a row, which takes the interpreters
+    /// long.
+    pub fn extremes(self, random: &mut Random) -> Vec<Extreme> {
+        if self.rows > 1 {
+            return Extreme::ALL.to_vec();
+        }
+        let some = [Extreme::Huge, Extreme::HugePositive, Extreme::Subnormal];
+        some.into_iter().chain((0..3).filter_map(|_| random.choose(&Extreme::ALL).copied())).collect()
+    }
+
     /// Additions that a term of a row's sum goes through: of its thread, then of lanes and warps.
     pub fn additions(self, cols: usize) -> usize {
         cols.div_ceil(self.threads) + self.wide + 12
@@ -74,7 +84,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     }
     let mut all: Vec<_> = shapes.into_iter().enumerate().map(|shape| ordinary(random, instance, team, shape)).collect();
     if team.kept <= 4096 {
-        all.extend([special(random, instance, team), peaks(random, instance, team)]);
+        all.extend([extreme(random, instance, team, 1.0), peaks(random, instance, team)]);
         all.extend([scattered(random, instance, team, 0), scattered(random, instance, team, team.kept)]);
     }
     all
@@ -97,7 +107,10 @@ fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scal
     let bias = if some && which != 1 {
         // One row for all, or a row each.
         let stride = [0, cols.next_multiple_of(team.wide)][random.below(2)];
-        Input::strided(&random.values::<f32>((rows * stride).max(cols)), [rows, cols], [stride, 1])
+        let mut bias = random.values::<f32>((rows * stride).max(cols));
+        // One in eight masks.
+        bias.iter_mut().for_each(|bias| *bias = if random.below(8) == 0 { f32::NEG_INFINITY } else { *bias });
+        Input::strided(&bias, [rows, cols], [stride, 1])
     } else {
         Input::view::<f32, 2>(&[], [0, 0])
     };
@@ -112,23 +125,29 @@ fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scal
     Case::new(name, [Input::scalar(scale), x, bias, keep, Input::scalar(queries), y])
 }
 
-/// Rows of one special value each, and among ordinary ones.
-fn special(random: &mut Random, instance: &Instance, team: Team) -> Case {
+/// A row of each extreme. What is masked holds NaNs.
+fn extreme(random: &mut Random, instance: &Instance, team: Team, scale: f32) -> Case {
     let cols = (3 * team.wide + 37).next_multiple_of(team.wide);
-    let mut x = Vec::new();
-    for value in [f32::NEG_INFINITY, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN, -0.0, f32::from_bits(1)] {
-        x.extend(vec![value; cols]);
-        let at = random.below(cols);
-        let row = random.values::<f32>(cols);
-        x.extend(row.into_iter().enumerate().map(|(i, ordinary)| if i == at { value } else { ordinary }));
+    let all = team.extremes(random);
+    let x = extremes(random, &all, stored(instance), cols, cols + team.wide);
+    let y = rows_of(random, stored(instance), [all.len(), cols], team, 0);
+    let mut case = case("extremes".into(), random, instance, team, scale, x, y);
+    if let [_, x, bias, keep, queries, _] = &mut case.inputs[..] {
+        let end = ends(queries.value() as usize, cols);
+        let (biases, kept) = (bias.values(), keep.values());
+        let masked = |i: usize| {
+            i % cols >= end(i / cols)
+                || kept.get(i).is_some_and(|keep| *keep == 0.0)
+                || biases.get(i) == Some(&f64::NEG_INFINITY)
+        };
+        *x = x.clone().with_nan_where(masked);
     }
-    // A block a row: some will do.
-    if team.rows == 1 {
-        x.truncate(4 * cols);
-    }
-    let rows = x.len() / cols;
-    let (x, y) = (values(instance, &x, [rows, cols]), rows_of(random, stored(instance), [rows, cols], team, 0));
-    case("infinities, NaNs, the largest numbers".into(), random, instance, team, 1.0, x, y)
+    case
+}
+
+/// Where each row's columns end that are looked at.
+fn ends(queries: usize, cols: usize) -> impl Fn(usize) -> usize {
+    move |r| if queries > 0 { (cols + 1 + r % queries).saturating_sub(queries).min(cols) } else { cols }
 }
 
 /// In each row another column alone is large: each thread has a maximum of its own, far from the others'.
@@ -193,12 +212,13 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (bias, keep, queries) = (bias.values(), keep.values(), queries.value() as usize);
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
     for (r, row) in x.chunks(cols).enumerate() {
-        let end = if queries > 0 { (cols + 1 + r % queries).saturating_sub(queries).min(cols) } else { cols };
+        let end = ends(queries, cols)(r);
         let logit = |c: usize| {
             let i = r * cols + c;
-            let left_out = c >= end || keep.get(i).is_some_and(|keep| *keep == 0.0);
+            let bias = *bias.get(i).unwrap_or(&0.0);
+            let left_out = c >= end || keep.get(i).is_some_and(|keep| *keep == 0.0) || bias == f64::NEG_INFINITY;
             let product = scale * row[c];
-            let z = product + bias.get(i).unwrap_or(&0.0);
+            let z = overflowed(product + bias);
             if left_out { (f64::NEG_INFINITY, 0.0) } else { (z, (product.abs() + z.abs()) * U) }
         };
         let z: Vec<(f64, f64)> = (0..cols).map(logit).collect();

@@ -3,7 +3,7 @@
 use super::{TINY, U, gamma, matrix, size, with_gaps};
 use crate::rowwise::textbook::softmax;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Expected, Input, Random, edges, shapes};
+use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random, edges, shapes};
 
 runtime::register!(softmax<4>, cases, reference);
 
@@ -29,26 +29,14 @@ fn ordinary(random: &mut Random, shape @ [rows, cols]: [usize; 2], gap: usize) -
     Case::new(format!("{rows} × {cols}{apart}"), inputs)
 }
 
-/// Rows of one special value each, and among ordinary ones; and rows of all of them.
+/// A row of each extreme, NaNs between rows, and a row of which one lane alone has a sum.
 fn special(random: &mut Random) -> Case {
     const COLS: usize = 70;
-    let values = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN, -0.0, f32::from_bits(1)];
-    let mut x = Vec::new();
-    for value in values {
-        x.extend([value; COLS]);
-        let at = random.below(COLS);
-        let row = random.values::<f32>(COLS);
-        x.extend(row.into_iter().enumerate().map(|(i, ordinary)| if i == at { value } else { ordinary }));
-    }
-    // All −∞ but for one, which is so alone that its lane is the only one with a sum.
-    x.extend((0..COLS).map(|i| if i == 37 { -1e30 } else { f32::NEG_INFINITY }));
-    x.extend(random.special_values::<f32>(COLS));
-    let shape = [x.len() / COLS, COLS];
-    let y = matrix(random, shape, 0);
-    Case::new(
-        format!("{} rows with infinities, NaNs, subnormals and the largest numbers", shape[0]),
-        [with_gaps(&x, shape, 0), y],
-    )
+    let mut rows: Vec<f32> = Extreme::ALL.iter().flat_map(|extreme| extreme.fill::<f32>(random, COLS)).collect();
+    rows.extend((0..COLS).map(|i| if i == 37 { -1e30 } else { f32::NEG_INFINITY }));
+    let shape = [rows.len() / COLS, COLS];
+    let (x, y) = (Input::view(&rows, shape), matrix(random, shape, 0));
+    Case::new(format!("{} rows of extremes", shape[0]), [x, y])
 }
 
 /// Distances from the maximum at which the exponential gets subnormal and then zero.

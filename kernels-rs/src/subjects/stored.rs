@@ -75,6 +75,27 @@ pub(super) fn specials<const R: usize>(
     }
 }
 
+/// An array stored as `stored` whose index along `axis` selects the extreme ([`Extreme::array`]).
+pub(super) fn extreme<const R: usize>(
+    random: &mut Random,
+    all: &[Extreme],
+    stored: Scalar,
+    axis: usize,
+    extents: [usize; R],
+    strides: [usize; R],
+) -> Input {
+    match stored {
+        Scalar::F16 => Extreme::array::<f16, R>(all, random, axis, extents, strides),
+        Scalar::Bf16 => Extreme::array::<bf16, R>(all, random, axis, extents, strides),
+        _ => Extreme::array::<f32, R>(all, random, axis, extents, strides),
+    }
+}
+
+/// A matrix with one row for each extreme, stored as `stored`; NaNs between rows.
+pub(super) fn extremes(random: &mut Random, all: &[Extreme], stored: Scalar, cols: usize, pitch: usize) -> Input {
+    extreme(random, all, stored, 0, [all.len(), cols], [pitch, 1])
+}
+
 /// What must be written and not read: NaNs stored as `stored`.
 pub(super) fn unread<const R: usize>(
     stored: Scalar,

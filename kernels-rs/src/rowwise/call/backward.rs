@@ -21,6 +21,9 @@ impl Softmax<'_> {
     /// Queues dx, the gradient by x, from y = softmax of scale · x + bias, or its logarithm, and dy, the gradient by y. What was masked gets
     /// 0; the gradient by the bias is that by x over the scale.
     ///
+    /// Where y is 0, or −∞ of a logarithm, dx is 0 and dy takes no part: it may be NaN. Another NaN or ∞ in dy makes the rest of its row NaN or ∞.
+    /// So may finite gradients whose row has a sum of magnitudes beyond 3.4·10³⁸.
+    ///
     /// # Errors
     /// Where extents differ, dx overlaps y or dy, or a buffer is another device's.
     pub fn backward<T: Float + GenericArgument>(
@@ -56,6 +59,9 @@ fn of_rows<T: Float>(
 impl<W: Float + GenericArgument> Norm<'_, W> {
     /// Queues dz, the gradient by z (and by x and the residual, which it is the sum of), from z, what [`run_added`](Norm::run_added) saved of it, and
     /// dy, the gradient by y.
+    ///
+    /// Any finite z will do, except that a row with a saved factor of ∞ (a deviation below 2⁻¹²⁸ with an ε of 0) has no finite gradient. A NaN or ∞ in
+    /// z or dy makes its row NaN; so may finite gradients whose row has a sum of magnitudes beyond 3.4·10³⁸.
     ///
     /// # Errors
     /// Where extents do not belong together, dz overlaps something else, or a buffer is another device's.

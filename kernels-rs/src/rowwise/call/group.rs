@@ -24,6 +24,9 @@ const KEEPS_OF_TWO: u32 = 8;
 /// bias have a number a channel. Any extent may be 0; gradients by weight and bias take at most 2³¹
 /// − 1 channels.
 ///
+/// Groups of any finite x have a finite norm; equal elements, infinities and NaNs give what they give in a row of a
+/// [layer norm](super::super::Norm).
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::rowwise::GroupNorm;

@@ -13,7 +13,11 @@ use runtime::{BufferView, BufferViewMut, Error};
 const AT_ONCE: u32 = 8;
 
 /// The cross-entropy of rows of logits and a label each: log Σ exp(x) − `x[label]`, or a mean of that over the columns and that with label
-/// smoothing. A label that is no column, say `u32::MAX`, is ignored: its loss and gradient are 0.
+/// smoothing. A label that is no column, say `u32::MAX`, is ignored: its loss and gradient are 0, and its logits may be NaN.
+///
+/// Any finite logits give a finite loss, or ∞ where the loss is beyond 3.4·10³⁸. log Σ exp is rounded to `f32`, by which the gradient of logits from
+/// some 10⁷ on is off. A label's logit of −∞ gives ∞, as does any −∞ with smoothing. A logit of NaN or +∞ makes loss and gradient
+/// NaN. The gradient of a row whose loss has the gradient 0 is 0, whatever its logits are.
 ///
 /// Either extent of the logits may be 0. There are at most 2³¹ − 1 rows.
 ///

@@ -26,6 +26,11 @@ fn keeps<T>(cols: usize) -> u32 {
 /// x, residual, z and y are [rows, cols], of any extents, the last stride 1, weight and bias have a number a column; what is written overlaps nothing else.
 /// z is not rounded on its way to y.
 ///
+/// Rows of any finite z have a finite norm, up to 3.4·10³⁸ and down to subnormal numbers: where a sum or a square leaves the range of `f32`, the row is
+/// scaled by a power of two, which is exact ([`moments`](crate::rowwise::moments)). A row of equal elements gives the bias, off by what the mean is
+/// rounded by; with an ε of 0 it has no norm, and gives NaN or numbers up to √columns. A sum x + residual beyond 3.4·10³⁸ is ∞. A row with a NaN is NaN. So
+/// is a layer norm's with an ∞; an RMS norm's is NaN there, and 0 · weight + bias elsewhere.
+///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::rowwise::Norm;
@@ -137,7 +142,8 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
     }
 
     /// Queues the same with y in 8 bits: an element is its byte times its row's scale, which is the row's largest magnitude over 127. The byte
-    /// is the nearest whole number, ties to even; 0 of a NaN.
+    /// is the nearest whole number, ties to even; 0 of a NaN. Where the largest magnitude is ∞, all bytes are 0 and the scale is ∞; where it is
+    /// subnormal, the scale is too, and has fewer bits.
     ///
     /// # Errors
     /// As for [`run_added`](Norm::run_added).

@@ -12,8 +12,11 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// y ← softmax of scale · x + bias, row by row, or its logarithm, in `f32` whatever is stored.
 ///
 /// x and y are [rows, cols], of any extents, the last stride 1; they do not overlap. What is masked counts as −∞: it gets 0, and in the
-/// logarithm −∞. A row of which nothing is left, or that is −∞ throughout, gets these too. A row with a NaN or +∞ gets NaNs. Logits as large as
-/// numbers get are none too large.
+/// logarithm −∞, whatever the element is: a NaN too. A row of which nothing is left, or that is −∞ throughout, gets these too. A row with a NaN
+/// or +∞ that is not masked gets NaNs.
+///
+/// Logits are scale · x + bias in `f32`: any finite logits give finite results, and a logit beyond ±3.4·10³⁸ is ±∞. A difference below −104 gives
+/// a probability of 0. Subnormal logits are exact.
 ///
 /// With d = scale · x + bias − max, an element is off by the factor 1 + θ, |θ| ≤ (2·|d| + 2·D + 16 + n)·u, where D is the largest |d| up to
 /// 104, n the number of elements that one thread adds up, cols over some hundred, and u = 2⁻²⁴; and by the rounding of what is stored.
