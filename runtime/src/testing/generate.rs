@@ -5,7 +5,7 @@
 //! window of an endless one, so that a shorter array holds some of the values of the longer.
 
 use super::shapes::edges;
-use super::{Draw, Input, Random, Simple};
+use super::{Draw, Extreme, Input, Random, Simple};
 use std::ops::RangeInclusive;
 
 /// Draws the sizes and values of one case.
@@ -147,6 +147,15 @@ impl Gen {
     /// `n` values, one in four of them [special](Draw::SPECIAL).
     pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         self.array(n, Random::special)
+    }
+
+    /// Draws one of the [extremes](Extreme) that apply to `T`, and `n` values of it.
+    pub fn extreme<T: Draw>(&mut self, name: &str, n: usize) -> Vec<T> {
+        let extreme = self.choose(name, Extreme::all::<T>());
+        self.array(n, |random| {
+            let once = random.below(n) == 0;
+            extreme.value(random, once)
+        })
     }
 
     /// `n` elements of any type by a function of yours. They come fewer as a failure shrinks, but no simpler.

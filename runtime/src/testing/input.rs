@@ -100,6 +100,44 @@ impl Input {
         }
     }
 
+    /// Returns the array's elements in memory with other extents and strides; a scalar as it is.
+    pub fn of_shape<const R: usize>(self, extents: [usize; R], strides: [usize; R]) -> Input {
+        match self {
+            Input::Array(array) => Input::Array(Array { extents: extents.into(), strides: strides.into(), ..array }),
+            scalar => scalar,
+        }
+    }
+
+    /// Returns the array with NaN in all elements that no index reaches, such as the gaps between rows. All bits of
+    /// other types are 1 there.
+    pub fn with_nan_gaps(self) -> Input {
+        self.with_ones(|array| {
+            let mut gap = vec![true; array.len()];
+            array.offsets().for_each(|offset| gap[offset] = false);
+            (0..gap.len()).filter(|i| gap[*i]).collect()
+        })
+    }
+
+    /// Returns the array with NaN in each element, counted row-major, that `unread` selects. All bits of other types
+    /// are 1 there.
+    pub fn with_nan_where(self, unread: impl Fn(usize) -> bool) -> Input {
+        self.with_ones(|array| array.offsets().enumerate().filter(|(n, _)| unread(*n)).map(|(_, at)| at).collect())
+    }
+
+    /// Returns the array with all bits 1 in the numbers in memory that `which` lists; a scalar as it is.
+    fn with_ones(self, which: impl FnOnce(&Array) -> Vec<usize>) -> Input {
+        match self {
+            Input::Array(mut array) => {
+                for i in which(&array) {
+                    let bytes = array.bytes_of(i);
+                    array.bytes[bytes].fill(0xff);
+                }
+                Input::Array(array)
+            }
+            scalar => scalar,
+        }
+    }
+
     /// Whether it holds nothing when a launch begins.
     pub fn holds_nothing(&self) -> bool {
         matches!(self, Input::Array(array) if array.uninitialised)
@@ -193,13 +231,18 @@ impl Array {
         self.bytes.len() / self.element.bytes().max(1) as usize
     }
 
-    /// The bits of number `i` in memory.
-    pub(super) fn bits(&self, i: usize) -> u64 {
+    /// Returns which bytes number `i` in memory has.
+    fn bytes_of(&self, i: usize) -> std::ops::Range<usize> {
         let (start, ty) = self.numbers[i % self.numbers.len()];
         let at = i / self.numbers.len() * self.element.bytes() as usize + start as usize;
-        let width = ty.bytes() as usize;
+        at..at + ty.bytes() as usize
+    }
+
+    /// The bits of number `i` in memory.
+    pub(super) fn bits(&self, i: usize) -> u64 {
+        let bytes = self.bytes_of(i);
         let mut bits = [0; 8];
-        bits[..width].copy_from_slice(&self.bytes[at..][..width]);
+        bits[..bytes.len()].copy_from_slice(&self.bytes[bytes]);
         u64::from_le_bytes(bits)
     }
 

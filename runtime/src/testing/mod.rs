@@ -34,8 +34,8 @@
 //!     .check();
 //! ```
 //!
-//! [`edges`], [`shapes`] and [`Random`] make sizes and values: deterministic by seed, so that a failure comes again. A kernel that
-//! `kernels check` is to find is registered with them:
+//! [`edges`], [`shapes`], [`Random`] and [`Extreme`] make sizes and values: deterministic by seed, so that a failure
+//! is reproducible. A kernel that `kernels check` finds is registered with them:
 //!
 //! ```no_run
 //! # use kernel_dsl::{Artifact, compiler::hir::Instance};
@@ -63,6 +63,7 @@
 
 mod check;
 mod compare;
+mod extremes;
 mod forms;
 mod generate;
 mod input;
@@ -83,6 +84,7 @@ pub mod strategy;
 
 pub use check::{Checker, Prepared};
 pub use compare::{Bound, Expected};
+pub use extremes::Extreme;
 pub use forms::Forms;
 pub use generate::Gen;
 pub use input::Input;

@@ -74,6 +74,14 @@ impl Simple {
 pub trait Draw: ScalarElement + std::fmt::Debug {
     /// Values at which kernels go wrong.
     const SPECIAL: &'static [Self];
+    /// The largest finite value, of an `f64`'s precision.
+    const LARGEST: f64;
+    /// The smallest positive normal value; 1 of integers.
+    const SMALLEST_NORMAL: f64;
+    /// The smallest positive value.
+    const SMALLEST: f64;
+    /// Returns the nearest value; integers saturate.
+    fn nearest(value: f64) -> Self;
     /// An ordinary value.
     fn draw(random: &mut Random) -> Self;
     /// The value made simple.
@@ -84,6 +92,12 @@ macro_rules! draw {
     (integers: $($i:ty)*; floats: $($f:ty)*) => {
         $(impl Draw for $i {
             const SPECIAL: &'static [$i] = &[0, 1, <$i>::MAX, <$i>::MIN, <$i>::MAX - 1, <$i>::MAX / 2 + 1];
+            const LARGEST: f64 = <$i>::MAX as f64;
+            const SMALLEST_NORMAL: f64 = 1.0;
+            const SMALLEST: f64 = 1.0;
+            fn nearest(value: f64) -> $i {
+                value.round_ties_even() as $i
+            }
             fn draw(random: &mut Random) -> $i {
                 random.bits() as $i
             }
@@ -118,6 +132,12 @@ macro_rules! draw {
                 <$f>::NEG_INFINITY,
                 <$f>::NAN,
             ];
+            const LARGEST: f64 = <$f>::MAX as f64;
+            const SMALLEST_NORMAL: f64 = <$f>::MIN_POSITIVE as f64;
+            const SMALLEST: f64 = <$f>::from_bits(1) as f64;
+            fn nearest(value: f64) -> $f {
+                value as $f
+            }
             fn draw(random: &mut Random) -> $f {
                 random.unit() as $f
             }
@@ -156,6 +176,12 @@ macro_rules! draw_half {
                 // A signalling NaN.
                 <$h>::from_bits(<$h>::INFINITY.to_bits() + 1),
             ];
+            const LARGEST: f64 = <$h>::MAX.to_f64_const();
+            const SMALLEST_NORMAL: f64 = <$h>::MIN_POSITIVE.to_f64_const();
+            const SMALLEST: f64 = <$h>::from_bits(1).to_f64_const();
+            fn nearest(value: f64) -> $h {
+                <$h>::from_f64(value)
+            }
             fn draw(random: &mut Random) -> $h {
                 <$h>::from_f64(random.unit())
             }
