@@ -206,6 +206,18 @@ impl Device {
         }
     }
 
+    /// Sets how many warp instructions a block of a launch on the CPU may run before the loop that
+    /// it is in is taken to be endless. `None`, which is what a device begins with, is 2³²: minutes
+    /// of one block. The launch may have any number of blocks.
+    ///
+    /// A launch that is stopped is an error that names the loop, and the device goes on. A GPU
+    /// counts no instructions, and this sets nothing there: [`Device::set_watchdog_timeout`] does.
+    pub fn set_instruction_limit(&self, limit: Option<u64>) {
+        if let Backend::Cpu(cpu) = &self.0.backend {
+            cpu.set_instruction_limit(limit);
+        }
+    }
+
     /// From now on what is compiled for this GPU is kept there, or nowhere: in place of what the [environment](crate::store) says. The CPU
     /// keeps nothing.
     pub fn set_store(&self, store: Option<Store>) {

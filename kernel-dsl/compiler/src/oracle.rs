@@ -113,7 +113,7 @@ pub enum Check {
     /// that have not begun need not run before this one ends. Lanes of the warp that have left the loop wait, before sm_70, for the others
     /// where they meet again; from sm_70 on they go on by themselves, to where all lanes must come.
     Livelock,
-    /// The launch has run as many warp instructions as `Options::fuel` allows: perhaps an endless loop, each of whose turns
+    /// A block has run as many warp instructions as `Options::fuel` allows: perhaps an endless loop, each of whose turns
     /// changes something.
     FuelExhausted,
 }
@@ -281,7 +281,7 @@ impl Check {
                 "let a thread wait only for what is done before it waits, or by warps of its block that do not wait for it"
             }
             Check::FuelExhausted => {
-                "see whether the loop ends; raise `Options::fuel`, `--fuel` of a command, if it does"
+                "see whether the loop ends; if it does, raise the limit: `Device::set_instruction_limit`, `Device::set_watchdog_timeout`, `Options::fuel` of the testing kit, `--fuel` of a command"
             }
             Check::DivisionOverflow | Check::LoopStep => return None,
         })

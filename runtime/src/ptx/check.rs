@@ -38,7 +38,7 @@ pub enum Check {
     Approximate,
     /// `trap`, or a call of what is no function.
     Trap,
-    /// As many warp instructions have run as the options allow: perhaps an endless loop.
+    /// A block has run as many warp instructions as the options allow: perhaps an endless loop.
     FuelExhausted,
 }
 
