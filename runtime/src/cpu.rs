@@ -32,14 +32,27 @@ pub(crate) struct Cpu {
     /// By the artifact's address, which is static.
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
-    /// How long a launch may take.
-    watchdog_timeout: Mutex<Option<Duration>>,
+    limits: Mutex<Limits>,
+}
+
+/// Where a launch ends that goes on.
+#[derive(Clone, Copy, Default)]
+struct Limits {
+    /// How long it may take.
+    time: Option<Duration>,
+    /// Warp instructions that a block may run; the interpreter's own limit where there is none.
+    instructions: Option<u64>,
 }
 
 impl Cpu {
     /// Sets how long a launch may take.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
-        *self.watchdog_timeout.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).time = limit;
+    }
+
+    /// Sets how many warp instructions a block may run.
+    pub fn set_instruction_limit(&self, limit: Option<u64>) {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).instructions = limit;
     }
 
     pub fn memory(&self) -> (&Pool, HostMemory) {
@@ -55,8 +68,8 @@ impl Cpu {
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;
-        let limit = *self.watchdog_timeout.lock().unwrap_or_else(PoisonError::into_inner);
-        executable.run_within(approved, limit)
+        let limits = *self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        executable.run_within(approved, limits)
     }
 }
 
@@ -142,14 +155,14 @@ impl Executable {
         Ok(Executable { instance: kernel.instance.clone(), program, shared: kernel.shared_memory() })
     }
 
-    /// Runs the kernel on arguments in host memory, for at most `limit`. The effects of a faulty
-    /// kernel up to its error remain.
-    fn run_within(&self, approved: &ValidatedArgs, limit: Option<Duration>) -> Result<()> {
+    /// Runs the kernel on arguments in host memory, within `limits`. The effects of a faulty kernel
+    /// up to its error remain.
+    fn run_within(&self, approved: &ValidatedArgs, limits: Limits) -> Result<()> {
         // Beside parts that other threads have.
         let _turn = HOST_RANGES.take(parts(approved));
         // Warnings are not shown, so checks that only warn are disabled.
         let without = Check::ORIGINS.into_iter().collect();
-        let deadline = limit.map(interpreter::Deadline::after);
+        let deadline = limits.time.map(interpreter::Deadline::after);
         let place = |argument: &Argument| match argument {
             Argument::Memory(memory) => (memory.address(), memory.bytes() as usize),
             Argument::Scalar { .. } => (0, 0),
@@ -158,6 +171,8 @@ impl Executable {
         let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, HOST.of(*address, *bytes)));
         let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
         let options = interpreter::Options { without, deadline, uninit: held.clone(), ..Default::default() };
+        let fuel = limits.instructions.unwrap_or(options.fuel);
+        let options = interpreter::Options { fuel, ..options };
         let outcome = self.outcome(approved, options);
         for (index, _) in held {
             let (address, bytes) = places[index];

@@ -216,6 +216,19 @@ impl Device {
         }
     }
 
+    /// Sets how many warp instructions a block of a launch on the CPU may execute before its loop
+    /// counts as endless. `None`, the default, is 2³²: minutes for one block. The launch may have
+    /// any number of blocks.
+    ///
+    /// A stopped launch returns an error that names the loop, and the device stays usable. A GPU
+    /// counts no instructions, and this has no effect there; use
+    /// [`Device::set_watchdog_timeout`].
+    pub fn set_instruction_limit(&self, limit: Option<u64>) {
+        if let Backend::Cpu(cpu) = &self.0.backend {
+            cpu.set_instruction_limit(limit);
+        }
+    }
+
     /// Sets the cache for kernels compiled for this GPU, or disables it, instead of the
     /// [environment's](crate::store) choice. The CPU caches nothing.
     pub fn set_store(&self, store: Option<Store>) {

@@ -129,8 +129,8 @@ pub enum Check {
     /// the others at the point of reconvergence; since sm_70 they continue to the next operation
     /// that needs all lanes.
     Livelock,
-    /// The launch has executed as many warp instructions as `Options::fuel` allows: perhaps an
-    /// endless loop whose iterations change something.
+    /// A block has executed as many warp instructions as `Options::fuel` allows: perhaps an endless
+    /// loop whose iterations change something.
     FuelExhausted,
 }
 
@@ -307,7 +307,8 @@ impl Check {
                 "let a thread wait only for work that finishes first, or for warps of its block that do not wait for it"
             }
             Check::FuelExhausted => {
-                "check that the loop ends; if it does, raise `Options::fuel` (`--fuel` on the command line)"
+                "check that the loop ends; if it does, raise the limit: `Device::set_instruction_limit` or \
+                 `Device::set_watchdog_timeout`, `Options::fuel` of the testing kit, `--fuel` on the command line"
             }
             Check::DivisionOverflow | Check::LoopStep => return None,
         })

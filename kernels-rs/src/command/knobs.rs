@@ -24,7 +24,7 @@ pub(super) struct Knobs {
     /// Leave these checks out. What they forbid is skipped all the same
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = leavable)]
     without: Vec<Named>,
-    /// Instructions of warps after which a loop is taken not to end
+    /// Warp instructions of a block after which a loop is taken not to end
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
     /// Warn of sums and differences whose digits cancel, where what is stored is off by this relative error or more, such as 1e-3

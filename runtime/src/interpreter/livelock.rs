@@ -157,7 +157,7 @@ impl Machine<'_, '_> {
             self.stopped = true;
             return None;
         }
-        let left = self.options.fuel.saturating_sub(self.statistics.warp_instructions);
+        let left = self.fuel_left();
         if count > left || self.options.is_late() {
             self.exhausted(site, warp.index, warp.mask);
             return None;

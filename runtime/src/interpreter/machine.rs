@@ -84,6 +84,8 @@ pub struct Machine<'p, 'm> {
     pub shared_shadow: Shadow,
     /// The block that runs.
     pub block: [u32; 3],
+    /// Warp instructions of the blocks before it.
+    pub spent: u64,
     /// The epoch. Epochs count from 1.
     pub epoch: u32,
     /// That in which the block began.
@@ -177,6 +179,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             shared: shared_memory(options.fill),
             shared_shadow,
             block: [0; 3],
+            spent: 0,
             epoch: 0,
             block_epoch: 0,
             met: 0,
@@ -222,6 +225,11 @@ impl<'p, 'm> Machine<'p, 'm> {
             }
         }
         true
+    }
+
+    /// Warp instructions that the block may still run.
+    pub fn fuel_left(&self) -> u64 {
+        self.options.fuel.saturating_sub(self.statistics.warp_instructions - self.spent)
     }
 
     /// The warps of a block, with the registers filled that no block changes.
@@ -276,6 +284,7 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     fn block<const TIER: u8>(&mut self, warps: &mut Vec<Warp>, turns: &mut [usize]) {
         self.tick();
+        self.spent = self.statistics.warp_instructions;
         (self.block_epoch, self.met) = (self.epoch, self.epoch);
         if TIER >= ALL {
             self.history.push((self.epoch, self.block));

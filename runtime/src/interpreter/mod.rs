@@ -168,7 +168,8 @@ pub enum Binding<'m> {
 pub struct Options {
     /// What to check.
     pub checks: Checks,
-    /// Warp instructions after which a loop is taken to be endless.
+    /// Warp instructions of a block after which the loop that runs is taken to be endless. A launch
+    /// of more blocks may run more.
     pub fuel: u64,
     /// When a launch that still runs is taken to be endless too.
     pub deadline: Option<Deadline>,
@@ -281,7 +282,8 @@ pub struct Outcome {
 }
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions (some minutes), 64 errors, blocks and warps in order, 4 GiB of shadow memory; what holds
+    /// Every check, 2³² warp instructions a block (some minutes), 64 errors, blocks and warps in
+    /// order, 4 GiB of shadow memory; what holds
     /// nothing is zero.
     fn default() -> Options {
         Options {

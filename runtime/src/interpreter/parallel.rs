@@ -48,7 +48,7 @@ pub fn run(
         }
     });
     let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
-    let quiet = parts.iter().all(|part| !part.found) && statistics.warp_instructions <= options.fuel;
+    let quiet = parts.iter().all(|part| !part.found);
     let covered = |(i, buffer): (usize, &Buffer<'_>)| {
         let shadows: Vec<_> = parts.iter().map(|part| &part.shadows[i]).collect();
         options.checks < Checks::All || is_covered(buffer, &shadows)

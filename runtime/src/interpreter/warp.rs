@@ -53,7 +53,7 @@ impl Machine<'_, '_> {
         }
         // Whether the kernel runs for ever is looked at where it may.
         let mut search = Search::of_instructions(warp.circle.take().is_some());
-        let fuel = self.options.fuel.saturating_sub(self.statistics.warp_instructions);
+        let fuel = self.fuel_left();
         let mut alarm = search.next.min(fuel).min(self.options.pace());
         macro_rules! turn {
             ($site:expr) => {
@@ -91,8 +91,7 @@ impl Machine<'_, '_> {
                     if TIER < ALL
                         && let Some(turns) = fused.turns
                     {
-                        let spent = self.statistics.warp_instructions + warp_insts;
-                        let fuel = self.options.fuel.saturating_sub(spent).min(self.options.pace());
+                        let fuel = self.fuel_left().saturating_sub(warp_insts).min(self.options.pace());
                         let run = self.turns::<TIER>(warp, mask, fused, turns, fuel);
                         warp_insts += run;
                         thread_insts += run * lanes;
@@ -396,7 +395,7 @@ impl Machine<'_, '_> {
             Some(deadline) if deadline.is_over() => {
                 format!("the launch has run for {:?}, the limit that was set, and goes on", deadline.limit)
             }
-            _ => format!("the launch has run {} warp instructions, and this loop goes on", self.options.fuel),
+            _ => format!("the block has run {} warp instructions, and this loop goes on", self.options.fuel),
         };
         // The loop may just have ended for all lanes: then the first lane stands for the warp.
         self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {

@@ -39,7 +39,7 @@ pub enum Check {
     Approximate,
     /// `trap`, or a call of what is no function.
     Trap,
-    /// The fuel of the options is used up: perhaps an endless loop.
+    /// A block has run as many warp instructions as the options allow: perhaps an endless loop.
     FuelExhausted,
 }
 

@@ -78,6 +78,8 @@ pub struct Machine<'p, 'm> {
     pub dynamic_shared: u32,
     /// The block that runs.
     pub block: [u32; 3],
+    /// Warp instructions of the blocks before it.
+    pub spent: u64,
     /// Its barriers.
     pub barriers: [State; BARRIERS],
     /// How to run.
@@ -112,6 +114,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             threads,
             dynamic_shared,
             block: [0; 3],
+            spent: 0,
             barriers: [State::default(); BARRIERS],
             options,
             findings: Findings::new(options.limit),
@@ -169,6 +172,7 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     fn run_block<const CHECKED: bool>(&mut self, warps: &mut [Warp], count: u32) {
         let code = &self.program.code;
+        self.spent = self.statistics.warp_instructions;
         self.memory.shared.forget();
         self.barriers = [State::default(); BARRIERS];
         for warp in &mut *warps {

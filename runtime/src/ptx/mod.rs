@@ -144,7 +144,8 @@ pub struct Options {
     pub checks: Checks,
     /// Which lanes run next where they part.
     pub policy: Policy,
-    /// Warp instructions after which a loop is taken to be endless.
+    /// Warp instructions of a block after which the loop that runs is taken to be endless. A launch
+    /// of more blocks may run more.
     pub fuel: u64,
     /// Findings after which a run ends.
     pub limit: usize,
@@ -178,7 +179,7 @@ impl Checks {
 }
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions, 64 findings, every core.
+    /// Every check, 2³² warp instructions a block, 64 findings, every core.
     fn default() -> Options {
         Options { checks: Checks::All, policy: Policy::default(), fuel: 1 << 32, limit: 64, threads: None }
     }

@@ -83,9 +83,10 @@ impl Machine<'_, '_> {
             let inst = &program.code.insts[warp.flow.pc as usize];
             let active = warp.flow.mask;
             self.statistics.warp_instructions += 1;
-            if self.statistics.warp_instructions > self.options.fuel {
+            if self.statistics.warp_instructions - self.spent > self.options.fuel {
+                let fuel = self.options.fuel;
                 self.report(warp, Check::FuelExhausted, inst.site, active, || {
-                    "the launch has run as many warp instructions as its fuel allows".to_string()
+                    format!("the block has run {fuel} warp instructions, the limit that was set, and goes on")
                 });
                 self.stopped = true;
                 return;

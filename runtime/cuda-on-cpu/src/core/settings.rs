@@ -37,7 +37,7 @@ pub const VARIABLES: [(&str, &str); 9] = [
     ("CUDA_ON_CPU_MEMORY", "bytes of its memory, perhaps with K, M or G; 8G without"),
     ("CUDA_ON_CPU_MULTIPROCESSORS", "how many it says it has; 2 without"),
     ("CUDA_ON_CPU_CHECKS", "`faults`: what a GPU stops for too; `all`: everything that the PTX interpreter checks"),
-    ("CUDA_ON_CPU_FUEL", "warp instructions that a launch may run before it is stopped; 2^36 without"),
+    ("CUDA_ON_CPU_FUEL", "warp instructions that a block may run before its launch is stopped; 2^36 without"),
     (
         "CUDA_ON_CPU_FAIL",
         "calls that fail, with a code of CUDA's: `700@17` the 17th of all, `2@cuMemAlloc_v2` every one of that name, `2@cuMemAlloc_v2#3` its third",
