@@ -343,9 +343,9 @@ pub struct Copy {
 #[derive(Clone, Copy, Debug)]
 pub enum WaitGroup {
     /// Those up to the group of this number.
-    Through(RowIndex),
+    UpTo(RowIndex),
     /// All but those of the last so many groups.
-    But(u32),
+    AllBut(u32),
 }
 
 /// Where in an element an access begins: at `offset` + Σ index · stride bytes.

@@ -112,7 +112,7 @@ impl Frontend {
             other => return Err(refused("the launch")(format!("the grid is no number: {other:?}"))),
         };
         let lowered = driver::lowered(&program, &instance, target).map_err(|e| refused("lowering")(e.to_string()))?;
-        let optimise =
+        let optimize =
             |kernel: &ir::Kernel| passes::optimize(kernel.clone()).map_err(|e| refused("the passes")(e.to_string()));
         let emitted = |kernel: &Optimized| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));
         let optimised = optimize(&lowered)?;
