@@ -34,5 +34,5 @@ on_each_device! {
     cpu_scans gpu_scans counted::scans;
     cpu_histograms gpu_histograms counted::histograms;
     cpu_specials gpu_specials reduced::specials;
-    cpu_reductions_of_extremes gpu_reductions_of_extremes reduced::extremes;
+    cpu_means_and_norms gpu_means_and_norms reduced::means_and_norms;
 }

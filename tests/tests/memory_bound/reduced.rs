@@ -140,6 +140,36 @@ pub fn reductions(device: &Device) {
     }
 }
 
+/// Means and norms of rows whose sums, squares or both leave the range of `f32`.
+pub fn means_and_norms(device: &Device) {
+    let run = |x: [f32; 4], mean: f32, norm: f32| {
+        let near = |got: f32, expected: f32| {
+            let near = got == expected
+                || (got - expected).abs() <= 1e-6 * expected.abs() + 2e-44
+                || got.is_nan() && expected.is_nan();
+            assert!(near, "{x:?}: {got}, expected {expected}");
+        };
+        let x = device.upload(&x).unwrap();
+        let mut y = device.zeros::<f32>(1).unwrap();
+        reduce::rows(device, Mean, &x.view([1, 4]).unwrap(), &mut y.view_mut([1]).unwrap()).unwrap();
+        near(y.download().unwrap()[0], mean);
+        reduce::rows(device, Norm2, &x.view([1, 4]).unwrap(), &mut y.view_mut([1]).unwrap()).unwrap();
+        near(y.download().unwrap()[0], norm);
+    };
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    run([3e38, 3e38, 3e38, -1e38], 2e38, inf);
+    run([f32::MAX; 4], f32::MAX, inf);
+    run([f32::MIN, f32::MAX, f32::MIN, f32::MAX], 0.0, inf);
+    run([1e38, 1e38, -1e38, 1e-38], 2.5e37, 3f32.sqrt() * 1e38);
+    run([3e-30, 4e-30, 0.0, 0.0], 1.75e-30, 5e-30);
+    run([3e-40, -3e-40, 4e-40, 4e-40], 2e-40, 50f32.sqrt() * 1e-40);
+    run([3e30, 4e30, 1.0, 1e-30], 1.75e30, 5e30);
+    run([inf, 1.0, 2.0, 3.0], inf, inf);
+    run([inf, -inf, 2.0, 3.0], nan, inf);
+    run([nan, 1.0, 2.0, 3.0], nan, nan);
+    run([0.0, -0.0, 0.0, 0.0], 0.0, 0.0);
+}
+
 /// What every reduction gives of numbers at the extremes of their format, as the docs say.
 fn extremes<X: Draw + Float + GenericArgument>(device: &Device) {
     let (mut random, cols) = (Random::new(22), 24);

@@ -124,7 +124,9 @@ impl Opcode {
             St => "Stores b at address a",
             Stackrestore => "Restores the stack pointer a saved by `stacksave`",
             Stacksave => "d = the stack pointer",
-            Sub => "d = a - b, with the rules of `add`. `.cc` sets the carry of a + !b + 1, which is 1 if there is no borrow",
+            Sub => {
+                "d = a - b, with the rules of `add`. `.cc` sets the carry of a + !b + 1, which is 1 if there is no borrow"
+            }
             Subc => "d = a + !b + carry, that is a - b - (1 - carry). `.cc` sets the carry",
             Suld => {
                 "d = the surface elements at the given location; the first coordinate is in bytes. Out of bounds, `.trap` faults, `.clamp` reads the nearest element, `.zero` reads 0"
