@@ -127,8 +127,14 @@ fn attention_multiplies() {
         for l in inner {
             let (ffma, slots) = (ffma(l), l.slots);
             println!("{name}: {ffma} FFMA in {slots} slots");
-            // Narrower tiles have fewer multiplications for what is loaded, and 16-bit floats are converted.
-            let least = if name.contains("<f32, ") { 80 } else { 50 };
+            // Narrower tiles have fewer multiplications for what is loaded, and 16-bit floats are
+            // converted. The loop over both tiles of a step also has the paths that values beside
+            // the finite ones take, which otherwise do not run.
+            let least = match (name.contains("<f32, "), two && ffma > 1024) {
+                (true, false) => 80,
+                (true, true) => 75,
+                (false, _) => 50,
+            };
             assert!(100 * ffma >= least * slots, "{name}: {ffma} FFMA in {slots} slots");
         }
     }

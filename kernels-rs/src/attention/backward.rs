@@ -160,6 +160,7 @@ pub fn attention_gradient<
                     }
                 }
             }
+            let mut left_out = false;
             for i in unroll(0..4) {
                 for x in unroll(0..8) {
                     let (r, c) = (row0 + row + i, other0 + col + x / 4 * 32 + x % 4);
@@ -169,7 +170,11 @@ pub fn attention_gradient<
                     let product = s[0][x / 4][i][x % 4] * scale;
                     let (logit, apart) = (score.score(product, at), (key + lq) as i32 - (query + lk) as i32);
                     // A query that sees nothing has a logarithm of −∞, and no weights.
-                    let seen = key < lk && apart >= low && apart <= high && logs[n] > f32::NEG_INFINITY;
+                    let mut seen = key < lk && apart >= low && apart <= high && logs[n] != f32::NEG_INFINITY;
+                    if M::LEAVES_OUT {
+                        seen = seen && logit != f32::NEG_INFINITY;
+                        left_out |= !seen;
+                    }
                     let mut made = fast::exp2((logit - logs[n]) * std::f32::consts::LOG2_E);
                     if OF != 2 {
                         made *= (t[0][x / 4][i][x % 4] - deltas[n]) * (score.slope(product, at) * scale);
@@ -179,8 +184,19 @@ pub fn attention_gradient<
             }
             share::<1>(p, thread, &t);
             warp::sync();
-            let first = fetch_keys::<T, L, W, V>(with, thread, other0, others);
-            accumulate::<T, W, Q, L, V, 1>(&mut acc, p, with, other0, others, first, slots, thread);
+            // A query that sees nothing does so for its distance, or for its scores.
+            let (query, key) = if OF == 0 { (row0, other0) } else { (other0, row0) };
+            let holes = if M::LEAVES_OUT {
+                block::any(left_out)
+            } else {
+                is_cut(KEYS, (key + lq) as i32 - (query + lk) as i32, low, high)
+            };
+            if holes && block::any(has_odd::<T, W, L, V>(with, other0, others, thread)) {
+                accumulate_weighted::<T, W, Q, V, 1>(&mut acc, p, with, other0, others, thread);
+            } else {
+                let first = fetch_keys::<T, L, W, V>(with, thread, other0, others);
+                accumulate::<T, W, Q, L, V, 1>(&mut acc, p, with, other0, others, first, slots, thread);
+            }
         }
     }
     let first = if OF == 0 { query0 } else { key0 };

@@ -26,8 +26,30 @@ const FAR: usize = 1 << 30;
 /// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries +
 /// i. Any extent may be 0, and a sequence has fewer than 2³⁰ queries and keys.
 ///
-/// A query that sees no key, or whose logits are all −∞, gives zeros, and −∞ for the logarithm. Logits are to be below 2¹²⁷ in
-/// magnitude; with those no finite input gives a NaN. `lse`, [batch, head, query], takes ln Σ exp(logit), which the backward pass wants.
+/// A query that sees no key, or whose logits are all −∞, gives zeros, and −∞ for the logarithm.
+/// `lse`, [batch, head, query], takes ln Σ exp(logit), which the backward pass needs.
+///
+/// # Values at the ends of the range
+///
+/// `f16` and `bf16` are converted to `f32`, subnormals included, and O is rounded once: to ±∞
+/// beyond the range of its type.
+///
+/// * **Logits** are scale · Σ q·k in `f32`: Σ q·k is rounded before it is scaled. One beyond
+///   3.4·10³⁸ is ±∞. Any finite logits give finite O for finite V.
+/// * **Weights**: the largest logit of a row, m, is subtracted before the product with log₂ e. So a
+///   logit x has the weight exp(x − m), exactly 1 for x = m, with a relative error of (3·(m − x) +
+///   log₂ n + 7) · 2⁻²⁴, n the number of keys. From m − x = 64 on a weight may be 0.
+/// * **`lse`** is m + ln Σ exp(x − m), within 2⁻²⁴ · |lse| and the error of the sum.
+/// * **Huge values**: a mean of finite values is finite, as weights are divided by a power of two
+///   that is at least n. Only a mean that is the largest number within its error may become ±∞.
+/// * **Tiny values** are kept, subnormals too, within n² · 2⁻¹⁴⁹. Values of one key alone are
+///   exact.
+/// * **What a query does not see** has no effect on it, whatever is there: keys beyond the band, a
+///   sequence's length or a mask's lists, and those for which a [`Score`] gives −∞.
+/// * **NaN**: a logit that is NaN or +∞ makes the row and its logarithm NaN. A logit of −∞ is a
+///   weight of 0.
+/// * **A value that is NaN or ±∞**, of a key that the query sees, makes its column NaN or ±∞. Where
+///   the key's weight is 0, the column is NaN or the mean of the others.
 ///
 /// The softmax is computed tile by tile of 64 keys as they come (Milakov and Gimelshein, 2018; Dao and others, 2022): no score leaves the
 /// multiprocessor.

@@ -16,14 +16,17 @@
 //! atomic addition, and the one that finds itself the last reads all of them, in their order. So the result is the same whichever it was.
 
 use super::cache::*;
+use super::tile::{lowered, reciprocal};
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
-/// A softmax in progress over some keys: the largest logit in units of log₂ e, Σ 2^(s − max) and Σ 2^(s − max)·v.
+/// A softmax in progress over some keys: Σ 2^(s − base) and Σ 2^(s − base)·v of logits s in units
+/// of log₂ e. The base is −∞ where there are no keys; else it lies so far above the largest s that
+/// no sum overflows that has a mean.
 #[device]
 #[derive(Clone, Copy, DeviceCopy)]
 struct Partial<const E: usize> {
-    max: f32,
+    base: f32,
     sum: f32,
     o: [f32; E],
 }
@@ -31,14 +34,14 @@ struct Partial<const E: usize> {
 /// Of the keys of both.
 #[device]
 fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
-    let max = a.max.max(b.max);
-    let base = max.max(f32::MIN);
-    let (x, y) = (fast::exp2(a.max - base), fast::exp2(b.max - base));
+    let base = a.base.max(b.base);
+    let finite = base.max(f32::MIN);
+    let (x, y) = (fast::exp2(a.base - finite), fast::exp2(b.base - finite));
     let mut o = [0.0; E];
     for e in unroll(0..E) {
         o[e] = a.o[e].mul_add(x, b.o[e] * y);
     }
-    Partial { max, sum: a.sum.mul_add(x, b.sum * y), o }
+    Partial { base, sum: a.sum.mul_add(x, b.sum * y), o }
 }
 
 /// Threads of a block.
@@ -122,7 +125,8 @@ pub fn flash_decode<
             }
         }
     }
-    let mut all = [Partial { max: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; E] }; GROUP];
+    let mut all = [Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; E] }; GROUP];
+    let raised = lowered(len);
     let each = len.div_ceil(splits).next_multiple_of(keys * U);
     let (begin, end) = ((split * each).min(len), ((split + 1) * each).min(len));
     for base in rolled((begin..end).step_by(keys * U)) {
@@ -145,7 +149,7 @@ pub fn flash_decode<
                     (raw_k[u][p * WIDE + e], raw_v[u][p * WIDE + e]) = (x[e], y[e]);
                 }
             }
-            if C::SCALED {
+            if C::SCALED && t < end {
                 factors[u] = [scales.key(at), scales.value(at)];
             }
         }
@@ -162,7 +166,7 @@ pub fn flash_decode<
         }
         for g in unroll(0..GROUP) {
             let mut s = [0.0f32; U];
-            let mut top = all[g].max;
+            let mut top = f32::NEG_INFINITY;
             for u in unroll(0..U) {
                 let mut x = 0.0;
                 for e in unroll(0..E) {
@@ -173,9 +177,10 @@ pub fn flash_decode<
                 top = top.max(s[u]);
             }
             // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
-            let bottom = top.max(f32::MIN);
-            let old = fast::exp2(all[g].max - bottom);
-            all[g].max = top;
+            let base = all[g].base.max(top + raised);
+            let bottom = base.max(f32::MIN);
+            let old = fast::exp2(all[g].base - bottom);
+            all[g].base = base;
             all[g].sum *= old;
             for e in unroll(0..E) {
                 all[g].o[e] *= old;
@@ -219,7 +224,7 @@ pub fn flash_decode<
                 }
             }
             // All have the same.
-            logs.store((sequence, head, split, 0), [r.max, r.sum]);
+            logs.store((sequence, head, split, 0), [r.base, r.sum]);
         }
         block::sync();
     }
@@ -243,11 +248,12 @@ pub fn flash_decode<
     let each = WARPS / GROUP;
     let (g, turn) = (warp::index() % GROUP, warp::index() / GROUP);
     let head = group * of_group + (first + g).min(of_group - 1);
-    let mut max = f32::NEG_INFINITY;
+    let mut base = f32::NEG_INFINITY;
     for i in (warp::lane()..splits).step_by(32) {
-        max = max.max(logs[(sequence, head, i, 0)]);
+        base = base.max(logs[(sequence, head, i, 0)]);
     }
-    let base = warp::max(max).max(f32::MIN);
+    let top = warp::max(base);
+    let base = top.max(f32::MIN);
     for at in rolled((0..width).step_by(128)) {
         let d = at + 4 * warp::lane();
         let mut sums = [0.0f32; 5];
@@ -271,8 +277,7 @@ pub fn flash_decode<
                     sums[e] += more[e];
                 }
             }
-            // The largest has a weight of 1.
-            let inverse = if len > 0 { 1.0 / sums[4] } else { 0.0 };
+            let inverse = reciprocal(top, sums[4]);
             for e in unroll(0..4) {
                 o[(sequence, head, d + e)] = T::from_f32(sums[e] * inverse);
             }

@@ -15,6 +15,15 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// turned, pair i by the position times `frequencies[i]` ([`Rotary`](crate::rotary::Rotary) says how; Su and others, 2021), and the others stay; without frequencies all do. It is
 /// computed in `f32` and rounded once.
 ///
+/// Finite elements whose rotated values are in range give finite ones. The elements of a pair with
+/// a NaN or ±∞ are NaN or ±∞, at position 0 as well. What is beyond the range of the cache's type
+/// becomes ±∞, and what is below its subnormals 0. A position from 2²⁴ on is rounded to `f32`.
+///
+/// Bytes are x / scale to the nearest, ties to even, clamped to the range of `i8`, of the scale max
+/// |x| / 127: off by half a scale, and by up to 2⁻¹⁴² of a row whose largest magnitude is below
+/// 2⁻¹¹⁹. A row of zeros has the scale 0. A NaN becomes 0, and counts for no scale. A row with ±∞
+/// has the scale ∞, and is NaN where it is read.
+///
 /// [`Decode`](super::Decode) then takes `turned`, and lengths that count the new key.
 ///
 /// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads,

@@ -40,6 +40,15 @@ impl Attention {
     /// Queues the gradients of a call of [`run`](Attention::run): from O, its gradient, and the logarithms that the call left, those of Q, K and V,
     /// which have their extents. The same bits each time.
     ///
+    /// A weight is exp(logit − lse), from the `f32` that `lse` is: its relative error is |lse| ·
+    /// 2⁻²³ and that of the forward pass. From |lse| = 2²⁴ on the weights of equal logits are 1
+    /// each, not parts of 1; weights never exceed 1 but for their rounding. dO·V and its difference
+    /// from Σ dO·O are computed in `f32`: beyond its range gradients are ±∞ or NaN.
+    ///
+    /// What a query does not see has no effect on its gradient, nor the query on the gradients of
+    /// what it does not see, whatever is there. Such are queries that see nothing. A NaN elsewhere
+    /// makes those gradients NaN that depend on it.
+    ///
     /// # Errors
     /// As for [`run`](Attention::run).
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]

@@ -34,8 +34,7 @@ pub fn joined<const W: usize>(
         }
         let top = warp::max(max);
         // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
-        let base = (top * std::f32::consts::LOG2_E).max(f32::MIN);
-        scales[i] = fast::exp2((max * std::f32::consts::LOG2_E).max(f32::MIN) - base);
+        scales[i] = fast::exp2((max - top.max(f32::MIN)) * std::f32::consts::LOG2_E);
         sums[i] = (top, warp::sum(sum * scales[i]), [0.0; 4]);
     }
     for p in rolled((0..n).step_by(AHEAD)) {

@@ -68,7 +68,16 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
     first
 }
 
-/// O += P·V for tile `h` of a step; `first` is the first slice of V.
+/// Whether a query of the block does not see a key of tile `h` of the step for its distance, below
+/// `low` or above `high`.
+#[device]
+fn is_masked<const BM: usize>(kept: Shared<u32, 1>, h: usize, low: i32, high: i32) -> bool {
+    let [lq, lk] = kept.load::<2>(6);
+    is_cut(BM, (kept[16 + h] + lq) as i32 - (kept[8] + lk) as i32, low, high)
+}
+
+/// O += P·V for tile `h` of a step; `first` is the first slice of V. Where some weights are 0
+/// because a query does not see a key, `holes`, no value of such a key counts.
 #[device]
 fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
@@ -81,10 +90,15 @@ fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize,
     v: View<T, 4>,
     sequences: S,
     h: usize,
+    holes: bool,
 ) {
     let here = held::<T, S, W>(kept, q, k, v, sequences);
     let key0 = kept[16 + h] as usize;
-    accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
+    if holes && block::any(has_odd::<T, W, L, V>(here.v, key0, here.lk, here.thread)) {
+        accumulate_weighted::<T, W, Q, V, R>(acc, p, here.v, key0, here.lk, here.thread);
+    } else {
+        accumulate::<T, W, Q, L, V, R>(acc, p, here.v, key0, here.lk, first, slots, here.thread);
+    }
 }
 
 /// O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
@@ -93,7 +107,10 @@ fn weigh<T: Float, S: Sequences, const W: usize, const V: usize, const Q: usize,
 /// that it looks at lie before the block's, and how many the block has at most; and where several blocks share a list of tiles, which part this is, of
 /// how many (else 0), and the place in `partial` of the first part.
 ///
-/// A part leaves what it comes to in `partial`, [part, query, element], Σ exp(x − max)·v, and in `logs`, [part, query, 2], max and Σ exp(x − max). It counts
+/// A part leaves its sums in `partial`, [part, query, element], Σ exp(x − max)·v, and in `logs`,
+/// [part, query, 2], max and Σ exp(x − max). The weights exp(x − max) are divided by the power of
+/// two that is at least the sequence's number of keys, so that no sum overflows that has a mean.
+/// The part counts
 /// itself in `ended` at the place of the first part, where there is 0 before the launch and after it, and the one that finds itself the last brings all
 /// parts together, in their order.
 #[kernel(
@@ -249,7 +266,7 @@ pub fn flash_attention<
         for h in unroll(0..R) {
             // How far the keys' first lies behind the position of the tile's first query.
             let ahead = (key0[h] + lq) as i32 - (row0 + lk) as i32;
-            if key0[h] + KEYS > lk || ahead + KEYS as i32 - 1 > high || ahead - (BM as i32 - 1) < low {
+            if key0[h] + KEYS > lk || is_cut(BM, ahead, low, high) {
                 let ahead = ahead + col as i32 - row as i32;
                 for r in unroll(0..R) {
                     for i in unroll(0..4) {
@@ -264,6 +281,16 @@ pub fn flash_attention<
                 }
             }
         }
+        let mut left_out = false;
+        if M::LEAVES_OUT {
+            for r in unroll(0..R) {
+                for x in unroll(0..32) {
+                    left_out |= s[r][x / 16][x / 4 % 4][x % 4] == f32::NEG_INFINITY;
+                }
+            }
+        }
+        let left_out = M::LEAVES_OUT && block::any(left_out);
+        let lower = lowered(lk);
         for r in unroll(0..R) {
             let (mut max, mut sum) = (tops.load::<4>(row + r * BELOW), sums.load::<4>(row + r * BELOW));
             for i in unroll(0..4) {
@@ -272,13 +299,14 @@ pub fn flash_attention<
                     top = top.max(s[r][x / 4][i][x % 4]);
                 }
                 let top = of_row::<R>(top, |a, b| a.max(b));
-                // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
-                let base = (top * std::f32::consts::LOG2_E).max(f32::MIN);
-                let old = fast::exp2((max[i] * std::f32::consts::LOG2_E).max(f32::MIN) - base);
+                // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN. The difference comes before the
+                // factor: it is 0 for the largest, however large that is.
+                let base = top.max(f32::MIN);
+                let old = fast::exp2((max[i] - base) * std::f32::consts::LOG2_E);
                 max[i] = top;
                 let mut part = 0.0;
                 for x in unroll(0..8) {
-                    let e = fast::exp2(s[r][x / 4][i][x % 4].mul_add(std::f32::consts::LOG2_E, -base));
+                    let e = fast::exp2((s[r][x / 4][i][x % 4] - base).mul_add(std::f32::consts::LOG2_E, -lower));
                     s[r][x / 4][i][x % 4] = e;
                     part += e;
                 }
@@ -294,9 +322,10 @@ pub fn flash_attention<
         }
         // A row of P stays within its warp.
         if R == 1 {
+            let holes = left_out || !M::LEAVES_OUT && is_masked::<BM>(kept, 0, low, high);
             share::<R>(p, thread, &s);
             warp::sync();
-            weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, 0);
+            weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, 0, holes);
         } else {
             // One copy of the code for all tiles of the step.
             for h in rolled(0..R) {
@@ -305,7 +334,8 @@ pub fn flash_attention<
                     s[r][0] = s[r][1];
                 }
                 warp::sync();
-                weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, h);
+                let holes = left_out || !M::LEAVES_OUT && is_masked::<BM>(kept, h, low, high);
+                weigh::<T, S, W, V, Q, L, R>(&mut acc, p, first, slots, kept, q, k, v, sequences, h, holes);
                 if h + 1 < R {
                     let here = held::<T, S, W>(kept, q, k, v, sequences);
                     let key0 = kept[17 + h] as usize;
@@ -328,7 +358,7 @@ pub fn flash_attention<
         }
         block::sync();
     }
-    let Held { sequence, head, piece, first, row0, lq, thread, .. } = held::<T, S, W>(kept, q, k, v, sequences);
+    let Held { sequence, head, piece, first, row0, lq, lk, thread, .. } = held::<T, S, W>(kept, q, k, v, sequences);
     let (row, col) = corner::<R>(thread);
     let batch = sequences.batch(sequence);
     let o = o.at(batch).at(head);
@@ -339,16 +369,8 @@ pub fn flash_attention<
         let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
         for i in unroll(0..4) {
             let query = row0 + row + i;
-            // The largest has a weight of 1.
-            let some = max[i] > f32::NEG_INFINITY;
             // A product with 1 is the sum itself, in registers that a store of four can take; the accumulators' own would not fit the loops.
-            let factor = if divided > 0 {
-                1.0
-            } else if some {
-                1.0 / sum[i]
-            } else {
-                0.0
-            };
+            let factor = if divided > 0 { 1.0 } else { reciprocal(max[i], sum[i]) };
             if query < lq {
                 for q in unroll(0..Q) {
                     let out = acc[r][q][i].map(|x| x * factor);
@@ -362,8 +384,7 @@ pub fn flash_attention<
                     logs.store((part, row + i, 0), [max[i], sum[i]]);
                 }
                 if divided == 0 && piece == 0 && col == 0 {
-                    let log = if some { max[i] + fast::ln(sum[i]) } else { f32::NEG_INFINITY };
-                    lse[(batch, head, first + query)] = log;
+                    lse[(batch, head, first + query)] = log_sum(max[i], sum[i], lk);
                 }
             }
         }
@@ -391,15 +412,13 @@ pub fn flash_attention<
             let all = joined::<W>(partial, logs, divided, from, lq - 1 - row0, lane);
             for i in unroll(0..ROWS) {
                 let (query, (max, sum, values)) = (row0 + from + i, all[i]);
-                let some = max > f32::NEG_INFINITY;
-                let factor = if some { 1.0 / sum } else { 0.0 };
+                let factor = reciprocal(max, sum);
                 if query < lq {
                     if lane * 4 < W {
                         put::<T, V>(o, first + query, piece * W + lane * 4, values.map(|x| x * factor));
                     }
                     if piece == 0 && lane == 0 {
-                        let log = if some { max + fast::ln(sum) } else { f32::NEG_INFINITY };
-                        lse[(batch, head, first + query)] = log;
+                        lse[(batch, head, first + query)] = log_sum(max, sum, lk);
                     }
                 }
             }

@@ -26,7 +26,14 @@ mod items {
 
     /// A function of logits.
     pub trait Score: Copy {
-        /// What becomes of `x`, the scaled product of a query and a key. −∞ leaves the key out.
+        /// Whether [`score`](Score::score) may return −∞ to leave a key out. Then a value of that
+        /// key has no effect, even an infinity or a NaN, at the cost of a barrier and a comparison
+        /// for each logit. Where it is `false`, a score of −∞ is a weight of 0, and 0 times a NaN
+        /// is a NaN.
+        const LEAVES_OUT: bool = true;
+
+        /// Returns the logit of `x`, the scaled product of a query and a key. −∞ leaves the key
+        /// out; a row with +∞ or a NaN is NaN.
         fn score(&self, x: f32, at: Place) -> f32;
 
         /// The derivative of `score` by `x`, for the backward pass. 1 where nothing else is said.
@@ -40,6 +47,8 @@ mod items {
     pub struct Plain;
 
     impl Score for Plain {
+        const LEAVES_OUT: bool = false;
+
         fn score(&self, x: f32, _at: Place) -> f32 {
             x
         }
@@ -54,6 +63,8 @@ mod items {
     }
 
     impl Score for Alibi {
+        const LEAVES_OUT: bool = false;
+
         fn score(&self, x: f32, at: Place) -> f32 {
             let (queries, keys) = at.lengths;
             let distance = (at.key + queries) as f32 - (at.query + keys) as f32;
@@ -61,7 +72,7 @@ mod items {
         }
     }
 
-    /// x + bias.
+    /// x + bias; −∞ where the bias is, whatever x is.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Bias {
         /// [sequence, head, query, key]; a stride of 0 where sequences, heads or queries share it.
@@ -70,7 +81,9 @@ mod items {
 
     impl Score for Bias {
         fn score(&self, x: f32, at: Place) -> f32 {
-            x + self.bias[(at.sequence, at.head, at.query, at.key)]
+            let bias = self.bias[(at.sequence, at.head, at.query, at.key)];
+            // What is left out may be a NaN or +∞, to which −∞ makes no difference.
+            if bias == f32::NEG_INFINITY { bias } else { x + bias }
         }
     }
 
@@ -82,6 +95,8 @@ mod items {
     }
 
     impl Score for Softcap {
+        const LEAVES_OUT: bool = false;
+
         fn score(&self, x: f32, _at: Place) -> f32 {
             self.cap * math::tanh(x / self.cap)
         }

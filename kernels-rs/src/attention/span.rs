@@ -30,6 +30,12 @@ mod items {
         }
     }
 
+    /// Whether a pair of a tile of `queries` queries and [`KEYS`] keys lies beyond `low` or `high`,
+    /// where the first key lies `ahead` keys after the position of the first query.
+    pub fn is_cut(queries: usize, ahead: i32, low: i32, high: i32) -> bool {
+        ahead + KEYS as i32 - 1 > high || ahead - (queries as i32 - 1) < low
+    }
+
     /// How the sequences of a batch lie in memory.
     pub trait Sequences: Copy {
         /// Where sequence `i` is along the views' first dimension.

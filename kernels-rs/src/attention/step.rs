@@ -89,6 +89,22 @@ impl Scratch {
 /// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads ×
 /// parts of their keys ([`Scratch`]) are at most 2³¹ − 1 where sequences or heads are more than
 /// 65,535. The pages of a sequence have room for fewer than 2³⁰ keys.
+///
+/// # Values at the ends of the range
+///
+/// As of [`Attention`](super::Attention), but that the query is scaled before the product:
+///
+/// * **Logits** are Σ (q · scale · log₂ e)·k in `f32`. Each factor and the sum are below 2¹²⁸ in
+///   magnitude, or become ±∞; a logit is so up to 2.3·10³⁸.
+/// * **Weights** are exp(x − m), m the largest logit: exactly 1 for x = m. Each logit has the
+///   relative error of a product of `f32`, 2⁻²² and that of the sum.
+/// * **Huge values**: a mean of finite values is finite, where logits are below 10⁷ in magnitude;
+///   beyond, where the sum of values with the largest logit is in range.
+/// * **Tiny values** are kept within n² · 2⁻¹⁴⁹ of n keys.
+/// * **What is beyond a sequence's length** is not read: rows, pages and scales.
+/// * **NaN and ±∞**: a logit that is NaN or +∞ makes the row NaN; logits of −∞ alone make it 0. A
+///   value that is NaN or ±∞ makes its column so; where its weight is 0, too. A scale of a key or
+///   value is a factor of its row in `f32`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[must_use]
 pub struct Decode {

@@ -241,6 +241,91 @@ pub fn share<const R: usize>(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 
     }
 }
 
+/// By how much the exponents of weights of `keys` keys are lowered: their sum is at most 1, and no
+/// sum of weighted values exceeds the largest value.
+#[device]
+pub fn lowered(keys: usize) -> f32 {
+    keys.next_power_of_two().ilog2() as f32
+}
+
+/// ln Σ exp(x) over `keys` keys of which `max` is the largest x, and `sum` is Σ exp(x − max) with
+/// [`lowered`] exponents: −∞ where every x is −∞, and NaN where one is NaN.
+#[device]
+pub fn log_sum(max: f32, sum: f32, keys: usize) -> f32 {
+    if max == f32::NEG_INFINITY { max + sum } else { max + fast::ln(sum * keys.next_power_of_two() as f32) }
+}
+
+/// 1 / sum; the sum itself, 0 or NaN, where the largest logit is −∞.
+#[device]
+pub fn reciprocal(max: f32, sum: f32) -> f32 {
+    if max == f32::NEG_INFINITY { sum } else { 1.0 / sum }
+}
+
+/// Whether the thread's share of what [`accumulate`] reads of `b` has an infinity or a NaN.
+#[device]
+pub fn has_odd<B: Float, const W: usize, const L: usize, const V: usize>(
+    b: View<B, 2>,
+    b0: usize,
+    keys: usize,
+    thread: usize,
+) -> bool {
+    // Zeros, and a NaN where an element is infinite or NaN.
+    let mut sum = 0.0f32;
+    for at in rolled((0..KEYS).step_by(SLICE)) {
+        let few = fetch_keys::<B, L, W, V>(b, thread, b0 + at, keys);
+        for s in unroll(0..L) {
+            for x in unroll(0..4) {
+                sum = few[s][x].to_f32().mul_add(0.0, sum);
+            }
+        }
+    }
+    sum.is_nan()
+}
+
+/// acc += P·B as [`accumulate`] does it, but for what has a weight of 0: that is left out, whatever
+/// `b` holds there. Slow: for tiles in which [`has_odd`] finds something. The block meets at the
+/// end.
+#[device]
+pub fn accumulate_weighted<B: Float, const W: usize, const Q: usize, const V: usize, const R: usize>(
+    acc: &mut [[[[f32; 4]; 4]; Q]; R],
+    p: Shared<f32, 2>,
+    b: View<B, 2>,
+    b0: usize,
+    keys: usize,
+    thread: usize,
+) {
+    let (row, col) = corner::<R>(thread);
+    let live = (keys - b0.min(keys)).min(KEYS);
+    for key in rolled(0..live) {
+        for q in unroll(0..Q) {
+            let col = col + q * 32 * R;
+            let mut few = [B::from_f32(0.0); 4];
+            if V == 4 {
+                if col < b.cols() {
+                    few = b.load((b0 + key, col));
+                }
+            } else {
+                for x in unroll(0..4) {
+                    if col + x < b.cols() {
+                        few[x] = b[(b0 + key, col + x)];
+                    }
+                }
+            }
+            for r in unroll(0..R) {
+                let weights: [f32; 4] = p.load::<4>((key, turned(row + r * BELOW, key)));
+                for i in unroll(0..4) {
+                    if weights[i] != 0.0 {
+                        for x in unroll(0..4) {
+                            acc[r][q][i][x] = weights[i].mul_add(few[x].to_f32(), acc[r][q][i][x]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    block::sync();
+}
+
 /// acc += P·B of [`KEYS`] keys: `b`'s rows from `b0` on, of `keys`; `first` is the first slice, fetched already. The block must have read what shared
 /// memory held, and meets once a slice.
 #[device]

@@ -1,6 +1,6 @@
 //! `flash_attention`: of sequences of every layout, with every pattern of blocks.
 
-use super::stored::{at_rest, drawn, numbers, scalars};
+use super::stored::{at_rest, drawn, drawn_but, numbers, scalars};
 use super::{TINY, U, gamma};
 use crate::attention::prefill::flash_attention;
 use crate::attention::score::{Alibi, Plain};
@@ -35,6 +35,8 @@ struct Shape {
     parts: &'static [usize],
     /// Tiles of queries of a mask's block.
     block: usize,
+    /// Whether the last two keys of a head have a NaN and an infinity among their values.
+    odd: bool,
 }
 
 /// A matrix a head a sequence, with gaps behind rows, heads and sequences, in multiples of `unit`.
@@ -45,6 +47,18 @@ pub(super) fn heads(random: &mut Random, stored: Scalar, extents: [usize; 4], un
     let (head, all) = (rows * row + gap, heads * (rows * row + gap) + gap);
     let strides = [all.max(unit), head.max(unit), row, 1];
     drawn(random, stored, batch * strides[0].max(1) + heads * strides[1] + strides[2], extents, strides)
+}
+
+/// A head's rows as [`heads`], without gaps, of which the last but one has a NaN in its first
+/// column, and the last an infinity in its second.
+pub(super) fn odd_heads(random: &mut Random, stored: Scalar, extents: [usize; 4]) -> Input {
+    let [batch, heads, rows, width] = extents;
+    let strides = [heads * rows * width, rows * width, width, 1];
+    drawn_but(random, stored, batch * strides[0], extents, strides, |i| match (rows - i / width % rows, i % width) {
+        (2, 0) => Some(f32::NAN),
+        (1, 1) => Some(f32::INFINITY),
+        _ => None,
+    })
 }
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -62,7 +76,16 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         scale: 0.5,
         parts: &[],
         block: 1,
+        odd: false,
     };
+    let extremes = [
+        // Values that are not finite, of keys that some queries do not see: in the first tile of a
+        // step, in the second, and in one that is not whole.
+        Shape { queries: 3, keys: 64, values: 3 * unit, right: 0, odd: true, ..any },
+        Shape { heads: [2, 2], queries: 4, keys: 103, values: wide, left: 60, right: 0, odd: true, ..any },
+        // Logits near the end of `f32`.
+        Shape { queries: 2, keys: 65, scale: 1e30, ..any },
+    ];
     let first = [
         any,
         Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
@@ -80,7 +103,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     ];
     // A tile of this size is a million multiplications for each of four executors: the other instances have the same code.
     if rows * wide > 64 * 64 {
-        return first.map(|shape| case(instance, random, shape)).into();
+        return first.into_iter().chain(extremes).map(|shape| case(instance, random, shape)).collect();
     }
     let shapes = [
         any,
@@ -118,13 +141,13 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             ..any
         },
     ];
-    shapes.map(|shape| case(instance, random, shape)).into()
+    shapes.into_iter().chain(extremes).map(|shape| case(instance, random, shape)).collect()
 }
 
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block } = shape;
+    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block, odd } = shape;
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let batch = if packed || queries > 1 && !padded { 1 } else { 2 };
     let count = if packed { 3 } else { batch };
@@ -135,7 +158,10 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let mut inputs = vec![
         heads(random, stored, [batch, of_q, queries, width], unit),
         heads(random, stored, [batch, of_k, keys, width], unit),
-        heads(random, stored, [batch, of_k, keys, values], unit),
+        match odd {
+            true => odd_heads(random, stored, [batch, of_k, keys, values]),
+            false => heads(random, stored, [batch, of_k, keys, values], unit),
+        },
         heads(random, stored, [batch, of_q, queries, values], unit),
         Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]),
         Input::view(&random.values::<f32>(slots * rows * wide), [slots, rows, wide]),
@@ -154,7 +180,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let band = |n: usize| if n == FAR { "all".to_string() } else { n.to_string() };
     Case::new(
         format!(
-            "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} before and {} behind, × {scale}, in {} parts",
+            "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} before and {} behind, × {scale}, in {} parts, odd: {odd}",
             band(left),
             band(right),
             parts.len() + 1
@@ -256,9 +282,11 @@ pub(super) struct Softmax {
 /// With u = 2⁻²⁴ and to first order, for a logit x with the largest of its row m, and r = m − x:
 ///
 /// * x is a sum of d products, scaled, and where there are slopes added to: off by e = γ(d + 2)·scale·Σ|q·k| + u·|x|;
-/// * 2^(x·log₂e − base): the rounding of the logarithm and of the fused operation are (r + |x|·0)·2u + 2u, base's own being common to all
-///   weights of a tile; the exponential is correctly rounded here, and a device's is compared by the kernel's tolerance: 2u;
-/// * each of `t` later tiles scales by an exponential of a difference of bases, of at most the range R of the row's logits: t·(R + 4)·u.
+/// * 2^(−r·log₂e − n), n the exponent of the number of keys: the difference, log₂e and the fused
+///   operation are rounded, r·3u + n·u; the exponential is correctly rounded here, and a device's
+///   is compared by the kernel's tolerance: 2u;
+/// * each of `t` later tiles scales by an exponential of a difference of largest logits, of at most
+///   the range R of the row's: t·(3R + 4)·u.
 ///
 /// A weight is off by the sum of those, w; weights are positive, so their sum by the mean of w, and by γ of the additions, 64·t at most
 /// and 8 more. An output Σ p·v is off by Σ p·|v|·(w + mean + 2γ), and by the quotient's 2u. The logarithm of the sum is off by the sum's
@@ -271,7 +299,10 @@ pub(super) fn softmax(logits: &[(usize, f64, f64)], tiles: usize) -> Option<Soft
     let least = logits.iter().map(|l| l.1).fold(f64::INFINITY, f64::min);
     // What is too far below the largest for a weight that is not 0.
     let range = (top - least).min(200.0);
-    let own = |x: f64, off: f64| off + (2.0 * (top - x).min(200.0) + 5.0) * U + tiles as f64 * (range + 4.0) * U;
+    let lowered = logits.len().next_power_of_two().ilog2() as f64 + 1.0;
+    let own = |x: f64, off: f64| {
+        off + (3.0 * (top - x).min(200.0) + lowered + 5.0) * U + tiles as f64 * (3.0 * range + 4.0) * U
+    };
     let total: f64 = logits.iter().map(|l| (l.1 - top).exp()).sum();
     let weights: Vec<_> = logits.iter().map(|l| (l.0, (l.1 - top).exp() / total)).collect();
     let each: Vec<f64> = logits.iter().map(|l| own(l.1, l.2)).collect();
@@ -357,7 +388,8 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 let found = softmax(&logits, own_tiles.len());
                 let at = (slot + part) * tile + i % tile;
                 let top = found.as_ref().map_or(f64::NEG_INFINITY, |s| s.top);
-                let sum = found.as_ref().map_or(0.0, |s| (s.log - s.top).exp());
+                let all = keys_here.next_power_of_two() as f64;
+                let sum = found.as_ref().map_or(0.0, |s| (s.log - s.top).exp() / all);
                 // The largest may be off, and all the sums with it.
                 let sum_off = found.as_ref().map_or(0.0, |s| sum * 1.01 * (s.log_off + U));
                 logs[2 * at..2 * at + 2].copy_from_slice(&[top, sum]);

@@ -96,7 +96,9 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
 }
 
 /// As [`softmax`] says, of logits whose query is rounded with its factor, and whose keys with theirs, 6 roundings in all; where `tiles` are
-/// the turns of a lane, of which a split has one for each keys · U, the exchanges between lanes and warps, and the splits.
+/// the turns of a lane, of which a split has one for each keys · U, the exchanges between lanes and
+/// warps, and the splits. The base of a split's sums is its largest logit in units of log₂ e, and
+/// the exponent of the power of two that is at least the number of keys.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[stored, _] = scalars(instance).as_slice() else { return Vec::new() };
     let (scaled, paged) = (has::<Scaled>(instance), has::<Paged>(instance));
@@ -150,14 +152,16 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             };
             let top = of_split.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);
             let total: f64 = of_split.iter().map(|l| (l.1 - top).exp()).sum();
-            let off_top = of_split.iter().map(|l| l.2).fold(0.0, f64::max) + 2.0 * U * top.abs();
+            let power = count.next_power_of_two() as f64;
+            let off_top = of_split.iter().map(|l| l.2).fold(0.0, f64::max) + U * (4.0 * top.abs() + power.log2());
+            let total = total / power;
             let factor = 1.01 * (softmax.sum + off_top);
             for d in 0..width {
                 let (mean, off) = softmax.mean(|j| of_value((j, d)));
                 parts.push(mean * total);
                 part_bounds.push(total * (off + factor * mean.abs() + 4.0 * TINY));
             }
-            logs.extend([top * std::f64::consts::LOG2_E, total]);
+            logs.extend([top * std::f64::consts::LOG2_E + power.log2(), total]);
             log_bounds.extend([1.01 * off_top * std::f64::consts::LOG2_E, total * factor]);
         }
     }

@@ -1,7 +1,7 @@
 //! `attention_delta`, `attention_gradient` and `attention_scores`.
 
 use super::attention::{self, has};
-use super::stored::{at_rest, drawn, numbers, stored};
+use super::stored::{at_rest, drawn_but, numbers, stored};
 use super::{TINY, U, gamma};
 use crate::attention::backward::{attention_delta, attention_gradient};
 use crate::attention::debug::attention_scores;
@@ -15,12 +15,6 @@ runtime::register!(attention_delta<f32>, delta_cases, delta_reference);
 runtime::register!(attention_gradient<f32, Plain, Dense, Whole, 64, 4, 0, 2, 1>, cases, reference);
 
 runtime::register!(attention_scores<f32, Plain, 4>, scores_cases, scores_reference);
-
-/// Values of so many sequences, heads, rows and columns.
-fn heads(random: &mut Random, stored: Scalar, [batch, heads, rows, width]: [usize; 4]) -> Input {
-    let strides = [heads * rows * width, rows * width, width, 1];
-    drawn(random, stored, batch * strides[0], [batch, heads, rows, width], strides)
-}
 
 fn delta_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |shape: [usize; 4]| {
@@ -50,9 +44,14 @@ const FAR: usize = 1 << 30;
 /// Heads of queries and of keys, queries, keys, elements of keys and of values; what a query sees before and behind.
 type Shape = ([usize; 6], [usize; 2]);
 
+/// A case in which the last two queries and keys of a head are NaN, and see none of the others but
+/// one.
+const ODD: Shape = ([2, 1, 5, 5, 8, 16], [1, 0]);
+
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let wide = numbers(instance).first().copied().unwrap_or(0);
-    let shapes: [Shape; 8] = [
+    let shapes: [Shape; 9] = [
+        ODD,
         ([2, 1, 3, 13, 16, 8], [FAR, 0]),
         ([1, 1, 65, 5, 8, 16], [3, 2]),
         ([1, 1, 1, 1, wide + 8, 8], [FAR, FAR]),
@@ -74,7 +73,13 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let (stored, packed) = (stored(instance), has::<Packed>(instance));
     // Of few queries two sequences.
     let batch = if queries < 5 && !packed && !has::<Listed>(instance) { 2 } else { 1 };
-    let mut matrices = |heads_of, rows, columns| heads(random, stored, [batch, heads_of, rows, columns]);
+    let odd = shape == ODD && !packed;
+    let mut matrices = |heads_of, rows: usize, columns| {
+        let (extents, strides) =
+            ([batch, heads_of, rows, columns], [heads_of * rows * columns, rows * columns, columns, 1]);
+        let at = |i: usize| (odd && rows - i / columns % rows <= 2 && i.is_multiple_of(3)).then_some(f32::NAN);
+        drawn_but(random, stored, batch * strides[0], extents, strides, at)
+    };
     let (q, k) = (matrices(of_q, queries, width), matrices(of_k, keys, width));
     let (v, d_o) = (matrices(of_k, keys, wide), matrices(of_q, queries, wide));
     let out = match numbers(instance).get(2) {
@@ -88,7 +93,11 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         let head = row / queries / (of_q / of_k);
         let product =
             |j: usize| (0..width).map(|d| qs[row * width + d] * ks[(head * keys + j) * width + d]).sum::<f64>();
-        let all: f64 = (0..keys).map(|j| (product(j) * f64::from(scale)).exp()).sum();
+        // Of packed sequences any logarithm does.
+        let seen = |j: &usize| {
+            packed || j + queries + left >= row % queries + keys && j + queries <= row % queries + keys + right
+        };
+        let all: f64 = (0..keys).filter(seen).map(|j| (product(j) * f64::from(scale)).exp()).sum();
         if row == 2 { f32::NEG_INFINITY } else { all.ln() as f32 }
     };
     let logs: Vec<f32> = (0..batch * of_q * queries).map(log).collect();

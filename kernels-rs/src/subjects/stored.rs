@@ -1,9 +1,10 @@
 //! What an instance's constants say, and values in the format that it stores.
 
+use kernel_dsl::Float;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::half::{bf16, f16};
-use runtime::testing::{Extreme, Input, Random};
+use runtime::testing::{Draw, Extreme, Input, Random};
 
 /// The instance's numbers and truths in order.
 pub(super) fn numbers(instance: &Instance) -> Vec<usize> {
@@ -94,6 +95,25 @@ pub(super) fn extreme<const R: usize>(
 /// A matrix with one row for each extreme, stored as `stored`; NaNs between rows.
 pub(super) fn extremes(random: &mut Random, all: &[Extreme], stored: Scalar, cols: usize, pitch: usize) -> Input {
     extreme(random, all, stored, 0, [all.len(), cols], [pitch, 1])
+}
+
+/// As [`drawn`], with the value that `at` has for some elements, by their number.
+pub(super) fn drawn_but<const R: usize>(
+    random: &mut Random,
+    stored: Scalar,
+    elements: usize,
+    extents: [usize; R],
+    strides: [usize; R],
+    at: impl Fn(usize) -> Option<f32>,
+) -> Input {
+    fn values<T: Draw + Float>(random: &mut Random, n: usize, at: impl Fn(usize) -> Option<f32>) -> Vec<T> {
+        random.values::<T>(n).into_iter().enumerate().map(|(i, x)| at(i).map_or(x, T::from_f32)).collect()
+    }
+    match stored {
+        Scalar::F16 => Input::strided(&values::<f16>(random, elements, at), extents, strides),
+        Scalar::Bf16 => Input::strided(&values::<bf16>(random, elements, at), extents, strides),
+        _ => Input::strided(&values::<f32>(random, elements, at), extents, strides),
+    }
 }
 
 /// What must be written and not read: NaNs stored as `stored`.
