@@ -18,3 +18,4 @@ mod semantics;
 mod specials;
 mod stack;
 mod table;
+mod unspecified;
