@@ -43,10 +43,14 @@
 //! shuffles and memory (of buffers as a whole, of shared memory by place), with the instruction and its published bound: [`Outcome::approximate`] says which buffers
 //! hold such values, and a condition or an address that comes of one is a warning, for a GPU may go another way there.
 //!
-//! # Unspecified values
+//! [`approximations`] has the errors of the interpreter and of a card, measured on all operands of
+//! 32 bits.
+//!
+//! # Unspecified values and the card
 //!
 //! [`unspecified`] lists operands for which the manual specifies no result, and what sm_61 machine
-//! code returns for them.
+//! code returns for them. [`differences`] compares the interpreter with a card on every pure
+//! computation of the instruction table, and explains each difference.
 //!
 //! # Undefined values
 //!
@@ -76,6 +80,12 @@ mod structure;
 mod touched;
 pub mod unspecified;
 mod warp;
+
+#[doc = include_str!("approximations.md")]
+pub mod approximations {}
+
+#[doc = include_str!("differences.md")]
+pub mod differences {}
 
 pub use crate::statistics::Statistics;
 pub use check::{Check, Severity};
