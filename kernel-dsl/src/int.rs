@@ -90,7 +90,7 @@ pub fn funnel_shr(high: u32, low: u32, distance: u32) -> u32 {
 
 /// Extracts `length` bits from `position` on, zero-extended, or sign-extended for signed integers.
 /// Bits beyond the integer are the highest bit's sign, or 0. Position and length are taken modulo
-/// 256; a length of 0 gives 0.
+/// 256 in integers of up to 32 bits, and whole in those of 64; a length of 0 gives 0.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -103,7 +103,8 @@ pub fn extract<T: Register>(x: T, position: u32, length: u32) -> T {
 }
 
 /// Replaces `length` bits of `into` from `position` on by the low bits of `bits`, dropping bits
-/// beyond the integer. Position and length are taken modulo 256.
+/// beyond the integer. Position and length are taken modulo 256 in integers of up to 32 bits, and
+/// whole in those of 64.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;

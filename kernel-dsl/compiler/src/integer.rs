@@ -51,10 +51,20 @@ pub const fn funnel_right(high: u32, low: u32, distance: u32) -> u32 {
     (((high as u64) << 32 | low as u64) >> (distance & 31)) as u32
 }
 
+/// Returns a position and a length as the machine counts them: modulo 256 in words of up to 32
+/// bits, whole in words of 64, where 64 and more act alike.
+const fn field(width: u32, position: u32, length: u32) -> (u32, u32) {
+    if width < 64 {
+        return (position & 0xFF, length & 0xFF);
+    }
+    (if position > 64 { 64 } else { position }, if length > 64 { 64 } else { length })
+}
+
 /// Extracts `length` bits of a word of `width` bits, starting at `position`, zero- or
-/// sign-extended. `length` and `position` count modulo 256. Zero bits give 0.
+/// sign-extended. `length` and `position` count modulo 256, in words of 64 bits whole. Zero bits
+/// give 0.
 pub const fn extract(word: u64, width: u32, signed: bool, position: u32, length: u32) -> u64 {
-    let (position, length) = (position & 0xFF, length & 0xFF);
+    let (position, length) = field(width, position, length);
     if length == 0 {
         return 0;
     }
@@ -68,9 +78,9 @@ pub const fn extract(word: u64, width: u32, signed: bool, position: u32, length:
 }
 
 /// Replaces `length` bits of `into`, starting at `position`, by the low bits of `bits`, as far as
-/// they are inside the word. `length` and `position` count modulo 256.
+/// they are inside the word. `length` and `position` count modulo 256, in words of 64 bits whole.
 pub const fn insert(bits: u64, into: u64, width: u32, position: u32, length: u32) -> u64 {
-    let (position, length) = (position & 0xFF, length & 0xFF);
+    let (position, length) = field(width, position, length);
     if position >= width {
         return into & mask(width);
     }

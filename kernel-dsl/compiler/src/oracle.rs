@@ -79,7 +79,8 @@ pub enum Check {
     /// An undefined value is stored to a buffer, used in an atomic operation or an address, or
     /// decides a branch. The result of a shuffle from a lane that does not participate is
     /// undefined. So is the result of a vote, match or reduction without all lanes, and every value
-    /// computed from an undefined value.
+    /// computed from an undefined value. An operand of inline PTX for which the PTX manual
+    /// specifies no result is reported where it is read.
     UndefinedValue,
     /// +, − or × on `usize` (32 bits on the device) overflows, in the kernel's code, in moving a
     /// view, or in stepping a loop. The passes assume that this does not happen.

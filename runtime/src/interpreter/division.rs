@@ -1,6 +1,7 @@
 //! Integer division of all lanes: processors divide vectors of floats, and none of integers.
 
-/// Division that rounds towards zero; by zero, both results are 0, and `MIN / −1` wraps.
+/// Division that rounds towards zero. By zero, all bits of both results are ones, as the machine code
+/// for every target returns; `MIN / −1` wraps.
 pub(super) trait Divide: Copy {
     fn quotient(self, by: Self) -> Self;
     fn remainder(self, by: Self) -> Self;
@@ -16,7 +17,7 @@ fn quotient(x: u32, y: u32) -> u32 {
     let (a, b) = (f64::from(x), f64::from(y));
     let nearest = (a / b + WHOLE) - WHOLE;
     let quotient = if nearest * b > a { nearest - 1.0 } else { nearest };
-    if y == 0 { 0 } else { (quotient + WHOLE).to_bits() as u32 }
+    if y == 0 { u32::MAX } else { (quotient + WHOLE).to_bits() as u32 }
 }
 
 impl Divide for u32 {
@@ -26,7 +27,7 @@ impl Divide for u32 {
     }
     #[inline(always)]
     fn remainder(self, by: u32) -> u32 {
-        if by == 0 { 0 } else { self.wrapping_sub(quotient(self, by).wrapping_mul(by)) }
+        if by == 0 { u32::MAX } else { self.wrapping_sub(quotient(self, by).wrapping_mul(by)) }
     }
 }
 
@@ -34,11 +35,11 @@ impl Divide for i32 {
     #[inline(always)]
     fn quotient(self, by: i32) -> i32 {
         let quotient = quotient(self.unsigned_abs(), by.unsigned_abs());
-        (if (self ^ by) < 0 { quotient.wrapping_neg() } else { quotient }) as i32
+        (if (self ^ by) < 0 && by != 0 { quotient.wrapping_neg() } else { quotient }) as i32
     }
     #[inline(always)]
     fn remainder(self, by: i32) -> i32 {
-        if by == 0 { 0 } else { self.wrapping_sub(self.quotient(by).wrapping_mul(by)) }
+        if by == 0 { -1 } else { self.wrapping_sub(self.quotient(by).wrapping_mul(by)) }
     }
 }
 
@@ -57,11 +58,11 @@ macro_rules! divide {
         $(impl Divide for $wide {
             #[inline(always)]
             fn quotient(self, by: $wide) -> $wide {
-                if by == 0 { 0 } else { self.wrapping_div(by) }
+                if by == 0 { !0 } else { self.wrapping_div(by) }
             }
             #[inline(always)]
             fn remainder(self, by: $wide) -> $wide {
-                if by == 0 { 0 } else { self.wrapping_rem(by) }
+                if by == 0 { !0 } else { self.wrapping_rem(by) }
             }
         })*
     };
@@ -77,8 +78,8 @@ mod tests {
             for &x in $values {
                 for &y in $values {
                     let (x, y) = (x as $t, y as $t);
-                    assert_eq!(x.quotient(y), if y == 0 { 0 } else { x.wrapping_div(y) }, "{x} / {y}");
-                    assert_eq!(x.remainder(y), if y == 0 { 0 } else { x.wrapping_rem(y) }, "{x} % {y}");
+                    assert_eq!(x.quotient(y), if y == 0 { !0 } else { x.wrapping_div(y) }, "{x} / {y}");
+                    assert_eq!(x.remainder(y), if y == 0 { !0 } else { x.wrapping_rem(y) }, "{x} % {y}");
                 }
             }
         };

@@ -56,7 +56,8 @@ impl Machine<'_, '_> {
         let time = count << 16;
         block.run(&mut registers, mask, &standing, time, |undefined| {
             if TIER >= ACCESSES && *checked {
-                self.report(Check::DivisionByZero, site, warp.index, undefined.lanes, |_, _| {
+                let check = if undefined.division { Check::DivisionByZero } else { Check::UndefinedValue };
+                self.report(check, site, warp.index, undefined.lanes, |_, _| {
                     Description::new(format!("`{}` has no defined result: {}", undefined.text, undefined.reason))
                 });
             }

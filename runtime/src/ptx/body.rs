@@ -4,8 +4,9 @@ use super::code::Body;
 use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
 use smallvec::SmallVec;
 
-/// What one lane computes from its operands, each zero-extended; `None` where that is not defined.
-pub type Function = Box<dyn Fn([u64; 4]) -> Option<u64> + Send + Sync>;
+/// What one lane computes from its operands, each zero-extended: the result, and whether the result
+/// is defined.
+pub type Function = Box<dyn Fn([u64; 4]) -> (u64, bool) + Send + Sync>;
 
 /// Lane by lane, registers of any width.
 pub fn lanewise(to: Place, from: SmallVec<[Place; 4]>, function: Function) -> Body {
@@ -16,9 +17,9 @@ pub fn lanewise(to: Place, from: SmallVec<[Place; 4]>, function: Function) -> Bo
             for (operand, place) in operands.iter_mut().zip(&from) {
                 *operand = registers.get(*place, lane);
             }
-            let value = function(operands);
-            undefined |= u32::from(value.is_none()) << lane;
-            registers.set(to, lane, value.unwrap_or(0));
+            let (value, defined) = function(operands);
+            undefined |= u32::from(!defined) << lane;
+            registers.set(to, lane, value);
         }
         undefined
     })

@@ -20,6 +20,8 @@ pub struct Inline {
 /// An instruction of it.
 pub(super) struct Step {
     pub text: String,
+    /// Whether it divides integers, if its result can be undefined.
+    pub divides: bool,
     pub guard: Option<Condition>,
     pub action: Action,
 }
@@ -59,6 +61,8 @@ pub struct Undefined<'i> {
     pub text: &'i str,
     /// Why.
     pub reason: &'static str,
+    /// Whether it is a division by zero.
+    pub division: bool,
     /// Which lanes.
     pub lanes: u32,
 }
@@ -135,7 +139,7 @@ impl Inline {
                 Action::Compute { body, reason } => {
                     let lanes = body(registers, active);
                     if lanes != 0 {
-                        undefined(Undefined { text: &step.text, reason, lanes });
+                        undefined(Undefined { text: &step.text, reason, division: step.divides, lanes });
                     }
                 }
                 Action::Clock { to, high } => give(registers, *to, if *high { time >> 32 } else { time }),

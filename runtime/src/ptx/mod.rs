@@ -30,15 +30,27 @@
 //!
 //! # Values
 //!
-//! Arithmetic is that of the manual, bit for bit, in every rounding; a NaN that it makes is one per format. Instructions
-//! without a rounding modifier round to nearest and are never contracted. Approximations give the true value rounded,
-//! one of those that the manual allows. Memory is sequentially consistent. A warp's atomics happen by ascending lane.
+//! Arithmetic is that of the manual, bit for bit, in every rounding; a NaN of 16 or 32 bits is one
+//! per format, and a NaN of 64 bits keeps a payload. With `.ftz`, a result becomes a zero if the
+//! result is below the least normal number after rounding with an unbounded exponent. Instructions
+//! without a rounding modifier round to nearest and are never contracted. Approximations give the
+//! true value rounded, one of those that the manual allows. Memory is sequentially consistent. A
+//! warp's atomics happen by ascending lane.
 //!
 //! # Approximations
 //!
 //! An approximation's result is one of many that are allowed. What is computed from it is marked, through registers,
 //! shuffles and memory (of buffers as a whole, of shared memory by place), with the instruction and its published bound: [`Outcome::approximate`] says which buffers
 //! hold such values, and a condition or an address that comes of one is a warning, for a GPU may go another way there.
+//!
+//! [`approximations`] has the errors of the interpreter and of a card, measured on all operands of
+//! 32 bits.
+//!
+//! # Unspecified values and the card
+//!
+//! [`unspecified`] lists operands for which the manual specifies no result, and what sm_61 machine
+//! code returns for them. [`differences`] compares the interpreter with a card on every pure
+//! computation of the instruction table, and explains each difference.
 //!
 //! # Undefined values
 //!
@@ -66,7 +78,14 @@ pub mod report;
 pub mod resident;
 mod structure;
 mod touched;
+pub mod unspecified;
 mod warp;
+
+#[doc = include_str!("approximations.md")]
+pub mod approximations {}
+
+#[doc = include_str!("differences.md")]
+pub mod differences {}
 
 pub use crate::statistics::Statistics;
 pub use check::{Check, Severity};

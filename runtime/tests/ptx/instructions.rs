@@ -424,7 +424,12 @@ fn floats() {
         }
     });
     let double = |x: f64| if x.is_nan() { 0x7ff8_0000_0000_0000 } else { x.to_bits() };
-    let body = |text: &str| format!("{text}\nmov.b64 %d20, %g13;");
+    let body = |text: &str| {
+        format!(
+            "{text}\nmov.b64 %d20, %g13;\ntestp.notanumber.f64 %p8, %g13;\n\
+             selp.b64 %d20, 0x7ff8000000000000, %d20, %p8;"
+        )
+    };
     let g = f64::from_bits;
     check("sub.f64", &body("sub.rn.f64 %g13, %g10, %g11;"), |a, b, _| double(g(a) - g(b)));
     check("fma.f64", &body("fma.rn.f64 %g13, %g10, %g11, %g12;"), |a, b, c| double(g(a).mul_add(g(b), g(c))));

@@ -1,6 +1,7 @@
 //! The PTX interpreter on PTX text: every row of the table is known or refused by name, instructions give what plain Rust
 //! gives, lanes that part meet again under both policies, and each check finds what it is for.
 
+mod card;
 mod checks;
 mod clang;
 mod control;
@@ -18,3 +19,4 @@ mod semantics;
 mod specials;
 mod stack;
 mod table;
+mod unspecified;

@@ -4,7 +4,7 @@
 //! that come of one are marked (`Registers::approximate`), for a GPU may give others, within the bound.
 
 use super::convert::to_float;
-use super::float::{F16, F32, F64, Rounding};
+use super::float::{F16, F32, F64, F64_UPPER, Format, Manner, Number, Rounding};
 use kernel_dsl::compiler::Approximation;
 
 /// In single precision: what the interpreter of IR and the prelude give too.
@@ -13,10 +13,34 @@ pub fn single(what: Approximation, bits: u32) -> u32 {
     if result.is_nan() { F32.nan() as u32 } else { result.to_bits() }
 }
 
-/// `rcp.approx.ftz.f64` and `rsqrt.approx.f64`: the upper half of the result, as the hardware gives it.
+/// Returns the result of `rsqrt.approx.f64`: the true value rounded to `f64`.
 pub fn double(what: Approximation, bits: u64) -> u64 {
-    let result = what.exact(f64::from_bits(bits));
-    if result.is_nan() { F64.nan() } else { result.to_bits() & !0xffff_ffff }
+    let (x, result) = (f64::from_bits(bits), what.exact(f64::from_bits(bits)));
+    if result.is_nan() {
+        return F64.nan_of([bits]);
+    }
+    if what != Approximation::ReciprocalSquareRoot || !(x.is_normal() || x.is_subnormal()) {
+        return result.to_bits();
+    }
+    // The two roundings of `exact` are corrected by a step of Newton's iteration, on x scaled into
+    // [1, 4).
+    let normal = if x.is_subnormal() { x * 2f64.powi(54) } else { x };
+    let exponent = ((normal.to_bits() >> 52) as i32 - 1023) & !1;
+    let x = f64::from_bits(normal.to_bits().wrapping_sub((i64::from(exponent) << 52) as u64));
+    let y = 1.0 / x.sqrt();
+    let square = y * y;
+    let rest = x.mul_add(-square, 1.0) - x * y.mul_add(y, -square);
+    let shift = -exponent / 2 + if normal == f64::from_bits(bits) { 0 } else { 27 };
+    (y * 0.5).mul_add(rest, y).to_bits().wrapping_add((i64::from(shift) << 52) as u64)
+}
+
+/// Returns the result of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`, which read and write the
+/// upper half of a register alone: the true value for the operand's upper half, rounded to the
+/// result's. The lower half is 0.
+pub fn upper_half(what: Approximation, bits: u64) -> u64 {
+    let x = F64_UPPER.flush(bits >> 32) << 32;
+    let how = Manner { rounding: Rounding::Nearest, flush: true };
+    to_float(F64, F64_UPPER, what.exact(f64::from_bits(x)).to_bits(), how) << 32
 }
 
 /// In half precision: the true result, rounded.
@@ -36,10 +60,10 @@ pub fn half_bound(what: Approximation) -> &'static str {
 /// How far a GPU's `div.approx.f32` and `div.full.f32` may be from the true quotient.
 pub const DIVISION_BOUND: &str = "2 ulp";
 
-/// `div.approx.f32`: a · (1/b); for 2^126 < |b| < 2^128 a zero, or a NaN where a is infinite.
-pub fn divide(a: u32, b: u32) -> u32 {
-    let (x, y) = (f64::from(f32::from_bits(a)), f64::from(f32::from_bits(b)));
-    let beyond = y.is_finite() && y.abs() > 2f64.powi(126);
-    let result = if beyond { x * (0.0f64).copysign(y) } else { x / y } as f32;
-    if result.is_nan() { F32.nan() as u32 } else { result.to_bits() }
+/// Returns the quotient of `div.approx.f32`, which multiplies a by the reciprocal of b. For 2^126 <
+/// |b| < 2^128 the reciprocal is 0, so that the result is a zero, or a NaN where a is infinite.
+pub fn divide(format: Format, a: u64, b: u64, how: Manner) -> u64 {
+    let largest = format.one() + (126 << 23);
+    let beyond = b & (format.sign() - 1) > largest && matches!(format.decode(b), Number::Finite(_));
+    if beyond { format.mul(a, b & format.sign(), how) } else { format.div(a, b, how) }
 }

@@ -1,6 +1,6 @@
 //! `cvt`: from number to number.
 
-use super::float::{Exact, F64, Format, Number, Rounding};
+use super::float::{Exact, F64, Format, Manner, Number, Rounding};
 use super::integer::Integer;
 
 /// The integer next to a number in the sense of `rounding`, `None` beyond 127 bits.
@@ -55,18 +55,18 @@ pub fn from_integer(from: Integer, to: Format, word: u64, rounding: Rounding) ->
 }
 
 /// Float to float.
-pub fn to_float(from: Format, to: Format, bits: u64, rounding: Rounding) -> u64 {
+pub fn to_float(from: Format, to: Format, bits: u64, how: impl Into<Manner>) -> u64 {
     match from.decode(bits) {
-        Number::Nan => to.nan(),
+        Number::Nan => to.nan_from(from, bits),
         Number::Infinite { negative } => to.infinity() | if negative { to.sign() } else { 0 },
-        Number::Finite(x) => to.encode(x, rounding),
+        Number::Finite(x) => to.encode(x, how),
     }
 }
 
 /// Float to an integral float of the same format; a zero keeps the sign.
 pub fn to_integral(format: Format, bits: u64, rounding: Rounding) -> u64 {
     match format.decode(bits) {
-        Number::Nan => format.nan(),
+        Number::Nan => format.nan_of([bits]),
         // A nonnegative exponent: an integer already.
         Number::Finite(x) if x.exponent < 0 => {
             let value = integral(x, rounding).unwrap_or(0);

@@ -34,6 +34,21 @@ impl Rounding {
     }
 }
 
+/// How an exact result becomes a representable number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manner {
+    /// Which neighbor it becomes.
+    pub rounding: Rounding,
+    /// `.ftz`: whether a result below the least normal number becomes a zero of its sign.
+    pub flush: bool,
+}
+
+impl From<Rounding> for Manner {
+    fn from(rounding: Rounding) -> Manner {
+        Manner { rounding, flush: false }
+    }
+}
+
 /// A binary interchange format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Format {
@@ -47,6 +62,8 @@ pub const F16: Format = Format { exponent: 5, fraction: 10 };
 pub const BF16: Format = Format { exponent: 8, fraction: 7 };
 /// Single precision.
 pub const F32: Format = Format { exponent: 8, fraction: 23 };
+/// The upper half of double precision.
+pub const F64_UPPER: Format = Format { exponent: 11, fraction: 20 };
 /// Double precision.
 pub const F64: Format = Format { exponent: 11, fraction: 52 };
 
@@ -71,6 +88,30 @@ pub struct Exact {
     pub exponent: i32,
 }
 
+impl Exact {
+    /// Returns the exponent of the highest bit of a nonzero number.
+    fn top(self) -> i32 {
+        self.exponent + 127 - self.significand.leading_zeros() as i32
+    }
+
+    /// Returns the significand rounded to a multiple of 2^dropped, divided by it. A negative
+    /// `dropped` appends zeros.
+    fn without(self, dropped: i32, rounding: Rounding) -> u64 {
+        let significand = self.significand;
+        if dropped <= 0 {
+            return (significand << -dropped) as u64;
+        }
+        let kept = if dropped > 127 { 0 } else { (significand >> dropped) as u64 };
+        let rest = match dropped {
+            ..128 => (significand << (128 - dropped)).cmp(&(1 << 127)),
+            128 => significand.cmp(&(1 << 127)),
+            _ => Ordering::Less,
+        };
+        let exact = dropped < 128 && significand << (128 - dropped) == 0;
+        kept + u64::from(!exact && rounding.away(self.negative, kept & 1 == 1, rest))
+    }
+}
+
 impl Format {
     const fn bias(self) -> i32 {
         (1 << (self.exponent - 1)) - 1
@@ -90,9 +131,34 @@ impl Format {
         1 << (self.exponent + self.fraction)
     }
 
-    /// The NaN that arithmetic makes: the hardware's for 16 and 32 bits, the usual one for 64.
+    /// Returns the NaN that the hardware makes of operands that are none.
     pub const fn nan(self) -> u64 {
-        if self.fraction == F64.fraction { self.infinity() | 1 << (self.fraction - 1) } else { self.sign() - 1 }
+        if self.fraction == F64.fraction { self.sign() | self.infinity() | self.quiet() } else { self.sign() - 1 }
+    }
+
+    /// The bit that makes a NaN quiet.
+    const fn quiet(self) -> u64 {
+        1 << (self.fraction - 1)
+    }
+
+    /// Returns the NaN that an operation on these operands results in. In `f64`, the hardware keeps
+    /// the sign and payload of the last operand that is a NaN, and makes the NaN quiet; in other
+    /// formats every NaN is one.
+    pub fn nan_of<const N: usize>(self, operands: [u64; N]) -> u64 {
+        match operands.into_iter().rev().find(|x| self.is_nan(*x)) {
+            Some(nan) if self.fraction == F64.fraction => nan | self.quiet(),
+            _ => self.nan(),
+        }
+    }
+
+    /// Returns a NaN of another format as one of this format.
+    pub const fn nan_from(self, format: Format, bits: u64) -> u64 {
+        if self.fraction != F64.fraction {
+            return self.nan();
+        }
+        let sign = if bits & format.sign() != 0 { self.sign() } else { 0 };
+        let payload = (bits & format.fraction_mask()) << (self.fraction - format.fraction);
+        sign | self.infinity() | self.quiet() | payload
     }
 
     /// The bits of one.
@@ -148,29 +214,17 @@ impl Format {
         }
     }
 
-    /// The number rounded to this format. The last bit of a significand that has more bits than the format, and one to
-    /// spare, may stand for all that lies below it.
-    pub fn encode(self, number: Exact, rounding: Rounding) -> u64 {
+    /// Returns the number rounded to this format. The last bit of a significand that has more bits
+    /// than the format, and one to spare, may represent everything below it.
+    pub fn encode(self, number: Exact, how: impl Into<Manner>) -> u64 {
+        let Manner { rounding, flush } = how.into();
         let Exact { negative, significand, exponent } = number;
-        if significand == 0 {
+        if significand == 0 || flush && self.is_tiny(number, rounding) {
             return self.signed(negative, 0);
         }
-        let top = exponent + 127 - significand.leading_zeros() as i32;
         // The weight of the result's last bit.
-        let mut last = top.max(1 - self.bias()) - self.fraction as i32;
-        let dropped = last - exponent;
-        let mut kept = if dropped <= 0 {
-            (significand << -dropped) as u64
-        } else {
-            let kept = if dropped > 127 { 0 } else { (significand >> dropped) as u64 };
-            let rest = match dropped {
-                ..128 => (significand << (128 - dropped)).cmp(&(1 << 127)),
-                128 => significand.cmp(&(1 << 127)),
-                _ => Ordering::Less,
-            };
-            let exact = dropped < 128 && significand << (128 - dropped) == 0;
-            kept + u64::from(!exact && rounding.away(negative, kept & 1 == 1, rest))
-        };
+        let mut last = number.top().max(1 - self.bias()) - self.fraction as i32;
+        let mut kept = number.without(last - exponent, rounding);
         if kept >> (self.fraction + 1) != 0 {
             kept >>= 1;
             last += 1;
@@ -191,48 +245,58 @@ impl Format {
         self.signed(negative, (biased as u64) << self.fraction | kept & self.fraction_mask())
     }
 
+    /// Whether a nonzero number, rounded to the format's precision with an unbounded exponent, is
+    /// below the least normal number. The hardware flushes exactly these results.
+    fn is_tiny(self, number: Exact, rounding: Rounding) -> bool {
+        let below = 1 - self.bias() - number.top();
+        let dropped = number.top() - self.fraction as i32 - number.exponent;
+        below > 1 || below == 1 && number.without(dropped, rounding) >> (self.fraction + 1) == 0
+    }
+
     fn infinite(self, negative: bool) -> u64 {
         self.signed(negative, self.infinity())
     }
 
     /// a + b.
-    pub fn add(self, a: u64, b: u64, rounding: Rounding) -> u64 {
-        self.sum(self.decode(a), self.decode(b), rounding)
+    pub fn add(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
+        self.sum(self.decode(a), self.decode(b), how.into()).unwrap_or_else(|| self.nan_of([a, b]))
     }
 
     /// a − b.
-    pub fn sub(self, a: u64, b: u64, rounding: Rounding) -> u64 {
-        self.add(a, b ^ self.sign(), rounding)
+    pub fn sub(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
+        self.sum(self.decode(a), self.decode(b ^ self.sign()), how.into()).unwrap_or_else(|| self.nan_of([a, b]))
     }
 
     /// a · b.
-    pub fn mul(self, a: u64, b: u64, rounding: Rounding) -> u64 {
+    pub fn mul(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
         match product(self.decode(a), self.decode(b)) {
-            Number::Nan => self.nan(),
+            Number::Nan => self.nan_of([a, b]),
             Number::Infinite { negative } => self.infinite(negative),
-            Number::Finite(x) => self.encode(x, rounding),
+            Number::Finite(x) => self.encode(x, how),
         }
     }
 
     /// a · b + c, rounded once.
-    pub fn fma(self, a: u64, b: u64, c: u64, rounding: Rounding) -> u64 {
-        self.sum(product(self.decode(a), self.decode(b)), self.decode(c), rounding)
+    pub fn fma(self, a: u64, b: u64, c: u64, how: impl Into<Manner>) -> u64 {
+        let product = product(self.decode(a), self.decode(b));
+        self.sum(product, self.decode(c), how.into()).unwrap_or_else(|| self.nan_of([a, c, b]))
     }
 
-    fn sum(self, a: Number, b: Number, rounding: Rounding) -> u64 {
+    /// Returns a + b, or `None` for a NaN.
+    fn sum(self, a: Number, b: Number, how: Manner) -> Option<u64> {
         match (a, b) {
-            (Number::Nan, _) | (_, Number::Nan) => self.nan(),
-            (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a != b => self.nan(),
-            (Number::Infinite { negative }, _) | (_, Number::Infinite { negative }) => self.infinite(negative),
-            (Number::Finite(a), Number::Finite(b)) => self.encode(finite_sum(a, b, rounding), rounding),
+            (Number::Nan, _) | (_, Number::Nan) => None,
+            (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a != b => None,
+            (Number::Infinite { negative }, _) | (_, Number::Infinite { negative }) => Some(self.infinite(negative)),
+            (Number::Finite(a), Number::Finite(b)) => Some(self.encode(finite_sum(a, b, how.rounding), how)),
         }
     }
 
     /// a / b.
-    pub fn div(self, a: u64, b: u64, rounding: Rounding) -> u64 {
+    pub fn div(self, a: u64, b: u64, how: impl Into<Manner>) -> u64 {
         let negative = (a ^ b) & self.sign() != 0;
         match (self.decode(a), self.decode(b)) {
-            (Number::Nan, _) | (_, Number::Nan) => self.nan(),
+            (Number::Nan, _) | (_, Number::Nan) => self.nan_of([b, a]),
             (Number::Infinite { .. }, Number::Infinite { .. }) => self.nan(),
             (Number::Infinite { .. }, _) => self.infinite(negative),
             (_, Number::Infinite { .. }) => self.signed(negative, 0),
@@ -248,13 +312,13 @@ impl Format {
                 let (a, b) = (normalised(a, 124), normalised(b, 53));
                 let (quotient, rest) = (a.significand / b.significand, a.significand % b.significand);
                 let significand = quotient | u128::from(rest != 0);
-                self.encode(Exact { negative, significand, exponent: a.exponent - b.exponent }, rounding)
+                self.encode(Exact { negative, significand, exponent: a.exponent - b.exponent }, how)
             }
         }
     }
 
     /// √a.
-    pub fn sqrt(self, a: u64, rounding: Rounding) -> u64 {
+    pub fn sqrt(self, a: u64, how: impl Into<Manner>) -> u64 {
         match self.decode(a) {
             Number::Finite(x) if x.significand == 0 => a,
             Number::Infinite { negative: false } => self.infinity(),
@@ -265,9 +329,9 @@ impl Format {
                 let significand = x.significand << odd;
                 let root = significand.isqrt();
                 let significand = root | u128::from(root * root != significand);
-                self.encode(Exact { negative: false, significand, exponent: (x.exponent - odd) / 2 }, rounding)
+                self.encode(Exact { negative: false, significand, exponent: (x.exponent - odd) / 2 }, how)
             }
-            _ => self.nan(),
+            _ => self.nan_of([a]),
         }
     }
 
@@ -296,7 +360,7 @@ impl Format {
 
     fn extreme(self, a: u64, b: u64, wanted: Ordering) -> u64 {
         match (self.is_nan(a), self.is_nan(b), self.compare(a, b)) {
-            (true, true, _) => self.nan(),
+            (true, true, _) => self.nan_of([a, b]),
             (true, ..) => b,
             (_, true, _) => a,
             (.., Some(Ordering::Equal)) => {

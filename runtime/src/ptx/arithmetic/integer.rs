@@ -100,9 +100,18 @@ impl Integer {
         if distance >= self.bits { 0 } else { a << distance & self.mask() }
     }
 
+    /// Returns the position and length of a bit field as the machine takes them: the low 8 bits of
+    /// each for 32-bit words, all bits for 64-bit ones, where 64 and more act alike.
+    const fn field(self, position: u32, length: u32) -> (u32, u32) {
+        if self.bits == 32 {
+            return (position & 0xff, length & 0xff);
+        }
+        (if position > 64 { 64 } else { position }, if length > 64 { 64 } else { length })
+    }
+
     /// `bfe`: `length` bits of a from `position`; beyond a's end, and above those, copies of the last taken bit where signed.
     pub const fn extract(self, a: u64, position: u32, length: u32) -> u64 {
-        let (position, length) = (position & 0xff, length & 0xff);
+        let (position, length) = self.field(position, length);
         let last = self.bits - 1;
         let end = position + length;
         let sign_at = if end == 0 || end - 1 > last { last } else { end - 1 };
@@ -119,7 +128,7 @@ impl Integer {
 
     /// `bfi`: b, with `length` bits of a from `position`.
     pub const fn insert(self, a: u64, b: u64, position: u32, length: u32) -> u64 {
-        let (position, length) = (position & 0xff, length & 0xff);
+        let (position, length) = self.field(position, length);
         let mut result = b & self.mask();
         let mut i = 0;
         while i < length && position + i < self.bits {

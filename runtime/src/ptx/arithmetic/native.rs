@@ -7,21 +7,21 @@ use super::float::{F32, F64};
 /// One NaN for all.
 #[inline(always)]
 fn canonical32(x: f32) -> u32 {
-    // As in `canonical64`.
+    // By its bits, as `canonical64` does.
     let bits = x.to_bits();
     if F32.is_nan(bits.into()) { F32.nan() as u32 } else { bits }
 }
 
-/// One NaN for all.
+/// Returns the bits of a result, of a NaN those that the operands lead to.
 #[inline(always)]
-fn canonical64(x: f64) -> u64 {
-    // By its bits: of `x.is_nan()` the optimiser makes the NaN that the processor gives.
+fn canonical64<const N: usize>(x: f64, operands: [u64; N]) -> u64 {
+    // By its bits: of `x.is_nan()` the optimizer makes the NaN that the processor gives.
     let bits = x.to_bits();
-    if F64.is_nan(bits) { F64.nan() } else { bits }
+    if F64.is_nan(bits) { F64.nan_of(operands) } else { bits }
 }
 
 macro_rules! binary {
-    ($($(#[$meta:meta])* $single:ident $double:ident $op:tt;)*) => {$(
+    ($($(#[$meta:meta])* $single:ident $double:ident $op:tt, $order:expr;)*) => {$(
         $(#[$meta])*
         #[inline(always)]
         pub fn $single(a: u32, b: u32) -> u32 {
@@ -31,20 +31,20 @@ macro_rules! binary {
         $(#[$meta])*
         #[inline(always)]
         pub fn $double(a: u64, b: u64) -> u64 {
-            canonical64(f64::from_bits(a) $op f64::from_bits(b))
+            canonical64(f64::from_bits(a) $op f64::from_bits(b), ($order)([a, b]))
         }
     )*};
 }
 
 binary! {
     /// a + b.
-    add32 add64 +;
+    add32 add64 +, |operands: [u64; 2]| operands;
     /// a − b.
-    sub32 sub64 -;
+    sub32 sub64 -, |operands: [u64; 2]| operands;
     /// a · b.
-    mul32 mul64 *;
+    mul32 mul64 *, |operands: [u64; 2]| operands;
     /// a / b.
-    div32 div64 /;
+    div32 div64 /, |[a, b]: [u64; 2]| [b, a];
 }
 
 /// √a.
@@ -56,7 +56,7 @@ pub fn sqrt32(a: u32) -> u32 {
 /// √a.
 #[inline(always)]
 pub fn sqrt64(a: u64) -> u64 {
-    canonical64(f64::from_bits(a).sqrt())
+    canonical64(f64::from_bits(a).sqrt(), [a])
 }
 
 /// a · b + c, rounded once. Fast where the caller is compiled for a processor that has it.
@@ -68,7 +68,7 @@ pub fn fma32(a: u32, b: u32, c: u32) -> u32 {
 /// a · b + c, rounded once. Fast where the caller is compiled for a processor that has it.
 #[inline(always)]
 pub fn fma64(a: u64, b: u64, c: u64) -> u64 {
-    canonical64(f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c)))
+    canonical64(f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c)), [a, c, b])
 }
 
 /// `.ftz`: a subnormal becomes a zero of its sign.

@@ -4,7 +4,8 @@ use super::super::arithmetic::bits::{Permutation, extended, find_nth, funnel, lo
 use super::super::arithmetic::integer::Integer;
 use super::super::body::{Logic, binary, lanewise, ternary, unary};
 use super::super::code::{Body, Follows, Kind};
-use super::super::registers::{Lane, Place, Registers, lanes};
+use super::super::registers::{Place, Registers};
+use super::super::unspecified::Unspecified;
 use super::operand::Source;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
@@ -90,7 +91,7 @@ impl<'m> Decoder<'m> {
                 unary(d, x, move |a: u32| !a & mask)
             }
             (Opcode::Not, Place::Wide(d), Place::Wide(x)) => unary(d, x, |a: u64| !a),
-            _ => lanewise(to.place, smallvec![a.place], Box::new(move |[a, ..]| Some(u64::from(a & mask == 0)))),
+            _ => lanewise(to.place, smallvec![a.place], Box::new(move |[a, ..]| (u64::from(a & mask == 0), true))),
         };
         Ok(self.compute(to, &[a], body))
     }
@@ -148,9 +149,15 @@ impl<'m> Decoder<'m> {
         }
         from.push(self.operand(frame, operands, first, Type::U32)?);
         from.push(self.operand(frame, operands, first + 1, Type::U32)?);
+        let reason = Unspecified::field(ty.bits()).reason();
+        let specified = |at: u64, n: u64| at <= 255 && n <= 255;
         Ok(match opcode {
-            Opcode::Bfi => self.lanewise(to, &from, move |[a, b, at, n]| integers.insert(a, b, at as u32, n as u32)),
-            _ => self.lanewise(to, &from, move |[a, at, n, _]| integers.extract(a, at as u32, n as u32)),
+            Opcode::Bfi => self.partial(to, &from, reason, move |[a, b, at, n]| {
+                (integers.insert(a, b, at as u32, n as u32), specified(at, n))
+            }),
+            _ => self.partial(to, &from, reason, move |[a, at, n, _]| {
+                (integers.extract(a, at as u32, n as u32), specified(at, n))
+            }),
         })
     }
 
@@ -185,15 +192,11 @@ impl<'m> Decoder<'m> {
                 ternary(d, [row(0)?, row(1)?, row(2)?], move |a: u32, b: u32, c: u32| permute(a, b, c, mode))
             }
             Opcode::Fns => {
-                let rows @ [_, base, offset] = [row(0)?, row(1)?, row(2)?];
-                let find = ternary(d, rows, |mask: u32, base: u32, offset: u32| find_nth(mask, base, offset as i32));
-                Box::new(move |registers: &mut Registers, mask| {
-                    let (bases, offsets) = (u32::row(registers, base), u32::row(registers, offset));
-                    let unspecified = lanes(mask).filter(|lane| bases[*lane] > 31 || offsets[*lane] == 1 << 31);
-                    let unspecified = unspecified.fold(0, |all, lane| all | 1 << lane);
-                    find(registers, mask);
-                    unspecified
-                })
+                let reason = Unspecified::Search.reason();
+                return Ok(self.partial(to, &from, reason, |[mask, base, offset, _]| {
+                    let found = find_nth(mask as u32, base as u32, offset as u32 as i32);
+                    (found.into(), base <= 31 && offset != 1 << 31)
+                }));
             }
             Opcode::Shf => ternary(d, [row(0)?, row(1)?, row(2)?], move |low: u32, high: u32, n: u32| {
                 funnel(low, high, n, left, wrap)

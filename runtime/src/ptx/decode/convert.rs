@@ -1,7 +1,7 @@
 //! `cvt`.
 
 use super::super::arithmetic::convert::{from_integer, to_float, to_integer, to_integral};
-use super::super::arithmetic::float::{BF16, F16, F32, F64, Format, Rounding};
+use super::super::arithmetic::float::{BF16, F16, F32, F64, Format, Manner, Rounding};
 use super::super::arithmetic::integer::Integer;
 use super::super::body::unary;
 use super::super::code::Body;
@@ -48,11 +48,15 @@ struct Conversion {
 
 impl Conversion {
     fn of(self, bits: u64) -> u64 {
-        let flush = |format: Format, x: u64| if self.ftz && format == F32 { format.flush(x) } else { x };
-        let finish = |format: Format, x: u64| {
-            let x = flush(format, x);
-            if self.saturate { format.saturate(x) } else { x }
+        // To f16, the machine's conversion has no `.FTZ` and takes subnormal operands as they are.
+        let flushes = self.ftz && self.to != Side::Float(F16);
+        // An instruction of arithmetic flushes before the conversion, and makes every NaN one.
+        let flush = |format: Format, x: u64| match flushes && format == F32 {
+            true if format.is_nan(x) => format.nan(),
+            true => format.flush(x),
+            false => x,
         };
+        let finish = |format: Format, x: u64| if self.saturate { format.saturate(x) } else { x };
         let rounding = self.rounding.unwrap_or(Rounding::Nearest);
         match (self.to, self.from) {
             (Side::Integer(to), Side::Integer(from)) => {
@@ -68,7 +72,9 @@ impl Conversion {
                 let bits = flush(from, bits);
                 let result = match self.integral {
                     Some(integral) if to == from => to_integral(to, bits, integral),
-                    _ => to_float(from, to, bits, rounding),
+                    // The machine moves the bits.
+                    None if to == F64 && from == F64 => bits,
+                    _ => to_float(from, to, bits, Manner { rounding, flush: self.ftz && to == F32 }),
                 };
                 finish(to, result)
             }

@@ -1,9 +1,9 @@
 //! Arithmetic on floats.
 
-use super::super::arithmetic::approximate::{self, DIVISION_BOUND, divide};
-use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
+use super::super::arithmetic::approximate::{self, DIVISION_BOUND};
+use super::super::arithmetic::float::{F16, F32, F64, Format, Manner, Rounding};
 use super::super::arithmetic::native;
-use super::super::body::{binary, lanewise, put_predicate, ternary, unary};
+use super::super::body::{binary, put_predicate, ternary, unary};
 use super::super::code::{Body, Follows, Kind};
 use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
@@ -40,11 +40,16 @@ impl Mode {
         Ok(Mode { format, pair, rounding, ftz: words.take(Modifier::Ftz), saturate: words.take(Modifier::Sat) })
     }
 
-    /// Of each element of the operands.
-    pub fn apply(self, operands: [u64; 4], f: impl Fn(Format, [u64; 4], Rounding) -> u64) -> u64 {
+    /// How results are rounded.
+    fn manner(self) -> Manner {
+        Manner { rounding: self.rounding, flush: self.ftz }
+    }
+
+    /// Applies `f` to each element of the operands.
+    pub fn apply(self, operands: [u64; 4], f: impl Fn(Format, [u64; 4], Manner) -> u64) -> u64 {
         let one = |operands: [u64; 4]| {
             let flush = |x| if self.ftz { self.format.flush(x) } else { x };
-            let result = flush(f(self.format, operands.map(flush), self.rounding));
+            let result = f(self.format, operands.map(flush), self.manner());
             if self.saturate { self.format.saturate(result) } else { result }
         };
         match self.pair {
@@ -64,7 +69,15 @@ impl Mode {
     }
 }
 
-/// A function of singles between flushing and saturation.
+/// Returns a product that the processor rounded, or `exact` where flushing needs to know what was
+/// rounded: a result that is the least normal number may have been less before it was rounded to
+/// the grid of subnormals. Sums are exact there.
+#[inline(always)]
+fn least_normal_or(x: u32, mode: Mode, exact: impl Fn() -> u64) -> u32 {
+    if mode.ftz && x << 1 == 1 << 24 { exact() as u32 } else { x }
+}
+
+/// Flushes and saturates a result.
 fn finish(mode: Mode, x: u32) -> u32 {
     let x = if mode.ftz { native::flush32(x) } else { x };
     if mode.saturate { native::saturate32(x) } else { x }
@@ -85,29 +98,31 @@ impl<'m> Decoder<'m> {
         for index in 1..operands.len() {
             from.push(self.operand(frame, operands, index, ty)?);
         }
-        if opcode == Opcode::Div && words.take_one(&[Modifier::Approx, Modifier::Full]).is_some() {
+        if opcode == Opcode::Div
+            && let Some(kind) = words.take_one(&[Modifier::Approx, Modifier::Full])
+        {
             self.code.bounds.insert(self.site, DIVISION_BOUND);
-            let ftz = words.take(Modifier::Ftz);
-            return Ok(self.lanewise(to, &from, move |[a, b, ..]| {
-                let flush = |x: u32| if ftz { native::flush32(x) } else { x };
-                flush(divide(flush(a as u32), flush(b as u32))).into()
-            }));
+            let mode = Mode::take(ty, words)?;
+            let divide = if kind == Modifier::Full { Format::div } else { approximate::divide };
+            return Ok(
+                self.lanewise(to, &from, move |x| mode.apply(x, |format, [a, b, ..], how| divide(format, a, b, how)))
+            );
         }
         let keeps_nan = words.take(Modifier::PropagateNan);
         let mode = Mode::take(ty, words)?;
         if !keeps_nan && let Some(body) = fast(opcode, mode, to, &from) {
             return Ok(self.compute(to, &from, body));
         }
-        let f = move |format: Format, [a, b, c, _]: [u64; 4], rounding: Rounding| match opcode {
-            Opcode::Add => format.add(a, b, rounding),
-            Opcode::Sub => format.sub(a, b, rounding),
-            Opcode::Mul => format.mul(a, b, rounding),
-            Opcode::Mad => format.fma(a, b, c, rounding),
-            Opcode::Div => format.div(a, b, rounding),
-            Opcode::Min | Opcode::Max if keeps_nan && (format.is_nan(a) || format.is_nan(b)) => format.nan(),
+        let f = move |format: Format, [a, b, c, _]: [u64; 4], how: Manner| match opcode {
+            Opcode::Add => format.add(a, b, how),
+            Opcode::Sub => format.sub(a, b, how),
+            Opcode::Mul => format.mul(a, b, how),
+            Opcode::Mad => format.fma(a, b, c, how),
+            Opcode::Div => format.div(a, b, how),
+            Opcode::Min | Opcode::Max if keeps_nan && (format.is_nan(a) || format.is_nan(b)) => format.nan_of([a, b]),
             Opcode::Min => format.min(a, b),
             Opcode::Max => format.max(a, b),
-            _ if format.is_nan(a) => format.nan(),
+            _ if format.is_nan(a) => format.nan_of([a]),
             Opcode::Neg => a ^ format.sign(),
             _ => a & !format.sign(),
         };
@@ -150,10 +165,10 @@ impl<'m> Decoder<'m> {
                 Ok(self.compute(to, &[from], unary(to.wide()?, from.wide()?, native::sqrt64)))
             }
             Opcode::Sqrt => {
-                Ok(self.lanewise(to, &[from], move |x| mode.apply(x, |format, [a, ..], r| format.sqrt(a, r))))
+                Ok(self.lanewise(to, &[from], move |x| mode.apply(x, |format, [a, ..], how| format.sqrt(a, how))))
             }
             Opcode::Rcp => Ok(self.lanewise(to, &[from], move |x| {
-                mode.apply(x, |format, [a, ..], rounding| format.div(format.one(), a, rounding))
+                mode.apply(x, |format, [a, ..], how| format.div(format.one(), a, how))
             })),
             _ => Err(format!("there is no exact `{opcode}`")),
         }
@@ -172,10 +187,8 @@ impl<'m> Decoder<'m> {
                 let flush = |x: u32| if ftz { native::flush32(x) } else { x };
                 flush(approximate::single(what, flush(a as u32))).into()
             })),
-            Type::F64 => Ok(self.lanewise(to, &[from], move |[a, ..]| {
-                let flush = |x: u64| if ftz { F64.flush(x) } else { x };
-                flush(approximate::double(what, flush(a)))
-            })),
+            Type::F64 if ftz => Ok(self.lanewise(to, &[from], move |[a, ..]| approximate::upper_half(what, a))),
+            Type::F64 => Ok(self.lanewise(to, &[from], move |[a, ..]| approximate::double(what, a))),
             Type::F16 => Ok(self.lanewise(to, &[from], move |[a, ..]| approximate::half(what, a))),
             Type::F16x2 => Ok(self.lanewise(to, &[from], move |[a, ..]| {
                 approximate::half(what, a & 0xffff) | approximate::half(what, a >> 16 & 0xffff) << 16
@@ -274,22 +287,19 @@ fn fast(opcode: Opcode, mode: Mode, to: Source, from: &[Source]) -> Option<Body>
     }
     // With flushing or saturation around it.
     let flush = move |x: u32| if mode.ftz { native::flush32(x) } else { x };
-    let f: fn(u32, u32) -> u32 = match opcode {
-        Opcode::Add => native::add32,
-        Opcode::Sub => native::sub32,
-        Opcode::Mul => native::mul32,
-        Opcode::Mad => {
-            let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
-            return Some(lanewise(
-                to.place,
-                places,
-                Box::new(move |[a, b, c, _]| {
-                    let [a, b, c] = [a, b, c].map(|x| flush(x as u32));
-                    Some(finish(mode, native::fma32(a, b, c)).into())
-                }),
-            ));
-        }
+    Some(match opcode {
+        Opcode::Add => binary(d, two()?, move |a: u32, b: u32| finish(mode, native::add32(flush(a), flush(b)))),
+        Opcode::Sub => binary(d, two()?, move |a: u32, b: u32| finish(mode, native::sub32(flush(a), flush(b)))),
+        Opcode::Mul => binary(d, two()?, move |a: u32, b: u32| {
+            let (a, b) = (flush(a), flush(b));
+            let exact = || F32.mul(a.into(), b.into(), mode.manner());
+            finish(mode, least_normal_or(native::mul32(a, b), mode, exact))
+        }),
+        Opcode::Mad => ternary(d, three()?, move |a: u32, b: u32, c: u32| {
+            let (a, b, c) = (flush(a), flush(b), flush(c));
+            let exact = || F32.fma(a.into(), b.into(), c.into(), mode.manner());
+            finish(mode, least_normal_or(native::fma32(a, b, c), mode, exact))
+        }),
         _ => return None,
-    };
-    Some(binary(d, two()?, move |a: u32, b: u32| finish(mode, f(flush(a), flush(b)))))
+    })
 }

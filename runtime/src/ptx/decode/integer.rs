@@ -4,14 +4,13 @@ use super::super::arithmetic::integer::{Integer, dot};
 use super::super::body::{binary, ternary};
 use super::super::code::Body;
 use super::super::registers::{Place, Registers, lanes};
+use super::super::unspecified::Unspecified;
 use super::operand::Source;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl::compiler::ptx::words::Class;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::SmallVec;
-
-const DIVISION_BY_ZERO: &str = "it divides by zero";
 
 /// The integer type that is twice as wide.
 fn doubled(ty: Type) -> Result<Type> {
@@ -39,8 +38,9 @@ impl<'m> Decoder<'m> {
                 let to = self.to(frame, operands, 0)?;
                 let from = [self.operand(frame, operands, 1, ty)?, self.operand(frame, operands, 2, ty)?];
                 let rest = opcode == Opcode::Rem;
-                Ok(self.partial(to, &from, DIVISION_BY_ZERO, move |[a, b, ..]| {
-                    if rest { integers.rem(a, b) } else { integers.div(a, b) }
+                Ok(self.partial(to, &from, Unspecified::Divisor.reason(), move |[a, b, ..]| {
+                    let result = if rest { integers.rem(a, b) } else { integers.div(a, b) };
+                    (result.unwrap_or(integers.mask()), result.is_some())
                 }))
             }
             Opcode::Min | Opcode::Max => self.extreme(frame, opcode, ty, operands),

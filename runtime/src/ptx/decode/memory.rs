@@ -211,10 +211,10 @@ impl<'m> Decoder<'m> {
         }
         if matches!(window, Window::Global | Window::Const) && to.wide().is_ok() && from.wide().is_ok() {
             let outside = "the address is not of that space";
-            return Ok(self.partial(to, &[from], outside, move |[a, ..]| (window_of(a) == Window::Global).then_some(a)));
+            return Ok(self.partial(to, &[from], outside, move |[a, ..]| (a, window_of(a) == Window::Global)));
         }
         Ok(self.partial(to, &[from], "the address is not of that space", move |[a, ..]| {
-            (window_of(a) == window).then(|| a.wrapping_sub(window_base(window)))
+            (a.wrapping_sub(window_base(window)), window_of(a) == window)
         }))
     }
 }

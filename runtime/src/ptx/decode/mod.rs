@@ -131,6 +131,7 @@ pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal>
     let mut steps = Vec::new();
     for instruction in code.instructions() {
         let text = In(code.names(), instruction).to_string();
+        let divides = matches!(instruction.opcode, Opcode::Div | Opcode::Rem);
         let refuse = |why: String| Refusal { text: text.clone(), line: None, why };
         decoder.instruction(&mut frame, instruction).map_err(refuse)?;
         for Inst { guard, kind, .. } in std::mem::take(&mut decoder.code.insts) {
@@ -141,7 +142,7 @@ pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal>
                 Kind::Nothing => Action::Nothing,
                 _ => return Err(refuse("it does more than compute".to_string())),
             };
-            steps.push(Step { text: text.clone(), guard, action });
+            steps.push(Step { text: text.clone(), divides, guard, action });
         }
     }
     let operands = 0..code.source().operands.len();
@@ -393,16 +394,17 @@ impl<'m> Decoder<'m> {
         function: impl Fn([u64; 4]) -> u64 + Send + Sync + 'static,
     ) -> Decoded {
         let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
-        self.compute(to, from, super::body::lanewise(to.place, places, Box::new(move |x| Some(function(x)))))
+        self.compute(to, from, super::body::lanewise(to.place, places, Box::new(move |x| (function(x), true))))
     }
 
-    /// The same, which may give nothing that is defined, for `reason`.
+    /// Decodes a computation lane by lane whose result may be undefined, for `reason`: `function`
+    /// returns the machine's result, and whether the result is defined.
     fn partial(
         &self,
         to: Source,
         from: &[Source],
         reason: &'static str,
-        function: impl Fn([u64; 4]) -> Option<u64> + Send + Sync + 'static,
+        function: impl Fn([u64; 4]) -> (u64, bool) + Send + Sync + 'static,
     ) -> Decoded {
         let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
         let body = super::body::lanewise(to.place, places, Box::new(function));

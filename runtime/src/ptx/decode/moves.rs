@@ -29,7 +29,7 @@ fn copy(to: Source, from: Source) -> Body {
             *to = *to & !mask | value & mask;
             0
         }),
-        _ => lanewise(to.place, smallvec![from.place], Box::new(move |[a, ..]| Some(a & mask))),
+        _ => lanewise(to.place, smallvec![from.place], Box::new(move |[a, ..]| (a & mask, true))),
     }
 }
 
@@ -52,7 +52,7 @@ impl<'m> Decoder<'m> {
                     return Ok(self.read_clock(to, high));
                 }
                 if let Some(reason) = unknowable(*s) {
-                    return Ok(self.partial(to, &[], reason, |_| None));
+                    return Ok(self.partial(to, &[], reason, |_| (0, false)));
                 }
                 let from = self.from(frame, from, ty)?;
                 Ok(self.compute(to, &[from], copy(to, from)))

@@ -1,6 +1,6 @@
 //! Conversions.
 
-use super::float::{flush, is_float, rounding, saturate, to_f64, value};
+use super::float::{SCALE, flush, flushed, is_float, rounding, saturate, to_f64, value};
 use super::integer::{clamp, cut, number, signed};
 use super::{Given, Value};
 use kernel_dsl::compiler::ptx::{Modifier, Type};
@@ -12,7 +12,8 @@ pub fn of(given: &Given<'_>) -> Value {
     let (to, from) = (types[0], types[1]);
     let round = rounding(&given.form.modifiers);
     let (ftz, sat) = (given.has(Modifier::Ftz), given.has(Modifier::Sat));
-    let a = if ftz && from == Type::F32 { flush(from, given.x[0]) } else { given.x[0] };
+    // The machine's conversion to f16 has no `.FTZ`.
+    let a = if ftz && from == Type::F32 && to != Type::F16 { flush(from, given.x[0]) } else { given.x[0] };
     // A result of an integer type fills a wider register.
     let fill = |bits: u64| {
         let wide = number(bits, to) as u64;
@@ -64,7 +65,11 @@ pub fn of(given: &Given<'_>) -> Value {
                 (Type::F32, Type::F16) => narrowed::<Single, Half>(a, round),
                 (Type::F32, _) => narrowed::<Single, Double>(a, round),
                 (_, Type::F16) => narrowed::<Double, Half>(a, round),
-                _ => narrowed::<Double, Single>(a, round),
+                _ => {
+                    let x = Double::from_bits(a.into());
+                    let single = |x: Double| -> Single { x.convert_r(round, &mut false).value };
+                    flushed(given, single(x), || single(x.scalbn(SCALE)))
+                }
             },
         ),
     }
@@ -72,7 +77,6 @@ pub fn of(given: &Given<'_>) -> Value {
 
 /// What is left to do to a float.
 fn finish(given: &Given<'_>, to: Type, bits: u64) -> Value {
-    let bits = if given.has(Modifier::Ftz) && to == Type::F32 { flush(to, bits) } else { bits };
     value(to, if given.has(Modifier::Sat) { saturate(to, bits) } else { bits })
 }
 

@@ -128,7 +128,6 @@ fn one(given: &Given<'_>, ty: Type, x: [u64; 4]) -> Result<u64, Value> {
             _ => arithmetic::<Double>(given, [a, b, c]),
         },
     };
-    let bits = if ftz { flush(ty, bits) } else { bits };
     Ok(if given.has(Modifier::Sat) { saturate(ty, bits) } else { bits })
 }
 
@@ -139,17 +138,33 @@ where
 {
     let round = rounding(&given.form.modifiers);
     let [x, y, z] = [a, b, c].map(|bits| F::from_bits(bits.into()));
-    let one = F::from_u128(1).value;
-    let result = match given.form.row.opcode {
-        Opcode::Add => x.add_r(y, round).value,
-        Opcode::Sub => x.sub_r(y, round).value,
-        Opcode::Mul => x.mul_r(y, round).value,
-        Opcode::Fma | Opcode::Mad => x.mul_add_r(y, z, round).value,
-        Opcode::Div => x.div_r(y, round).value,
-        Opcode::Rcp => one.div_r(x, round).value,
-        Opcode::Sqrt => root(x, round),
-        other => panic!("{other}"),
+    // Returns 2^scale times the result.
+    let scaled = |scale: i32| {
+        let x = x.scalbn(scale);
+        match given.form.row.opcode {
+            Opcode::Add => x.add_r(y.scalbn(scale), round).value,
+            Opcode::Sub => x.sub_r(y.scalbn(scale), round).value,
+            Opcode::Mul => x.mul_r(y, round).value,
+            Opcode::Fma | Opcode::Mad => x.mul_add_r(y, z.scalbn(scale), round).value,
+            Opcode::Div => x.div_r(y, round).value,
+            Opcode::Rcp => F::from_u128(1).value.scalbn(2 * scale).div_r(x, round).value,
+            Opcode::Sqrt => root(x, round),
+            other => panic!("{other}"),
+        }
     };
+    flushed(given, scaled(0), || scaled(SCALE))
+}
+
+/// A power of two that lifts a result at the end of a format's range away from the subnormals.
+pub const SCALE: i32 = 12;
+
+/// Returns the bits of a result. With `.ftz`, a result that is below the least normal number if it
+/// is rounded without the subnormals' grid, as 2^SCALE times the result is, becomes a zero.
+pub fn flushed<F: Float>(given: &Given<'_>, result: F, scaled: impl Fn() -> F) -> u64 {
+    let least = F::smallest_normalized();
+    let edge = result.abs() == least;
+    let tiny = if edge { scaled().abs() < least.scalbn(SCALE) } else { result.is_denormal() };
+    let result = if given.has(Modifier::Ftz) && tiny { F::ZERO.copy_sign(result) } else { result };
     result.to_bits() as u64
 }
 
@@ -222,12 +237,20 @@ fn approximate(given: &Given<'_>, ty: Type, a: u64, b: u64) -> Option<Value> {
     let approx = given.has(Modifier::Approx) || given.has(Modifier::Full);
     // By a part of the result, and by that much.
     let (result, part, much): (f64, f64, f64) = match given.form.row.opcode {
+        // The machine reads the upper half.
+        Opcode::Rcp | Opcode::Rsqrt if ty == Type::F64 && given.has(Modifier::Ftz) && a as u32 != 0 => {
+            return approximate(given, ty, flush(ty, a & !0xffff_ffff), b);
+        }
         Opcode::Rcp if approx && ty == Type::F64 => (1.0 / x, 2f64.powi(-20), 0.0),
         Opcode::Rcp if approx => (1.0 / x, 2f64.powi(-23), 0.0),
         Opcode::Sqrt if approx => (x.sqrt(), 2f64.powi(-23), 0.0),
+        // The reciprocal of the root is rounded twice.
+        Opcode::Rsqrt if ty == Type::F64 && !given.has(Modifier::Ftz) => (1.0 / x.sqrt(), 2f64.powi(-52), 0.0),
         Opcode::Rsqrt if ty == Type::F64 => (1.0 / x.sqrt(), 2f64.powi(-20), 0.0),
         Opcode::Rsqrt => (1.0 / x.sqrt(), 2f64.powf(-22.9), 0.0),
-        Opcode::Div if approx && y.abs() > 2f64.powi(126) => return Some(Value::Open),
+        Opcode::Div if given.has(Modifier::Approx) && y.is_finite() && y.abs() > 2f64.powi(126) => {
+            (x * 0.0f64.copysign(y), 0.0, 0.0)
+        }
         Opcode::Div if approx => (x / y, 2f64.powi(-22), 0.0),
         Opcode::Sin | Opcode::Cos if x.abs() > 314.0 => return Some(Value::Open),
         Opcode::Sin => (x.sin(), 0.0, 2f64.powf(-14.7)),

@@ -92,6 +92,8 @@ pub fn of(given: &Given<'_>) -> Outcome {
         Opcode::Mad24 if sat => Value::Bits(clamp(number(half24(given, ty), ty) + number(c, ty), ty)),
         Opcode::Mad24 => exact(i128::from(half24(given, ty)) + i128::from(c)),
         Opcode::Sad => exact(i128::from(c) + (x - y).abs()),
+        // A divisor of 0 gives ones.
+        Opcode::Div | Opcode::Rem if y == 0 => exact(-1),
         Opcode::Div => exact(x / y),
         Opcode::Rem => exact(x % y),
         Opcode::Min => exact(x.min(y)),
@@ -129,6 +131,9 @@ pub fn bits(given: &Given<'_>) -> u64 {
     let ones = |count: u32| ((1u128 << count.min(64)) - 1) as u64;
     let all = ones(n);
     let clamped = |x: u64| x.min(u64::from(n)) as u32;
+    // The machine takes the low bytes of a position and a length in a word, and all of both in two
+    // words.
+    let field = |at: u64, length: u64| if n == 32 { (at & 0xff, length & 0xff) } else { (at, length) };
     match given.form.row.opcode {
         Opcode::And => a & b,
         Opcode::Or => a | b,
@@ -144,7 +149,7 @@ pub fn bits(given: &Given<'_>) -> u64 {
             shifted as u64 & 0xffff_ffff
         }
         Opcode::Bfe => {
-            let (position, length) = (b & 0xff, c & 0xff);
+            let (position, length) = field(b, c);
             let bit = |i: u64| if i < u64::from(n) { a >> i & 1 } else { 0 };
             // The manual: bit by bit, the sign from the last one that there is.
             let sign = if !signed(ty) || length == 0 { 0 } else { bit((position + length - 1).min(u64::from(n) - 1)) };
@@ -152,7 +157,7 @@ pub fn bits(given: &Given<'_>) -> u64 {
             (0..u64::from(n)).fold(0, |d, i| d | chosen(i) << i)
         }
         Opcode::Bfi => {
-            let (position, length) = (c & 0xff, e & 0xff);
+            let (position, length) = field(c, e);
             let bit = |i: u64| {
                 let inside = i >= position && i < position + length;
                 if inside { a >> (i - position) & 1 } else { b >> i & 1 }

@@ -1,0 +1,34 @@
+//! The interpreter against the recorded results of an NVIDIA H100: the forms and operands of the
+//! example `card`.
+//!
+//! `card.txt` has, for each kernel, a hash of the results that the card gave; the example writes
+//! it.
+
+#[path = "../../examples/card/forms.rs"]
+mod forms;
+#[path = "../../examples/card/interpret.rs"]
+mod interpret;
+#[path = "../../examples/card/operands.rs"]
+mod operands;
+
+use std::thread;
+
+#[test]
+fn every_computation_gives_what_a_card_gives() {
+    let kernels = forms::kernels("");
+    let recorded: Vec<&str> = include_str!("card.txt").lines().collect();
+    assert_eq!(kernels.len(), recorded.len(), "the table has changed: record the results of a card anew");
+    let share = kernels.len().div_ceil(thread::available_parallelism().map_or(1, usize::from));
+    let check = |kernels: &[forms::Kernel]| -> Vec<String> {
+        let differs = |kernel: &&forms::Kernel| {
+            let hash = interpret::hash(kernel, &interpret::interpret(kernel, &kernel.input()));
+            recorded[kernel.number] != format!("{hash:016x} {}", kernel.forms[0].name)
+        };
+        kernels.iter().filter(differs).map(|kernel| kernel.text()).collect()
+    };
+    let differing: Vec<String> = thread::scope(|scope| {
+        let parts: Vec<_> = kernels.chunks(share).map(|part| scope.spawn(|| check(part))).collect();
+        parts.into_iter().flat_map(|part| part.join().expect("a comparison does not panic")).collect()
+    });
+    assert!(differing.is_empty(), "{} kernels differ from the card, the first:\n{}", differing.len(), differing[0]);
+}
