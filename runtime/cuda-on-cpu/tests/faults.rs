@@ -338,7 +338,7 @@ fn work_goes_on_on_the_cpu_where_one_asks_for_it() {
         let attempt = |device: &Device, fault: Option<&str>| {
             injection.set(fault);
             let mut on_cpu = Vec::new();
-            let result = device.or_on_cpu(|device| {
+            let result = device.with_cpu_fallback(|device| {
                 on_cpu.push(device.is_cpu());
                 program(device)
             });
@@ -365,14 +365,14 @@ fn work_goes_on_on_the_cpu_where_one_asks_for_it() {
         injection.set(Some("700@cuLaunchKernel#1"));
         let (x, mut y) = (device.upload(&[1.0f32; N]).unwrap(), device.zeros(N).unwrap());
         let (cpu, mut times) = (Device::cpu(), 0);
-        let result = cpu.or_on_cpu(|_| {
+        let result = cpu.with_cpu_fallback(|_| {
             times += 1;
             saxpy::launch(&device, 1.0, &x, &mut y)
         });
         injection.set(None);
         assert!(matches!(result, Err(Error::Lost(_))), "{result:?}");
         assert_eq!(times, 1);
-        let refused = device.or_on_cpu(|device| saxpy::launch(device, 1.0, &x, &mut y)).unwrap_err();
+        let refused = device.with_cpu_fallback(|device| saxpy::launch(device, 1.0, &x, &mut y)).unwrap_err();
         assert!(refused.to_string().contains("its memory belongs to another device"), "{refused}");
     });
     if let Some(printed) = printed {
