@@ -1,4 +1,4 @@
-//! An instance's PTX on the PTX interpreter, for the arguments of a launch.
+//! Runs an instance's PTX on the PTX interpreter, with the arguments of a launch.
 
 use crate::contract::ValidatedArgs;
 use crate::cpu;
@@ -16,7 +16,8 @@ pub struct Executable {
 }
 
 impl Executable {
-    /// Of the only entry of `text`, which is the instance's. `shared` is what launches must know of its shared memory.
+    /// Decodes the only entry of `text`, which is the PTX of the instance. `shared` describes the
+    /// shared memory of launches.
     pub fn new(instance: String, text: &str, shared: SharedMemory) -> Result<Executable> {
         let program = parse(text).map_err(ptx::Failure::Syntax).and_then(|module| {
             let entry = module.entries().next().map_or("", |entry| entry.name.as_str());

@@ -1,14 +1,15 @@
-//! Numbers that look random and come again from their seed.
+//! Pseudorandom numbers, reproducible from a seed.
 
 use kernel_dsl::ScalarElement;
 use kernel_dsl::half::{bf16, f16};
 
-/// Random numbers by SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+/// A pseudorandom generator: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -32,7 +33,7 @@ impl Random {
         (self.bits() >> 11) as f64 * 2f64.powi(-52) - 1.0
     }
 
-    /// One of `all`, if there is one.
+    /// Returns a random element of `all`; `None` if `all` is empty.
     pub fn choose<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.below(all.len()))
     }
@@ -42,7 +43,8 @@ impl Random {
         (0..n).map(|_| T::draw(self)).collect()
     }
 
-    /// `n` values, one in four of them special: zeros of both signs, subnormals, infinities, NaNs, the ends of the range.
+    /// Returns `n` values, one in four of them special: zeros of both signs, subnormals,
+    /// infinities, NaNs, or the ends of the range.
     pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         (0..n).map(|_| self.special()).collect()
     }
@@ -82,9 +84,9 @@ pub trait Draw: ScalarElement + std::fmt::Debug {
     const SMALLEST: f64;
     /// Returns the nearest value; integers saturate.
     fn nearest(value: f64) -> Self;
-    /// An ordinary value.
+    /// Draws an ordinary value.
     fn draw(random: &mut Random) -> Self;
-    /// The value made simple.
+    /// Returns a simpler value.
     fn simplified(self, to: Simple) -> Self;
 }
 
@@ -117,7 +119,7 @@ macro_rules! draw {
                 0.0,
                 -0.0,
                 1.0,
-                // Its neighbours.
+                // The neighbors of 1.
                 1.0 - <$f>::EPSILON / 2.0,
                 1.0 + <$f>::EPSILON,
                 -2.0,

@@ -1,4 +1,4 @@
-//! What came of a check, as data.
+//! The results of a check, as data.
 
 use crate::interpreter::report::Allowed;
 use crate::interpreter::{CheckSet, Report, Schedule, Verdict};
@@ -6,7 +6,7 @@ use crate::{Error, ptx};
 use serde::Serialize;
 use std::{fmt, iter};
 
-/// What runs a kernel.
+/// An executor of kernels.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Executor {
@@ -27,34 +27,39 @@ pub enum Executor {
 /// An instance on all its cases.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct InstanceReport {
-    /// As Rust names it.
+    /// The name of the instance, in Rust syntax.
     pub instance: String,
     /// The seed of its cases.
     pub seed: u64,
-    /// Who ran it.
+    /// The executors that ran the kernel.
     pub executors: Vec<Executor>,
-    /// Who did not, and why.
+    /// The executors that did not run, with the reason.
     pub skipped: Vec<Skipped>,
-    /// Whether the hardware's approximations reach what it leaves: a GPU is compared within the kernel's tolerances.
+    /// Whether hardware approximations affect the outputs. If so, a GPU's outputs are compared
+    /// within the kernel's tolerances.
     pub approximate: bool,
-    /// What approximations decide, by place: where a GPU may differ by more than any tolerance.
+    /// Places where an approximation decides a branch, an index or an integer. The outputs of a GPU
+    /// may differ there by more than any tolerance.
     pub decisions: Vec<String>,
-    /// What the oracle warns of, each place once: one finding each, of the run that first met it.
+    /// The oracle's warnings and notes, each place once: one finding each, from the first run that
+    /// reported it.
     pub warnings: Vec<Warned>,
-    /// What the kernel does that the oracle forbids, and says that it may: each place once, with how often all cases did it.
+    /// Operations that the oracle forbids and the kernel allows. Each place appears once, with the
+    /// number of occurrences in all cases.
     pub allowed: Vec<Allowed>,
-    /// What stopped it before any case: it did not lower, a pass failed, what is to run it cannot, or there were no cases.
+    /// The reason why no case ran. Lowering or a pass failed, an executor does not support the
+    /// kernel, or there were no cases.
     pub problem: Option<Problem>,
     /// One a case.
     pub cases: Vec<CaseReport>,
 }
 
-/// What the oracle warns of, or notes.
+/// A warning or note of the oracle.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Warned {
     /// The case in which it did first.
     pub case: String,
-    /// Of that alone.
+    /// The report of this finding alone.
     #[serde(flatten)]
     pub report: Report,
 }
@@ -87,21 +92,21 @@ pub struct Skipped {
 pub struct CaseReport {
     /// The case's name.
     pub case: String,
-    /// What is to be said of it.
+    /// The verdict of the case.
     pub verdict: Verdict,
-    /// What went wrong first; `None` if nothing.
+    /// The first failure; `None` if the case passed.
     pub failure: Option<Failure>,
 }
 
 impl CaseReport {
-    /// Of a case of that name.
+    /// Returns the report of the case with the given name.
     pub fn new(case: impl Into<String>, failure: Option<Failure>) -> CaseReport {
         let verdict = failure.as_ref().map_or(Verdict::Pass, Failure::verdict);
         CaseReport { case: case.into(), verdict, failure }
     }
 }
 
-/// What went wrong.
+/// The failure of a case.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -112,7 +117,8 @@ pub enum Failure {
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
     /// The oracle wrote different bits when blocks and warps ran in another order.
     OrderDependent { schedule: Schedule, mismatch: Box<Mismatch> },
-    /// The oracle warns, and the check takes that for a failure ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
+    /// The oracle warns, and warnings are failures
+    /// ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
     Warned { report: Box<Report> },
     /// The result is off from the reference by more than its bound.
     Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
@@ -124,7 +130,7 @@ pub enum Failure {
     Incomplete { why: String },
 }
 
-/// What an executor reported, as data.
+/// The report of an executor, as data.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Reported {
@@ -134,7 +140,7 @@ pub enum Reported {
     Ptx(Box<ptx::Report>),
 }
 
-/// Why an executor did not come to a good end.
+/// The reason why an executor stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
@@ -142,14 +148,15 @@ pub enum Stop {
     Reported(&'static str),
     /// The arguments do not meet the kernel's contract, and nothing has run.
     Refused,
-    /// What runs it could not.
+    /// The executor itself failed.
     Failed,
-    /// What runs it does not know how to, or has no memory for its checks: nothing is said of the kernel.
+    /// The executor does not support the kernel, or lacks memory for its checks. This is no verdict
+    /// on the kernel.
     Unsupported,
 }
 
 impl Stop {
-    /// What `error` is.
+    /// Classifies `error`.
     pub(super) fn of(error: &Error) -> Stop {
         match error {
             Error::Violation(report) => report.errors().next().map_or(Stop::Failed, |f| Stop::Reported(f.check.name())),
@@ -169,7 +176,7 @@ impl Stop {
 }
 
 impl Stop {
-    /// Whether it is for a check of these.
+    /// Returns whether the kernel was stopped by one of `checks`.
     pub(super) fn is_of(&self, checks: CheckSet) -> bool {
         let Stop::Reported(name) = self else { return false };
         name.parse().is_ok_and(|check| checks.contains(check))
@@ -183,18 +190,18 @@ pub struct Mismatch {
     pub argument: String,
     /// The first element that differs, counted in memory.
     pub offset: usize,
-    /// Its index; `None` if it lies between the view's elements.
+    /// The index of the element; `None` if the element lies in a gap of the view.
     pub index: Option<Vec<usize>>,
-    /// What the one holds there.
+    /// The value of the first executor.
     pub left: String,
-    /// What the other holds there.
+    /// The value of the second executor.
     pub right: String,
     /// How many elements differ.
     pub count: usize,
 }
 
 impl Failure {
-    /// That `executor` came to no good end.
+    /// Returns the failure of an `executor` that stopped with `error`.
     pub(super) fn stopped(executor: Executor, error: Error) -> Failure {
         let (why, text) = (Stop::of(&error), error.to_string());
         let report = match error {
@@ -208,7 +215,7 @@ impl Failure {
         Failure::Stopped { executor, why, error: text, report }
     }
 
-    /// What it says of the kernel: that it fails, or nothing.
+    /// Returns the verdict on the kernel: failed, or unsupported.
     pub fn verdict(&self) -> Verdict {
         match self {
             Failure::Stopped { why: Stop::Unsupported, .. } => Verdict::Unsupported,
@@ -216,7 +223,8 @@ impl Failure {
         }
     }
 
-    /// In words, and behind it what the oracle warned of, but for what is the failure itself.
+    /// Formats the failure, followed by the oracle's warnings. A warning that is the failure itself
+    /// is not repeated.
     pub(super) fn with(&self, warnings: &[Report]) -> String {
         let itself = |warning: &&Report| matches!(self, Failure::Warned { report } if **report == **warning);
         let others = warnings.iter().filter(|warning| !itself(warning)).map(ToString::to_string);
@@ -224,7 +232,8 @@ impl Failure {
         all.iter().map(|text| text.trim_end()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether both are one kind of mistake: the same check, or the same executor with other values in the same argument.
+    /// Returns whether both failures are of the same kind: the same check, or the same executor
+    /// with a wrong value in the same argument.
     pub(super) fn is_like(&self, other: &Failure) -> bool {
         use Failure::*;
         match (self, other) {
@@ -249,13 +258,14 @@ impl Failure {
 }
 
 impl InstanceReport {
-    /// Whether all went well, and there was something to go well.
+    /// Returns whether there was at least one case, and all passed.
     pub fn passed(&self) -> bool {
         self.verdict() == Verdict::Pass
     }
 
-    /// Pass where every case does, and there is one; unsupported where nothing is known to be wrong and something could not be
-    /// tried; else fail.
+    /// Returns the overall verdict. Any failure gives Fail. Otherwise, an unsupported case or
+    /// problem gives Unsupported, and so does an empty list of cases. Otherwise the verdict is
+    /// Pass.
     pub fn verdict(&self) -> Verdict {
         let problem = self.problem.iter().map(|problem| problem.verdict);
         let all: Vec<_> = problem.chain(self.cases.iter().map(|case| case.verdict)).collect();
@@ -268,7 +278,7 @@ impl InstanceReport {
         }
     }
 
-    /// The first case that failed, or could not be tried if none did.
+    /// Returns the first case that failed; if none failed, the first unsupported case.
     pub fn first_failure(&self) -> Option<(&CaseReport, &Failure)> {
         let of = |verdict| self.cases.iter().filter(move |c| c.verdict == verdict);
         of(Verdict::Fail).chain(of(Verdict::Unsupported)).find_map(|c| Some((c, c.failure.as_ref()?)))
