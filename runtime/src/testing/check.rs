@@ -1,4 +1,4 @@
-//! Runs the test cases of a subject on all executors and compares the results.
+//! The check of a subject: runs its cases on all executors and compares the results.
 
 use super::compare::{differ, gaps, reference};
 use super::lines::Lines;
@@ -27,26 +27,27 @@ use std::iter;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Checks kernels on the interpreter, and on a GPU if it has one.
+/// A checker of kernels, which runs them on the interpreters, and on a GPU if it has one.
 #[derive(Clone, Debug)]
 pub struct Checker {
     cpu: Device,
     gpu: Option<Device>,
-    /// How the oracle runs.
+    /// The options of the oracle.
     options: interpreter::Options,
     /// The number of seeded schedules for every kernel. `None`: one, and only for kernels whose
     /// result may depend on the order.
     orders: Option<u64>,
-    /// Whether the first case that goes wrong is the last.
+    /// Whether the check stops at the first failing case.
     stop_at_first: bool,
-    /// Whether a case of which the oracle warns goes wrong.
+    /// Whether a warning of the oracle is a failure.
     warnings_denied: bool,
     /// Whether every run reports the origins of NaNs and infinities.
     origins: bool,
 }
 
 impl Checker {
-    /// A checker that uses `gpu` too. A CPU device here is no further executor and is passed over.
+    /// Creates a checker that also uses `gpu`, if given. A CPU device is ignored, because the
+    /// interpreters run anyway.
     pub fn new(gpu: Option<Device>) -> Checker {
         let (cpu, gpu) = (Device::cpu(), gpu.filter(|device| !device.is_cpu()));
         Checker {
@@ -224,7 +225,7 @@ impl Checker {
         expected: impl FnOnce(&[Input]) -> Vec<Expected>,
         warnings: &mut Warnings,
     ) -> Result<(), Failure> {
-        // Inputs that the contract refuses may be none that the reference knows what to do with.
+        // The reference may not support inputs that the contract rejects, so it runs on demand.
         let expected = LazyCell::new(|| expected(&case.inputs));
         prepared.sized(case).iter().try_for_each(|case| {
             let right = &mut |executor, outputs: &Outputs| prepared.right(case, executor, outputs, Some(&expected));
@@ -264,7 +265,7 @@ impl Checker {
         let interpret = |run: &dyn Fn(&ValidatedArgs) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| run(&prepared.approved(&self.cpu, case, arguments)?))
         };
-        // The oracle first: no other executor runs what it reports.
+        // The oracle runs first: no other executor runs a kernel that the oracle rejects.
         let uninitialised = case.holding_nothing();
         let oracle = |options: interpreter::Options| {
             let options = interpreter::Options { uninitialised: uninitialised.clone(), ..options };
@@ -285,7 +286,7 @@ impl Checker {
         // A loop that waits for a block that has not started never ends; this budget stops it.
         let fuel = quiet.fuel.min(8 * instructions + 10_000);
         let again = interpreter::Options { fuel, cancellation: None, notes: false, ..quiet };
-        // All else runs in order.
+        // All other executors run blocks and warps in order.
         let lowered = match schedule {
             Schedule::InOrder => first,
             _ => {
@@ -310,7 +311,7 @@ impl Checker {
                 Err(e) => return Err(stopped(Executor::Lowered)(e)),
             }
         }
-        // The fuel is the oracle's: how many instructions others take is their own matter.
+        // The budget above is for the oracle: other executors may need more instructions.
         let in_order = interpreter::Options { schedule: Schedule::InOrder, fuel: 1 << 32, ..again };
         let optimised = interpret(&|a| prepared.optimised.run_by(a, in_order.clone()).map(drop))
             .map_err(stopped(Executor::Optimized))?;
@@ -320,7 +321,7 @@ impl Checker {
         let checked = checked.map_err(stopped(Executor::Checked))?;
         prepared.same(&lowered, &checked, Executor::Checked)?;
         if let Some(ptx) = &prepared.ptx {
-            // Whichever side of a branch goes first.
+            // The result must not depend on which side of a branch runs first.
             for policy in [Policy::PostDominator, Policy::LowestFirst] {
                 let options = Options { policy, ..Options::default() };
                 match interpret(&|a| ptx.run(a, &prepared.signature.names, options)) {
@@ -368,20 +369,20 @@ impl Checker {
     }
 }
 
-/// An instance in the forms that the interpreter runs.
+/// An instance, prepared for all executors.
 pub struct Prepared {
     artifact: &'static Artifact,
     program: Monomorphic,
     lowered: Executable,
     optimised: Executable,
-    /// After all passes.
+    /// The checked form after all passes.
     checked: (Executable, Checked),
-    /// The text that a GPU runs; of forms made elsewhere there is none.
+    /// The PTX that a GPU runs; `None` if the forms were given as IR.
     ptx: Option<ptx::Executable>,
     /// The PTX lines of each Rust line, computed on first use.
     lines: OnceLock<Lines>,
     signature: Signature,
-    /// By argument: whether approximate values reach it, and how near a GPU's must be.
+    /// For each argument, whether approximate values reach it, and the tolerance for a GPU.
     approximate: Vec<(bool, Option<Tolerance>)>,
     decisions: Vec<String>,
 }
@@ -393,7 +394,7 @@ pub(super) fn program(artifact: &'static Artifact) -> Result<Program> {
 /// Computes the expected contents of the written arguments from the inputs.
 pub(super) type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
 
-/// A case, and what went wrong in it.
+/// A case and its failure.
 pub(super) struct Failed {
     pub case: Case,
     pub failure: Failure,
@@ -427,7 +428,7 @@ impl Warnings {
         later.allowed.into_values().for_each(|allowed| self.allow(allowed));
     }
 
-    /// A run in another order came to no end.
+    /// Adds warnings of loops that did not end in another schedule.
     fn waits(&mut self, case: &str, report: &Report) {
         for finding in report.errors() {
             let message =

@@ -1,4 +1,4 @@
-//! Compares two results, and a result with a reference.
+//! The comparison of two results, and of a result with a reference.
 
 use super::input::Array;
 use super::report::{Failure, Mismatch};
@@ -15,7 +15,7 @@ pub struct Expected {
     pub argument: usize,
     /// The values in row-major order.
     pub values: Vec<f64>,
-    /// How far the kernel may be off.
+    /// The allowed distance from the reference.
     pub bound: Bound,
 }
 
@@ -26,11 +26,11 @@ pub struct Expected {
 /// the output's type. For example, if the reference in `f64` is 10³⁹, an `f32` of +∞ is right.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Bound {
-    /// Not at all.
+    /// No distance: the values must be equal.
     Exact,
-    /// By that much.
+    /// An absolute bound.
     Absolute(f64),
-    /// By that part of the reference's value.
+    /// A bound relative to the reference's value.
     Relative(f64),
     /// An absolute bound for each element. An infinite bound of a finite value accepts every
     /// result, NaN included: for results that the kernel's documentation leaves open.
@@ -131,7 +131,7 @@ pub(super) fn reference(
         for (n, (offset, value)) in array.offsets().zip(&expected.values).enumerate() {
             let ty = array.ty(offset);
             let (given, bound) = (to_f64(ty, array.bits(offset)), expected.bound.at(n, *value));
-            // A bound that is a part of an infinity would let everything pass.
+            // A bound relative to an infinity would accept everything.
             let near = value.is_finite()
                 && (bound == f64::INFINITY
                     || given.is_finite() && (given - value).abs() <= bound
@@ -248,7 +248,8 @@ mod tests {
                 && !single(1.0, f64::INFINITY, f64::INFINITY)
         );
         let half = |value| check(Input::slice(&[f16::INFINITY]), value, 0.0);
-        // 65,520 lies between the largest and the power of two that is not there, and rounds up.
+        // 65,520 lies halfway between the largest finite value and the next power of two, and
+        // rounds up.
         assert!(half(65520.0) && !half(65519.0) && half(1e9));
         assert!(single(f32::NAN, 1.0, f64::INFINITY) && single(infinity, 1.0, f64::INFINITY));
     }

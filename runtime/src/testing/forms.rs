@@ -1,4 +1,4 @@
-//! Measures the cost of checking: the unchecked and the checked form of an instance, side by side.
+//! The cost of checking: measurements of the unchecked and the checked form of an instance.
 
 use super::Case;
 use super::signature::Signature;
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 pub struct Forms {
     /// The kernel's own PTX, without checks.
     pub bare: Vec<Duration>,
-    /// Every access checked.
+    /// The checked form, in which every access is checked.
     pub checked: Vec<Duration>,
 }
 
-/// Rounds that are not counted: caches and clocks settle.
+/// The number of initial rounds that are discarded, so that caches and clocks settle.
 const WARM_UP: usize = 3;
-/// Rounds that are counted even where time is short.
+/// The least number of rounds that are kept, even beyond the time limit.
 const LEAST: usize = 3;
-/// Launches in a row at most. The records of checked launches have room for as many.
+/// The largest number of launches in a row. The records of checked launches hold as much.
 const LAUNCHES: u32 = 50;
 
 impl Forms {
@@ -33,7 +33,7 @@ impl Forms {
     pub fn load(device: &Device, artifact: &'static Artifact, declared: &'static Declared, case: &Case) -> Result<()> {
         with(device, artifact, declared, case, |stream, call| {
             drop(stream.prepare(call())?);
-            // SAFETY: it is not launched.
+            // SAFETY: the prepared launch is dropped, not launched.
             drop(unsafe { stream.prepare_unchecked(call())? });
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! Generates the cases of a property: named sizes and values, drawn from a seed. Each draw is
+//! The generator of a property's cases: named sizes and values, drawn from a seed. Each draw is
 //! recorded, so that shrinking can make it simpler.
 //!
 //! A draw depends only on the seed and on its own number. Changing one size leaves all other draws
@@ -25,9 +25,9 @@ pub struct Gen {
 /// The draws that shrinking has fixed; the seed decides the others.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Plan {
-    /// The sizes, by their draws.
+    /// The sizes, by the number of the draw.
     pub sizes: Vec<usize>,
-    /// The arrays, by their draws.
+    /// The arrays, by the number of the draw.
     pub arrays: Vec<Window>,
 }
 
@@ -36,11 +36,12 @@ pub(super) struct Plan {
 #[derive(Clone, Default, Debug)]
 pub(super) struct Window {
     pub first: usize,
-    /// By place in the window; those beyond are as drawn.
+    /// The simplification of each value in the window. Values past the end of the list are not
+    /// simplified.
     pub simple: Vec<Option<Simple>>,
 }
 
-/// A size that was drawn.
+/// A drawn size.
 #[derive(Clone, Debug)]
 pub(super) struct Size {
     pub name: String,
@@ -99,7 +100,7 @@ impl Gen {
         self.draw(name, 0..=usize::MAX, draw, |n| n.to_string())
     }
 
-    /// A size in `range`, its ends more often than others.
+    /// Draws a size in `range`. The two ends are more likely than other sizes.
     pub fn within(&mut self, name: &str, range: RangeInclusive<usize>) -> usize {
         let (least, most) = (*range.start(), (*range.end()).max(*range.start()));
         let draw = |random: &mut Random| match random.below(4) {
@@ -143,12 +144,12 @@ impl Gen {
         (0..n).map(one).collect()
     }
 
-    /// `n` ordinary values: floats from −1 to 1, integers of their whole range.
+    /// Draws `n` ordinary values: floats from −1 to 1, integers of their whole range.
     pub fn values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         self.array(n, T::draw)
     }
 
-    /// `n` values, one in four of them [special](Draw::SPECIAL).
+    /// Draws `n` values, one in four of them [special](Draw::SPECIAL).
     pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         self.array(n, Random::special)
     }
@@ -169,22 +170,22 @@ impl Gen {
         (0..n).map(|i| draw(&mut self.random(ARRAYS, number, window.first + i))).collect()
     }
 
-    /// A scalar argument of an ordinary value.
+    /// Draws a scalar argument with an ordinary value.
     pub fn scalar<T: Draw + kernel_dsl::launcher::ValueArgument>(&mut self) -> Input {
         Input::scalar(self.values::<T>(1)[0])
     }
 
-    /// A slice of `n` ordinary values.
+    /// Draws a slice of `n` ordinary values.
     pub fn slice<T: Draw>(&mut self, n: usize) -> Input {
         Input::slice(&self.values::<T>(n))
     }
 
-    /// A slice of `n` values, one in four of them [special](Draw::SPECIAL).
+    /// Draws a slice of `n` values, one in four of them [special](Draw::SPECIAL).
     pub fn special_slice<T: Draw>(&mut self, n: usize) -> Input {
         Input::slice(&self.special_values::<T>(n))
     }
 
-    /// A row-major view of ordinary values.
+    /// Draws a row-major view of ordinary values.
     pub fn view<T: Draw, const R: usize>(&mut self, extents: [usize; R]) -> Input {
         Input::view(&self.values::<T>(extents.iter().product()), extents)
     }

@@ -24,9 +24,9 @@ pub enum Input {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Array {
     element: ElementType,
-    /// The numbers of an element, each with its first byte.
+    /// The numbers of an element, each with the offset of its first byte.
     numbers: Vec<(u32, Scalar)>,
-    /// Each element in its bytes, lowest first.
+    /// The bytes of the elements, little-endian.
     bytes: Vec<u8>,
     extents: Vec<usize>,
     strides: Vec<usize>,
@@ -60,7 +60,7 @@ impl Input {
         list.into_iter().map(one).collect()
     }
 
-    /// A slice of all of `data`.
+    /// Returns a slice of all of `data`.
     pub fn slice<T: Element>(data: &[T]) -> Input {
         Input::view(data, [data.len()])
     }
@@ -106,7 +106,8 @@ impl Input {
         }
     }
 
-    /// Returns the array's elements in memory with other extents and strides; a scalar as it is.
+    /// Changes the extents and strides of an array, not its elements in memory. Returns a scalar
+    /// unchanged.
     pub fn of_shape<const R: usize>(self, extents: [usize; R], strides: [usize; R]) -> Input {
         match self {
             Input::Array(array) => Input::Array(Array { extents: extents.into(), strides: strides.into(), ..array }),
@@ -149,7 +150,7 @@ impl Input {
         matches!(self, Input::Array(array) if array.uninitialised)
     }
 
-    /// A scalar's value; of an array, its first element's, or NaN if there is none.
+    /// Returns the value of a scalar, or of an array's first element; NaN for an empty array.
     pub fn value(&self) -> f64 {
         match self {
             Input::Scalar { ty, bits } => to_f64(*ty, *bits),
@@ -190,7 +191,7 @@ impl Input {
     }
 }
 
-/// How a kernel takes an array.
+/// The form in which a kernel takes an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     Slice,
@@ -237,7 +238,7 @@ impl Array {
         self.bytes.len() / self.element.bytes().max(1) as usize
     }
 
-    /// Returns which bytes number `i` in memory has.
+    /// Returns the range of bytes of number `i` in memory.
     fn bytes_of(&self, i: usize) -> std::ops::Range<usize> {
         let (start, ty) = self.numbers[i % self.numbers.len()];
         let at = i / self.numbers.len() * self.element.bytes() as usize + start as usize;
@@ -252,7 +253,7 @@ impl Array {
         u64::from_le_bytes(bits)
     }
 
-    /// Refuses a shape that reaches beyond the elements.
+    /// Rejects a shape that exceeds the elements.
     pub(super) fn check(&self) -> Result<()> {
         let reach = reach(&self.extents, &self.strides);
         if self.extents.len() == self.strides.len() && reach <= self.elements() as u128 {
@@ -301,7 +302,7 @@ impl Array {
     }
 }
 
-/// Runs of equal values that [`Input`]'s `Display` shows.
+/// The largest number of runs of equal values that [`Input`]'s `Display` shows.
 const RUNS: usize = 12;
 
 /// Prints the type and the values; equal neighbors are printed once: `f32[37] = 0.0 × 36, -0.0`.

@@ -1,10 +1,10 @@
-//! Finds the PTX memory accesses that belong to a line of Rust.
+//! The PTX memory accesses of each line of Rust.
 
 use crate::interpreter::Report;
 use crate::interpreter::report::{Finding, PtxLine, Space};
 use std::collections::HashMap;
 
-/// The accesses of a module, by file and line of the Rust that they are for.
+/// The accesses of a module, by file and line of the Rust source.
 #[derive(Default, Debug)]
 pub struct Lines(HashMap<(String, u32), Vec<PtxLine>>);
 
@@ -42,7 +42,7 @@ impl Lines {
         lines
     }
 
-    /// Says in each finding about memory where that is.
+    /// Adds the PTX lines to each finding about memory.
     pub fn locate(&self, report: &mut Report) {
         report.findings.iter_mut().for_each(|finding| finding.ptx = self.made_for(finding));
     }

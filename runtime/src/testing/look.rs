@@ -1,4 +1,5 @@
-//! Inspects one case of a kernel: a trace of one thread, and a profile of the memory accesses.
+//! Close inspection of one case of a kernel: a trace of one thread, and a profile of the memory
+//! accesses.
 
 use super::Case;
 use super::check::program;
@@ -11,14 +12,14 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::{Errors, Target, ir, lower, passes};
 
-/// A thread of a launch, and how much of what it does is to be told.
+/// A thread of a launch, and the length of its trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thread {
     /// Block index in x, y, z.
     pub block: [u32; 3],
     /// Thread index in its block in x, y, z.
     pub thread: [u32; 3],
-    /// Lines at most.
+    /// The largest number of lines in the trace.
     pub limit: usize,
 }
 
@@ -61,7 +62,7 @@ impl Profiler {
     }
 }
 
-/// An instance in the form that is looked at.
+/// An instance in the form under inspection.
 struct Look {
     artifact: &'static Artifact,
     program: Monomorphic,

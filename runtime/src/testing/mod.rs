@@ -1,13 +1,17 @@
-//! Runs one kernel on every executor and checks that the results agree.
+//! Tests that run one kernel on every executor and check that the results agree.
 //!
 //! A [`Subject`] describes how to test a kernel: its arguments ([`Case`]s of type-erased
-//! [`Input`]s) and the expected results. [`Checker::check`] runs an instance on four executors: the
-//! interpreter as lowered, the interpreter after all passes, the PTX interpreter
-//! ([`ptx`](crate::ptx)), and a GPU if there is one. The checker compares all outputs bit for bit;
-//! all NaNs are equal. The checker also compares the outputs with a reference in plain Rust, within
-//! the reference's own error bound. A kernel with atomic operations runs under other schedules too.
-//! Its results must not depend on the schedule, except where the case allows it
-//! ([`Case::with_order_dependent`]). [`InstanceReport`] holds the results as data.
+//! [`Input`]s) and the expected results. [`Checker::check`] runs an instance on these executors:
+//!
+//! - the interpreter, on IR as lowered, on IR after all passes, and on the checked form,
+//! - the PTX interpreter ([`ptx`](crate::ptx)),
+//! - a GPU, if there is one.
+//!
+//! The checker compares all outputs bit for bit; all NaNs are equal. The checker also compares the
+//! outputs with a reference in plain Rust, within the reference's own error bound. A kernel with
+//! atomic operations runs under other schedules too. Its results must not depend on the schedule,
+//! except where the case allows it ([`Case::with_order_dependent`]). [`InstanceReport`] holds the
+//! results as data.
 //!
 //! [`property`] does all of this in one call of a test. It draws cases, runs them, and shrinks a
 //! failing case, sizes first, then values ([`Gen`], [`Counterexample`]). With the feature
@@ -104,32 +108,34 @@ pub use shapes::{edges, shapes};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
 
-/// How to try a kernel: what a library registers for each of its kernels.
+/// The test of a kernel: its cases and their expected results. A library registers one for each of
+/// its kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     /// The kernel.
     pub artifact: &'static Artifact,
-    /// Arguments to try an instance on. All choices come from the random numbers given.
+    /// Generates the cases of an instance. All random choices must come from the given generator.
     pub cases: fn(&Instance, &mut Random) -> Vec<Case>,
     /// Computes the expected contents of each written argument from the inputs.
     pub reference: fn(&Instance, &[Input]) -> Vec<Expected>,
 }
 
-/// Arguments for one launch.
+/// The arguments of one launch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
     /// A short description, such as the sizes.
     pub name: String,
-    /// One for each parameter of the kernel.
+    /// The arguments, one for each parameter of the kernel.
     pub inputs: Vec<Input>,
     /// The block size, if the kernel leaves it to the launch; `None` tries several sizes.
     pub block: Option<usize>,
-    /// Arguments whose values depend on the order of atomic operations, as a sum of floats does.
+    /// The arguments whose values depend on the order of atomic operations, such as a sum of
+    /// floats.
     pub order_dependent: Vec<usize>,
 }
 
 impl Case {
-    /// A case of that name.
+    /// Creates a case with the given name.
     pub fn new(name: impl Into<String>, inputs: impl Into<Vec<Input>>) -> Case {
         Case { name: name.into(), inputs: inputs.into(), block: None, order_dependent: Vec::new() }
     }
@@ -152,14 +158,14 @@ impl Case {
     }
 }
 
-/// A case without a name.
+/// Creates a case without a name.
 impl From<Vec<Input>> for Case {
     fn from(inputs: Vec<Input>) -> Case {
         Case::new("", inputs)
     }
 }
 
-/// A case without a name.
+/// Creates a case without a name.
 impl<const N: usize> From<[Input; N]> for Case {
     fn from(inputs: [Input; N]) -> Case {
         Case::new("", inputs)

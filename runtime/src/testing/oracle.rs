@@ -12,7 +12,7 @@ use kernel_dsl::Launcher;
 use kernel_dsl::compiler::ir;
 use std::cell::RefCell;
 
-/// The oracle, for a form of an instance's IR that need not be what the instance was lowered to.
+/// The oracle, for any IR form of an instance. The form may differ from the lowered one.
 pub struct Oracle<'p> {
     prepared: &'p Prepared,
     executable: Executable,
@@ -94,7 +94,7 @@ impl Prepared {
     pub unsafe fn launch_bare(&self, device: &Device, case: &Case) -> Result<()> {
         let (artifact, constants) = self.instance();
         let outputs = self.run(device, case, |arguments| {
-            // SAFETY: by the caller's promise.
+            // SAFETY: the caller keeps the contract of this function.
             unsafe { device.launch_unchecked(artifact, constants, case.block, arguments) }
         });
         outputs.map(drop)

@@ -1,4 +1,4 @@
-//! Runs work on all cores of the host.
+//! Parallel work on all cores of the host.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};

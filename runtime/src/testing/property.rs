@@ -20,7 +20,7 @@ const COUNT: usize = 48;
 /// use kernel_dsl::prelude::*;
 /// use runtime::testing::{self, Expected};
 ///
-/// /// x ← x + 1, but for what lies behind element 36.
+/// /// x ← x + 1, except for element 36.
 /// #[kernel(block = 64, grid = x.len().div_ceil(64))]
 /// fn increment(x: &mut [u32]) {
 ///     let i = grid::index();
@@ -51,19 +51,19 @@ pub struct Property<'a> {
     replay: Option<u64>,
 }
 
-/// A kernel of which a property is to be said.
+/// A kernel instance under test.
 #[derive(Clone, Debug)]
 pub struct Tested {
     artifact: &'static Artifact,
     instance: Instance,
 }
 
-/// The smallest case found on which a property does not hold.
+/// The smallest case found for which a property fails.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Counterexample {
     /// The name of the instance, in Rust syntax.
     pub instance: String,
-    /// The smallest case, called by its sizes.
+    /// The smallest case, named after its sizes.
     pub case: Case,
     /// The failure of the smallest case.
     pub failure: Failure,
@@ -74,13 +74,14 @@ pub struct Counterexample {
     pub first: String,
     /// The argument of [`Property::replay`] that reproduces the counterexample.
     pub seed: u64,
-    /// Cases tried on the way from the first to this.
+    /// The number of cases tried while shrinking.
     pub trials: usize,
-    /// The parameters' names.
+    /// The names of the parameters.
     parameters: Vec<String>,
 }
 
-/// A property of a kernel, of a generic one an instance: `property::<matmul<16>>()`.
+/// Begins the test of a property of a kernel; a generic kernel needs an instance:
+/// `property::<matmul<16>>()`.
 pub fn property<K: Kernel>() -> Tested {
     Tested::new(K::ARTIFACT, Instance(K::CONSTANTS.to_vec()))
 }
@@ -136,7 +137,7 @@ impl<'a> Property<'a> {
         Property { count, ..self }
     }
 
-    /// Tries the case of a [`Counterexample::seed`] alone, and finds the same smallest one.
+    /// Runs only the case of a [`Counterexample::seed`], and finds the same smallest case.
     pub fn replay(self, seed: u64) -> Property<'a> {
         Property { replay: Some(seed), ..self }
     }
@@ -153,10 +154,10 @@ impl<'a> Property<'a> {
         }
     }
 
-    /// Tries the cases, and gives the smallest on which the property does not hold.
+    /// Runs the cases; returns the smallest one for which the property fails.
     ///
     /// # Panics
-    /// Where the instance does not compile.
+    /// If the instance does not compile.
     #[track_caller]
     pub fn run(mut self) -> Result<(), Box<Counterexample>> {
         if self.warnings_denied {

@@ -1,4 +1,4 @@
-//! Runs an instance's PTX on the PTX interpreter, with the arguments of a launch.
+//! Runs of an instance's PTX on the PTX interpreter, with the arguments of a launch.
 
 use crate::contract::ValidatedArgs;
 use crate::cpu;
@@ -8,7 +8,7 @@ use kernel_dsl::Argument;
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ptx::parse::parse;
 
-/// PTX that the interpreter can run.
+/// The PTX of an instance, decoded for the interpreter.
 pub struct Executable {
     instance: String,
     program: ptx::Program,
@@ -29,7 +29,7 @@ impl Executable {
         }
     }
 
-    /// Runs it on arguments in host memory; `names` are the kernel's parameters.
+    /// Runs the PTX on arguments in host memory. `names` are the names of the kernel's parameters.
     pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<()> {
         if approved.shape().is_empty() {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use super::Subject;
 
-// An entry is only made by `register!`.
+// Only `register!` makes entries.
 inventory::collect!(Subject);
 
 /// Returns the subjects that the program links, sorted by module and name of the kernel.

@@ -16,7 +16,7 @@ pub enum Executor {
     Optimized,
     /// The interpreter, on the checked form after all passes.
     Checked,
-    /// The PTX interpreter, on the PTX, with every check, whichever side of a branch goes first.
+    /// The PTX interpreter, on the PTX, with every check, in both orders of the sides of a branch.
     Ptx,
     /// A GPU, on the PTX.
     Cuda(String),
@@ -24,12 +24,12 @@ pub enum Executor {
     CudaChecked(String),
 }
 
-/// An instance on all its cases.
+/// The results of an instance on all its cases.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct InstanceReport {
     /// The name of the instance, in Rust syntax.
     pub instance: String,
-    /// The seed of its cases.
+    /// The seed of the cases.
     pub seed: u64,
     /// The executors that ran the kernel.
     pub executors: Vec<Executor>,
@@ -50,26 +50,26 @@ pub struct InstanceReport {
     /// The reason why no case ran. Lowering or a pass failed, an executor does not support the
     /// kernel, or there were no cases.
     pub problem: Option<Problem>,
-    /// One a case.
+    /// The results of the cases.
     pub cases: Vec<CaseReport>,
 }
 
 /// A warning or note of the oracle.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Warned {
-    /// The case in which it did first.
+    /// The first case with this finding.
     pub case: String,
     /// The report of this finding alone.
     #[serde(flatten)]
     pub report: Report,
 }
 
-/// Why no case was tried.
+/// The reason why no case ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Problem {
-    /// Whether it is the kernel's.
+    /// The verdict that the problem implies.
     pub verdict: Verdict,
-    /// In words.
+    /// The description of the problem.
     pub why: String,
 }
 
@@ -79,7 +79,7 @@ impl From<Error> for Problem {
     }
 }
 
-/// An executor that there is not here.
+/// An executor that did not run, with the reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Skipped {
@@ -87,10 +87,10 @@ pub struct Skipped {
     pub why: String,
 }
 
-/// One launch on all executors.
+/// The result of one case on all executors.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CaseReport {
-    /// The case's name.
+    /// The name of the case.
     pub case: String,
     /// The verdict of the case.
     pub verdict: Verdict,
@@ -111,22 +111,22 @@ impl CaseReport {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Failure {
-    /// An executor refused or failed, or reported.
+    /// An executor rejected the launch, failed, or reported an error.
     Stopped { executor: Executor, why: Stop, error: String, report: Option<Reported> },
     /// Two executors wrote different bits.
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
-    /// The oracle wrote different bits when blocks and warps ran in another order.
+    /// The oracle wrote different bits under another schedule.
     OrderDependent { schedule: Schedule, mismatch: Box<Mismatch> },
     /// The oracle warns, and warnings are failures
     /// ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
     Warned { report: Box<Report> },
-    /// The result is off from the reference by more than its bound.
+    /// The result differs from the reference by more than the bound.
     Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
-    /// Approximate values reach an argument, and the kernel does not say how near they must be.
+    /// Approximate values reach an argument for which the kernel declares no tolerance.
     NoTolerance { argument: String },
     /// Memory between a view's elements was written.
     Outside { executor: Executor, argument: String, offset: usize, before: String, after: String },
-    /// The case or its reference is not one for this kernel.
+    /// The case or its reference does not fit the kernel.
     Incomplete { why: String },
 }
 
@@ -144,9 +144,9 @@ pub enum Reported {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The kernel did wrong; the name of the first check that says so.
+    /// The kernel violated a check; the name of the first violated check.
     Reported(&'static str),
-    /// The arguments do not meet the kernel's contract, and nothing has run.
+    /// The arguments violate the kernel's contract; nothing has run.
     Refused,
     /// The executor itself failed.
     Failed,
@@ -183,12 +183,12 @@ impl Stop {
     }
 }
 
-/// Where two memories differ.
+/// The first difference between two arrays.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Mismatch {
-    /// The argument.
+    /// The name of the argument.
     pub argument: String,
-    /// The first element that differs, counted in memory.
+    /// The position of the first element that differs, counted in memory.
     pub offset: usize,
     /// The index of the element; `None` if the element lies in a gap of the view.
     pub index: Option<Vec<usize>>,
@@ -196,7 +196,7 @@ pub struct Mismatch {
     pub left: String,
     /// The value of the second executor.
     pub right: String,
-    /// How many elements differ.
+    /// The number of elements that differ.
     pub count: usize,
 }
 
@@ -232,8 +232,8 @@ impl Failure {
         all.iter().map(|text| text.trim_end()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns whether both failures are of the same kind: the same check, or the same executor
-    /// with a wrong value in the same argument.
+    /// Returns whether both failures have the same kind: the same check, or the same executor with
+    /// a wrong value in the same argument.
     pub(super) fn is_like(&self, other: &Failure) -> bool {
         use Failure::*;
         match (self, other) {

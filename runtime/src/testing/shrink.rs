@@ -10,10 +10,10 @@ use super::check::Failed;
 use super::generate::{Gen, Plan};
 use super::{Case, Simple};
 
-/// Trials at most: each runs the kernel on all executors.
+/// The largest number of trials; each trial runs the kernel on all executors.
 const TRIALS: usize = 3000;
 
-/// A case that fails.
+/// A failing case.
 pub(super) struct Failing {
     pub plan: Plan,
     /// The draws that made the case.
@@ -21,7 +21,7 @@ pub(super) struct Failing {
     pub failed: Failed,
 }
 
-/// Looks for smaller cases. `draw` makes a case of a plan; `run` says how it fails, if it does.
+/// A search for smaller cases. `draw` makes the case of a plan; `run` returns its failure.
 pub(super) struct Shrink<D, R> {
     draw: D,
     run: R,
@@ -65,7 +65,7 @@ where
         self.best.drawn.sizes.get(number).map(|size| size.value)
     }
 
-    /// Tries to make each size smaller; whether one was.
+    /// Tries to make each size smaller; returns whether one became smaller.
     fn sizes(&mut self) -> bool {
         let mut any = false;
         for number in 0..self.best.drawn.sizes.len() {
@@ -75,7 +75,7 @@ where
                 continue;
             }
             if !self.smaller(number, least) {
-                // The least passes, and the best fails.
+                // The least size passes, and the best case fails.
                 let mut passes = least;
                 while let Some(fails) = self.size(number).filter(|fails| *fails > passes + 1) {
                     let middle = passes + (fails - passes) / 2;
@@ -109,7 +109,7 @@ where
         moved && self.fails(plan)
     }
 
-    /// Makes the values of an array simple.
+    /// Simplifies the values of an array.
     fn values(&mut self, array: usize) {
         let len = self.best.drawn.arrays[array];
         let mut chunk = len;

@@ -64,22 +64,23 @@ pub fn value<T: Draw>() -> impl Strategy<Value = T> {
     prop_oneof![1 => select(simple::<T>()), 31 => drawn]
 }
 
-/// A value, one in four of them [special](Draw::SPECIAL).
+/// Draws a value, one in four of them [special](Draw::SPECIAL).
 pub fn special_value<T: Draw>() -> impl Strategy<Value = T> {
     prop_oneof![1 => select(T::SPECIAL.to_vec()), 3 => value::<T>()]
 }
 
-/// `n` ordinary values.
+/// Draws `n` ordinary values.
 pub fn values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
     vec(value::<T>(), n)
 }
 
-/// `n` values, one in four of them [special](Draw::SPECIAL).
+/// Draws `n` values, one in four of them [special](Draw::SPECIAL).
 pub fn special_values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
     vec(special_value::<T>(), n)
 }
 
-/// A matrix of ordinary values, of edges of `tile` in both dimensions, whose rows may lie apart.
+/// Draws a matrix of ordinary values, with gaps between its rows in some cases. The extents are
+/// drawn by [`size`] for tiles of `tile`.
 pub fn matrix<T: Draw>(tile: [usize; 2]) -> impl Strategy<Value = Input> {
     let shape = (size(tile[0]), size(tile[1])).prop_flat_map(|(rows, columns)| (Just([rows, columns]), pitch(columns)));
     shape.prop_flat_map(|(extents, pitch)| {
