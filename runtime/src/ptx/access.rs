@@ -9,32 +9,32 @@ use super::memory::{Extent, Region, View, read, sized, window_base, write};
 use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
 use super::warp::Warp;
 
-/// An access that does not happen, or not as it should.
+/// An access that is suppressed, or executed with a finding.
 pub struct Fault {
     check: Check,
     lane: usize,
     address: u64,
-    /// What else there is to say of it.
+    /// An addition to the message.
     note: &'static str,
 }
 
-/// Where the lanes of an access go, after all checks.
+/// The addresses of an access, after all checks.
 pub struct Reach {
     /// The address of each lane.
     pub addresses: [u64; LANES],
-    /// The lanes whose access may happen.
+    /// The lanes whose access is valid.
     pub mask: u32,
-    /// The region of all lanes, if it is the same and all accesses may happen.
+    /// The common region of all lanes, if there is one and all accesses are valid.
     pub common: Option<Extent>,
 }
 
 impl Access {
-    /// Bytes of the whole.
+    /// Returns the size of the whole access in bytes.
     pub fn bytes(&self) -> u64 {
         u64::from(self.element) * self.values.len().max(1) as u64
     }
 
-    /// The address of each lane.
+    /// Returns the address of each lane.
     #[inline(always)]
     pub fn addresses(&self, registers: &Registers) -> [u64; LANES] {
         let mut addresses = [self.offset as u64; LANES];
@@ -57,7 +57,7 @@ impl Access {
     }
 }
 
-/// The addresses of lanes held against the memory; faults are noted.
+/// Checks the addresses of the lanes against the memory and records faults.
 #[inline(always)]
 fn check(
     access: &Access,
@@ -86,12 +86,14 @@ fn check(
     Reach { addresses, mask, common: None }
 }
 
-/// Whether all addresses lie at most `last` bytes from `base`, and have none of the bits `aligned`.
+/// Returns whether all addresses lie at most `last` bytes from `base`, and have none of the bits
+/// `aligned`.
 #[inline(always)]
 fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
     #[inline(always)]
     fn of(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
-        // All bits of all distances, and of how far each is from the last allowed: a negative one has the highest.
+        // The union of the bits of all distances, and of all remaining distances to the last
+        // allowed address. A negative distance sets the highest bit.
         let (mut distances, mut bits) = (0, 0);
         for address in addresses {
             let distance = address.wrapping_sub(base);
@@ -106,13 +108,13 @@ fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool 
         fn wide(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
             of(addresses, base, last, aligned)
         }
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: the processor supports AVX2, as just checked.
         return unsafe { wide(addresses, base, last, aligned) };
     }
     of(addresses, base, last, aligned)
 }
 
-/// Lane by lane: the lanes whose access may happen.
+/// Checks lane by lane; returns the lanes whose access is valid.
 #[cold]
 fn examine(
     access: &Access,
@@ -149,7 +151,7 @@ fn examine(
     good
 }
 
-/// A narrow element as its register holds it.
+/// Extends a narrow element to the width of its register.
 #[inline(always)]
 fn extend(value: u64, element: u32, signed: bool, bits: u32) -> u64 {
     let unused = 64 - 8 * element;
@@ -158,7 +160,7 @@ fn extend(value: u64, element: u32, signed: bool, bits: u32) -> u64 {
 }
 
 impl Machine<'_, '_> {
-    /// Loads.
+    /// Executes a load.
     pub fn load<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
         if !CHECKED && mask == FULL && load_words(&self.memory.shared, &mut warp.registers, access) {
             return;
@@ -198,7 +200,7 @@ impl Machine<'_, '_> {
                     }
                 }
             }
-            // What could not be loaded is 0.
+            // Values that could not be loaded are 0.
             for lane in lanes(mask & !checked.mask) {
                 registers.set(data.place, lane, 0);
             }
@@ -211,7 +213,8 @@ impl Machine<'_, '_> {
             for data in access.values.iter().flatten() {
                 let state = &mut registers.approximate[data.id as usize];
                 *state = *state & !mask | any;
-                // Which approximation is not kept in memory: the first of the text stands for all.
+                // Memory does not record which approximation a value depends on: the first of the
+                // text represents all.
                 registers.approximations[data.id as usize] = self.program.code.first_approximation;
             }
         }
@@ -221,7 +224,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Stores.
+    /// Executes a store.
     pub fn store<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
         let mut faults = Vec::new();
         let Warp { registers, local, .. } = warp;
@@ -262,7 +265,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reads, computes, writes: lane by lane, from the lowest.
+    /// Executes an atomic operation lane by lane, from the lowest.
     pub fn atomic<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, atomic: &Atomic, mask: u32) {
         let access = &atomic.access;
         let mut faults = Vec::new();
@@ -302,9 +305,9 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Accesses between variables, which lie apart.
+    /// Reports accesses to the gaps between variables.
     fn strays(&mut self, access: &Access, checked: &Reach, faults: &mut Vec<Fault>, warp: &mut Warp) {
-        // A constant address into a variable is checked by the assembler.
+        // The assembler checks constant addresses into variables.
         if access.base.is_none() || matches!(access.window, Window::Global | Window::Const) {
             return;
         }
@@ -330,7 +333,7 @@ impl Machine<'_, '_> {
             let offset = address.wrapping_sub(extent.base);
             match layout.find(offset, size) {
                 Some(v) => last = Some((extent.base + u64::from(v.offset), u64::from(v.bytes))),
-                // What the launch adds at the end has no variable of its own.
+                // Shared memory that the launch adds at the end belongs to no variable.
                 None if offset >= u64::from(layout.bytes) => {}
                 None => faults.push(Fault { check: Check::OutOfBounds, lane, address, note: "" }),
             }
@@ -363,7 +366,7 @@ impl Machine<'_, '_> {
 }
 
 impl View<'_, '_> {
-    /// An element; the access has been checked.
+    /// Returns an element of a valid access.
     fn element(&self, access: &Access, address: u64, at: usize, lane: usize) -> u64 {
         let Ok(extent) = self.region(access.window, address) else { return 0 };
         let from = (address - extent.base) as usize + at;
@@ -379,7 +382,8 @@ impl View<'_, '_> {
     }
 }
 
-/// The lanes that load what comes of an approximation: of shared memory by what lies there, else by the buffer.
+/// Returns the lanes that load values that depend on an approximation: by address in shared memory,
+/// otherwise by buffer.
 fn approximated(access: &Access, view: &mut View<'_, '_>, checked: &Reach) -> u32 {
     let mut one = |lane: usize| {
         let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok).ok()?;
@@ -392,7 +396,8 @@ fn approximated(access: &Access, view: &mut View<'_, '_>, checked: &Reach) -> u3
     lanes(checked.mask).filter(|lane| one(*lane) == Some(true)).fold(0, |all, lane| all | 1 << lane)
 }
 
-/// What the lanes of `of` store comes of an approximation, and what the others store does not.
+/// Records that the lanes of `of` store values that depend on an approximation, and that the other
+/// lanes do not.
 fn approximate(access: &Access, view: &mut View<'_, '_>, checked: &Reach, of: u32) {
     if of == 0 && !view.shared.approximate {
         return;
@@ -409,15 +414,15 @@ fn approximate(access: &Access, view: &mut View<'_, '_>, checked: &Reach, of: u3
     }
 }
 
-/// Bytes that a lane accesses.
+/// Returns the number of bytes that a lane accesses.
 fn bytes(access: &Access) -> usize {
     access.values.len() * access.element as usize
 }
 
-/// Eight bytes of memory's state that have all been stored to.
+/// Eight state bytes of stored memory.
 const WRITTEN: u64 = 0x0101_0101_0101_0101;
 
-/// The lanes that load what has not been stored.
+/// Returns the lanes that load uninitialized memory.
 #[inline(always)]
 fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: &mut Vec<Fault>) -> u32 {
     if let Some(extent) = checked.common
@@ -455,7 +460,7 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
                 (Check::CopyUnderWay, ", to which a copy is under way that its thread has not waited for")
             }
             _ if !states.contains(&0) => continue,
-            // A structure is copied with its padding.
+            // A copy of a structure also loads its padding.
             _ if states.chunks(access.element as usize).all(|element| element.contains(&1)) => {
                 let note = ", of which only some bytes have been stored to: a structure's padding, or a mistake";
                 faults.push(Fault { check: Check::PartlyUninitialised, lane, address, note });
@@ -470,7 +475,7 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
     missing
 }
 
-/// Notes what has been stored.
+/// Marks the bytes as stored.
 #[inline(always)]
 fn mark(access: &Access, view: &mut View<'_, '_>, checked: &Reach) {
     if checked.common.is_some_and(|e| matches!(e.region, Region::Buffer(_))) {
@@ -482,7 +487,7 @@ fn mark(access: &Access, view: &mut View<'_, '_>, checked: &Reach) {
     {
         let written = &mut view.shared.written;
         sized!(access.element, N => {
-            // A lane that stores nothing has the address of one that does.
+            // The address of an inactive lane was replaced by that of an active lane.
             for address in &checked.addresses {
                 let from = (address - extent.base) as usize;
                 for part in (0..size).step_by(N) {
@@ -502,7 +507,7 @@ fn mark(access: &Access, view: &mut View<'_, '_>, checked: &Reach) {
     }
 }
 
-/// The generic address of something in a window.
+/// Returns the generic address of an address in a window.
 pub const fn generic(window: Window, address: u64) -> u64 {
     window_base(window).wrapping_add(address)
 }

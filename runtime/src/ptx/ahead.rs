@@ -1,7 +1,7 @@
-//! `cp.async`: copies to shared memory that are under way.
+//! Copies to shared memory that are in flight (`cp.async`).
 //!
-//! What a copy brings is read when it begins and kept until its thread waits for its group: only then it is in shared memory. Until
-//! then a load of the destination is a fault, whoever makes it.
+//! A copy reads its source when it begins. The data reach shared memory only when the copy's thread
+//! waits for the copy's group. Until then, a load of the destination by any thread is a fault.
 
 use super::check::Check;
 use super::code::{Access, Copy, Inst};
@@ -10,18 +10,19 @@ use super::memory::Region;
 use super::registers::{LANES, Registers, lanes};
 use super::warp::Warp;
 
-/// Bytes that a copy moves at most.
+/// The largest number of bytes that a copy moves.
 const MOST: usize = 16;
 
-/// State of a byte of shared memory that a copy is to fill; 0 is a byte that nothing has stored to, 1 one that something has.
+/// The state of a byte of shared memory that is the destination of a copy in flight. Other states
+/// are 0 for a byte that was never stored, and 1 for a stored byte.
 pub const UNDER_WAY: u8 = 2;
 
 /// The copies of a warp's threads.
 #[derive(Debug, Default)]
 pub struct Copies {
-    /// Groups that each lane has closed.
+    /// The number of groups that each lane has closed.
     closed: [u32; LANES],
-    /// In the order in which they began.
+    /// The copies in flight, in the order in which they began.
     under_way: Vec<One>,
 }
 
@@ -31,7 +32,7 @@ struct One {
     lane: usize,
     /// The number of its group.
     group: u32,
-    /// Where it goes in the block's shared memory.
+    /// The destination in the block's shared memory.
     to: usize,
     bytes: usize,
     data: [u8; MOST],
@@ -117,7 +118,8 @@ impl Machine<'_, '_> {
         lanes(mask).for_each(|lane| warp.copies.closed[lane] += 1);
     }
 
-    /// Waits for all groups but the last `but` of these lanes; for all copies, closed group or not, where there is no number.
+    /// Waits for all groups of these lanes except the last `but`. Without a number, waits for all
+    /// copies, including those of open groups.
     pub fn land(&mut self, warp: &mut Warp, mask: u32, but: Option<u32>) {
         let Copies { closed, under_way } = &mut warp.copies;
         if but.is_none() {
@@ -141,7 +143,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Bytes that a lane reads; the rest is zeros.
+/// Returns the number of bytes that a lane reads; the rest are zeros.
 fn read_bytes(copy: &Copy, registers: &Registers, lane: usize) -> usize {
     let bytes = copy.to.bytes() as usize;
     copy.read.map_or(bytes, |(place, _)| (registers.get(place, lane) as u32 as usize).min(bytes))

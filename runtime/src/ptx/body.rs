@@ -1,14 +1,14 @@
-//! How a function of lanes becomes a [`Body`]: what common instructions compute, row by row; what is rarer, lane by lane.
+//! Functions of lanes as [`Body`]: common instructions compute row by row, rare ones lane by lane.
 
 use super::code::Body;
 use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
 use smallvec::SmallVec;
 
-/// What one lane computes from its operands, each zero-extended: the result, and whether the result
+/// A function from one lane's operands, each zero-extended, to its result, and whether the result
 /// is defined.
 pub type Function = Box<dyn Fn([u64; 4]) -> (u64, bool) + Send + Sync>;
 
-/// Lane by lane, registers of any width.
+/// Returns a body that computes lane by lane, on registers of any width.
 pub fn lanewise(to: Place, from: SmallVec<[Place; 4]>, function: Function) -> Body {
     Box::new(move |registers, mask| {
         let mut undefined = 0;
@@ -25,7 +25,7 @@ pub fn lanewise(to: Place, from: SmallVec<[Place; 4]>, function: Function) -> Bo
     })
 }
 
-/// One operand.
+/// Returns a body with one operand.
 pub fn unary<A: Lane, D: Lane>(d: u32, a: u32, f: impl Fn(A) -> D + Send + Sync + 'static) -> Body {
     Box::new(move |registers, mask| {
         let x = A::row(registers, a);
@@ -35,7 +35,7 @@ pub fn unary<A: Lane, D: Lane>(d: u32, a: u32, f: impl Fn(A) -> D + Send + Sync 
     })
 }
 
-/// Two operands.
+/// Returns a body with two operands.
 pub fn binary<A: Lane, B: Lane, D: Lane>(
     d: u32,
     [a, b]: [u32; 2],
@@ -49,7 +49,7 @@ pub fn binary<A: Lane, B: Lane, D: Lane>(
     })
 }
 
-/// Three operands, the last as wide as the result.
+/// Returns a body with three operands; the last has the width of the result.
 pub fn ternary<A: Lane, D: Lane>(
     d: u32,
     [a, b, c]: [u32; 3],
@@ -63,7 +63,7 @@ pub fn ternary<A: Lane, D: Lane>(
     })
 }
 
-/// What the lanes of `mask` give.
+/// Returns the results of the lanes in `mask`, and zero elsewhere.
 #[inline(always)]
 fn compute<D: Lane>(mask: u32, f: impl Fn(usize) -> D) -> [D; LANES] {
     if mask == FULL {
@@ -78,12 +78,12 @@ fn compute<D: Lane>(mask: u32, f: impl Fn(usize) -> D) -> [D; LANES] {
     out
 }
 
-/// What every lane gives, compiled for the processor at hand.
+/// Returns the results of all lanes, with vector instructions where the processor has them.
 #[inline(always)]
 fn all<D: Lane>(f: impl Fn(usize) -> D) -> [D; LANES] {
     #[cfg(target_arch = "x86_64")]
     if is_wide() {
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: the processor supports AVX2 and FMA, as just checked.
         return unsafe { all_wide(f) };
     }
     let mut out = [D::ZERO; LANES];
@@ -93,7 +93,7 @@ fn all<D: Lane>(f: impl Fn(usize) -> D) -> [D; LANES] {
     out
 }
 
-/// Whether the processor has 256-bit vectors and fused multiply-adds.
+/// Returns whether the processor has 256-bit vectors and fused multiply-adds.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn is_wide() -> bool {
@@ -110,12 +110,12 @@ fn all_wide<D: Lane>(f: impl Fn(usize) -> D) -> [D; LANES] {
     out
 }
 
-/// How a comparison's result is joined with a predicate.
+/// The combination of a comparison's result with a predicate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Join {
-    /// Not at all.
+    /// No combination.
     None,
-    /// By a function of both masks: the predicate's index, whether it is negated.
+    /// A logical function of the result and of a predicate, which may be negated.
     #[allow(missing_docs)]
     With { operation: Logic, predicate: u32, negated: bool },
 }
@@ -130,7 +130,7 @@ pub enum Logic {
 }
 
 impl Logic {
-    /// Of lanes.
+    /// Combines two lane masks.
     pub fn of(self, a: u32, b: u32) -> u32 {
         match self {
             Logic::And => a & b,
@@ -141,7 +141,7 @@ impl Logic {
 }
 
 impl Join {
-    /// The lanes of a comparison joined with the predicate.
+    /// Combines the lanes where a comparison holds with the predicate.
     #[inline(always)]
     pub fn of(self, holds: u32, registers: &Registers) -> u32 {
         match self {
@@ -163,7 +163,8 @@ pub fn put_predicate(registers: &mut Registers, predicate: Option<u32>, mask: u3
     }
 }
 
-/// A comparison: `p` is its result, `q` that of its opposite, each joined with a predicate.
+/// Returns the body of a comparison: `p` receives the result and `q` its negation, each combined
+/// with a predicate.
 pub fn comparison<L: Lane>(
     [p, q]: [Option<u32>; 2],
     [a, b]: [u32; 2],

@@ -1,55 +1,59 @@
-//! The checks of the interpreter, by name.
+//! The checks of the PTX interpreter, by name.
 
 use serde::Serialize;
 use std::fmt;
 
-/// A mistake that PTX can make.
+/// A rule that PTX can violate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
-    /// An access outside the buffer or variable that its address was computed from. Buffers lie so far apart that no 32-bit
-    /// index, times 8 bytes, leads from one to another.
+    /// An access outside the buffer or variable from which its address was computed. Buffers lie so
+    /// far apart that no 32-bit index, times 8 bytes, leads from one to another.
     OutOfBounds,
-    /// An address that is no multiple of the bytes of the whole access: 16 of a `.v4.f32`.
+    /// An address that is not a multiple of the size of the whole access: 16 bytes for `.v4.f32`.
     Misaligned,
-    /// An access that names a state space, to an address in another one.
+    /// An access with a state space to an address in another state space.
     WrongSpace,
     /// A store to a buffer or constant that the kernel may only read.
     ReadOnlyWrite,
-    /// An address, a condition, a stored value or an index that comes of what is not defined: a register that nothing has
-    /// written, a quotient by zero, a shuffle from a lane that takes no part.
+    /// An address, a condition, a stored value or an index that depends on an undefined value.
+    /// Undefined values come from uninitialized registers, quotients by zero, and shuffles from
+    /// inactive lanes.
     Undefined,
-    /// A load from shared memory that no thread of the block has stored to.
+    /// A load from shared memory that no thread of the block has stored.
     UninitialisedShared,
-    /// A load from shared memory that a copy (`cp.async`) is to fill, before the copy's thread has waited for it.
+    /// A load from the destination of a copy to shared memory (`cp.async`) before the copy's thread
+    /// has waited for it.
     CopyUnderWay,
-    /// A load from local memory that the thread has not stored to.
+    /// A load from local memory that the thread has not stored.
     UninitialisedLocal,
-    /// A load from shared or local memory of which some bytes have been stored to and others not, in one element. That is
-    /// what a copy of a structure with padding does.
+    /// A load from shared or local memory of an element whose bytes were stored only in part. A
+    /// copy of a structure with padding does this.
     PartlyUninitialised,
-    /// A barrier that some lanes of a warp reach while others, not ended, are elsewhere; or that the warps of a block reach
-    /// in different ways; or a number or a count of threads that it cannot have.
+    /// A barrier that cannot complete. Either some lanes of a warp reach it while other live lanes
+    /// are elsewhere, or the warps of a block disagree about it. An invalid barrier number or
+    /// thread count is reported too.
     DivergentBarrier,
     /// A shuffle, vote, match, reduction or warp barrier with contradictory masks of members. Masks
     /// may differ between lanes: each lane must be among its own members, and all of these that
     /// have not ended must execute the instruction together, with the same mask.
     Members,
-    /// A condition or an address that comes of an approximation: within its bound, another GPU may go another way.
+    /// A condition or an address that depends on an approximation. A GPU may take another path,
+    /// even if its result is within the bound.
     Approximate,
-    /// `trap`, or a call of what is no function.
+    /// A `trap`, or a call of an invalid function address.
     Trap,
-    /// A block has run as many warp instructions as the options allow: perhaps an endless loop.
+    /// A block has reached the limit of warp instructions: perhaps an endless loop.
     FuelExhausted,
 }
 
-/// How bad it is.
+/// The severity of a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// The results are what the text says, and may be others elsewhere.
+    /// The results follow the text, but may differ on other hardware.
     Warning,
-    /// The results are not defined.
+    /// The results are undefined.
     Error,
 }
 
@@ -72,7 +76,7 @@ impl Check {
         Check::FuelExhausted,
     ];
 
-    /// Returns how bad it is.
+    /// Returns the severity of a violation.
     pub const fn severity(self) -> Severity {
         match self {
             Check::Approximate | Check::PartlyUninitialised => Severity::Warning,
@@ -80,7 +84,7 @@ impl Check {
         }
     }
 
-    /// Returns whether a GPU stops for it.
+    /// Returns whether a GPU stops at a violation.
     pub const fn is_fault(self) -> bool {
         matches!(
             self,

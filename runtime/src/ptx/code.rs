@@ -1,4 +1,5 @@
-//! What a kernel is decoded to: a flat list of instructions, calls inlined, operands resolved to places.
+//! The decoded form of a kernel: a flat list of instructions, with calls inlined and operands
+//! resolved to places.
 
 use super::registers::{Id, Place, Registers, Sizes};
 use super::structure::Structure;
@@ -7,42 +8,43 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Index of an instruction.
+/// The index of an instruction.
 pub type Pc = u32;
 
-/// No instruction.
+/// The index that means no instruction.
 pub const NOWHERE: Pc = Pc::MAX;
 
 /// A kernel, ready to run.
 #[derive(Debug, Default)]
 pub struct Code {
-    /// From the first.
+    /// The instructions; execution starts at the first.
     pub insts: Vec<Inst>,
-    /// Where lanes that diverge reconverge.
+    /// The structure that determines where diverged lanes reconverge.
     pub structure: Structure,
-    /// How many registers there are.
+    /// The numbers of registers.
     pub sizes: Sizes,
-    /// Registers that hold a value from the start.
+    /// Registers with a constant value.
     pub constants: Vec<(Place, Id, u64)>,
     /// Registers that the hardware sets.
     pub specials: Vec<(Place, Id, Special)>,
-    /// Where each text and line of an instruction is.
+    /// The text and line of each instruction.
     pub sites: Vec<Site>,
-    /// What a block's shared memory is made of.
+    /// The layout of a block's shared memory.
     pub shared: Layout,
-    /// What a thread's local memory is made of.
+    /// The layout of a thread's local memory.
     pub local: Layout,
-    /// What the kernel's parameters are made of.
+    /// The layout of the kernel's parameters.
     pub parameters: Layout,
-    /// The first approximation's site, if there is one.
+    /// The site of the first approximation, if there is one.
     pub first_approximation: u32,
-    /// Whether it says in which order others see its accesses: then blocks may wait for one another.
+    /// Whether the kernel has fences or strong accesses (volatile, relaxed, acquire, release): its
+    /// blocks may then wait for one another.
     pub ordered: bool,
-    /// By site, the bound of each approximation.
+    /// The bound of each approximation, by site.
     pub bounds: HashMap<u32, &'static str>,
 }
 
-/// What a register holds that the hardware sets; a number is an axis.
+/// The content of a register that the hardware sets; a number is an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Special {
@@ -56,46 +58,48 @@ pub enum Special {
     Constant(u32),
     /// The lane's own bit.
     LanesEqual,
-    /// The bits of the lanes below, and perhaps its own.
+    /// The bits of the lower lanes, optionally with the lane's own.
     LanesBelow {
         inclusive: bool,
     },
-    /// The bits of the lanes above, and perhaps its own.
+    /// The bits of the higher lanes, optionally with the lane's own.
     LanesAbove {
         inclusive: bool,
     },
     DynamicShared,
     TotalShared,
-    /// Where what is allocated begins in a thread's local memory.
+    /// The start of the dynamically allocated part of a thread's local memory.
     Stack(u32),
 }
 
 impl Special {
-    /// Whether it is not throughout a launch what it is when a block begins.
+    /// Returns whether the value is set at the start of each block; other values are constant
+    /// throughout a launch.
     pub fn begins_with_the_block(self) -> bool {
         matches!(self, Special::Block(_) | Special::Stack(_))
     }
 }
 
-/// An instruction of the text.
+/// The origin of an instruction in the text.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// As it is printed.
+    /// The instruction as printed.
     pub text: String,
-    /// Its line, if the module was read from text.
+    /// The line of the instruction, if the module was read from text.
     pub line: Option<u32>,
-    /// The comment above it, if there is one: in PTX of our own, the line of Rust.
+    /// The comment above the instruction, if there is one. In PTX of kernel-dsl, this is the line
+    /// of Rust.
     pub comment: Option<String>,
-    /// The function that it is in.
+    /// The function that contains the instruction.
     pub function: String,
 }
 
 /// Variables of a state space, each at its offset.
 #[derive(Clone, Default, Debug)]
 pub struct Layout {
-    /// By ascending offset.
+    /// The variables, by ascending offset.
     pub variables: Vec<Variable>,
-    /// Bytes of all.
+    /// The total size in bytes.
     pub bytes: u32,
 }
 
@@ -109,7 +113,7 @@ pub struct Variable {
 }
 
 impl Layout {
-    /// Adds a variable, aligned, `gap` bytes from the last at least.
+    /// Adds an aligned variable at least `gap` bytes after the last one; returns its offset.
     pub fn add(&mut self, name: &str, bytes: u32, align: u32, gap: u32) -> u32 {
         let start = if self.variables.is_empty() { 0 } else { self.bytes.saturating_add(gap) };
         let offset = start.next_multiple_of(align.max(1));
@@ -118,7 +122,7 @@ impl Layout {
         offset
     }
 
-    /// The variable that has all of these bytes.
+    /// Returns the variable that contains all of these bytes.
     pub fn find(&self, offset: u64, bytes: u64) -> Option<&Variable> {
         let end = offset.checked_add(bytes)?;
         let next = self.variables.partition_point(|v| u64::from(v.offset) <= offset);
@@ -126,43 +130,44 @@ impl Layout {
         (end <= u64::from(variable.offset) + u64::from(variable.bytes)).then_some(variable)
     }
 
-    /// The variable that lies before that offset, or the first.
+    /// Returns the last variable that begins at or before `offset`, or the first variable.
     pub fn nearest(&self, offset: u64) -> Option<&Variable> {
         let next = self.variables.partition_point(|v| u64::from(v.offset) <= offset);
         self.variables.get(next.saturating_sub(1))
     }
 }
 
-/// What computes registers from registers, on the lanes of a mask. It gives the lanes whose result is not defined.
+/// A computation from registers to registers, on the lanes of a mask. It returns the lanes whose
+/// result is undefined.
 pub type Body = Box<dyn Fn(&mut Registers, u32) -> u32 + Send + Sync>;
 
 /// An instruction.
 pub struct Inst {
-    /// What decides which lanes execute it.
+    /// The condition under which a lane executes the instruction.
     pub guard: Option<Condition>,
-    /// What it does.
+    /// The operation.
     pub kind: Kind,
-    /// The registers that it reads.
+    /// The registers that the instruction reads.
     pub reads: SmallVec<[Id; 4]>,
-    /// The registers that it writes.
+    /// The registers that the instruction writes.
     pub writes: SmallVec<[Id; 2]>,
     /// Index into [`Code::sites`].
     pub site: u32,
 }
 
-/// A predicate, or its opposite.
+/// A predicate, or its negation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Condition {
     /// Index among the predicates.
     pub predicate: u32,
-    /// Under which its state is kept.
+    /// The index of the predicate's state.
     pub id: Id,
-    /// Whether it is the opposite.
+    /// Whether the predicate is negated.
     pub negated: bool,
 }
 
 impl Condition {
-    /// The lanes where it holds.
+    /// Returns the lanes where the condition holds.
     #[inline(always)]
     pub fn holds(self, registers: &Registers) -> u32 {
         let lanes = registers.predicates[self.predicate as usize];
@@ -170,48 +175,48 @@ impl Condition {
     }
 }
 
-/// How the definedness of results follows from that of operands.
+/// The rule by which the definedness of results follows from that of operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Follows {
-    /// A result is defined where all operands are.
+    /// A result is defined where all operands are defined.
     All,
-    /// Of `selp`: the chosen operand and the condition count.
+    /// For `selp`: only the chosen operand and the condition count.
     #[allow(missing_docs)]
     Chosen { yes: Id, no: Id, condition: Id, predicate: u32 },
-    /// Of `and.pred` and `or.pred`: an operand that decides alone is enough.
+    /// For `and.pred` and `or.pred`: an operand that decides the result alone is enough.
     #[allow(missing_docs)]
     Decided { a: (Id, u32), b: (Id, u32), by: bool },
-    /// The operands say nothing: `xor a, a`, `sub a, a`.
+    /// The result does not depend on the operands' values: `xor a, a`, `sub a, a`.
     Always,
 }
 
-/// What an instruction does.
+/// The operation of an instruction.
 pub enum Kind {
-    /// Computes.
+    /// A computation on registers.
     #[allow(missing_docs)]
     Compute { body: Body, follows: Follows, reason: &'static str },
-    /// Loads.
+    /// A load.
     Load(Access),
-    /// Stores.
+    /// A store.
     Store(Access),
-    /// Begins a copy from global to shared memory: `cp.async`.
+    /// The start of a copy from global to shared memory: `cp.async`.
     Copy(Box<Copy>),
     /// `cp.async.commit_group`
     CopyCommit,
     /// `cp.async.wait_group`, and `wait_all`, which has no number.
     CopyWait(Option<u32>),
-    /// Reads, computes and writes at once.
+    /// An atomic operation.
     Atomic(Atomic),
-    /// Goes elsewhere.
+    /// A jump.
     Branch(Pc),
-    /// Goes to the place that the index names.
+    /// A jump to the target that an index selects.
     #[allow(missing_docs)]
     BranchIndexed { index: (Place, Id), targets: Box<[Pc]> },
-    /// Ends the thread.
+    /// The end of the thread.
     Exit,
-    /// Ends the launch, for that reason.
+    /// The end of the launch, with the reason.
     Trap(&'static str),
-    /// Waits for the block, and perhaps tells of a predicate.
+    /// A barrier of the block, optionally with a reduction.
     Barrier(Barrier),
     /// `bar.warp.sync`.
     #[allow(missing_docs)]
@@ -224,32 +229,33 @@ pub enum Kind {
     Gather(Gather),
     /// `activemask`.
     ActiveMask(Place),
-    /// A clock, or its upper half: each reading is later.
+    /// A reading of a clock, or of its upper half. Each reading is later than the previous one.
     #[allow(missing_docs)]
     Clock { to: Place, high: bool },
-    /// What orders accesses, or hints at them. All accesses happen in order here.
+    /// An instruction that orders accesses or gives a hint. It has no effect, because all accesses
+    /// happen in order here.
     Nothing,
 }
 
-/// A state space, as an access names it.
+/// The state space of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Window {
-    /// None is named: the address says.
+    /// No state space: the address determines the memory.
     Generic,
-    /// Of the launch's buffers and the module's variables.
+    /// The launch's buffers and the module's variables.
     Global,
     /// Constants of the module.
     Const,
-    /// Of the block.
+    /// Shared memory of the block.
     Shared,
-    /// Of the thread; parameters of functions too.
+    /// Local memory of the thread, including parameters of functions.
     Local,
     /// Parameters of the kernel.
     Param,
 }
 
 impl Window {
-    /// As the text names it.
+    /// Returns the name in PTX.
     pub fn name(self) -> &'static str {
         match self {
             Window::Generic => "generic",
@@ -265,61 +271,62 @@ impl Window {
 /// An access to memory.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Where its addresses lie.
+    /// The window of the addresses.
     pub window: Window,
     /// The register that holds the address, if it is not constant.
     pub base: Option<(Place, Id)>,
-    /// Bytes from there; without a register, the address.
+    /// The offset from the register, or the address if there is no register.
     pub offset: i64,
     /// Bytes of an element: 1, 2, 4 or 8.
     pub element: u32,
-    /// Whether an element narrower than its register is extended by its sign.
+    /// Whether an element narrower than its register is sign-extended.
     pub signed: bool,
-    /// The registers of the elements; `None` for one that nobody wants.
+    /// The registers of the elements; `None` for an unused element.
     pub values: SmallVec<[Option<Data>; 4]>,
 }
 
 /// `cp.async`
 #[derive(Clone, Debug)]
 pub struct Copy {
-    /// Where it goes: all its bytes, of no registers.
+    /// The destination: an access to all bytes, without registers.
     pub to: Access,
-    /// Where it comes from, the same.
+    /// The source: an access to all bytes, without registers.
     pub from: Access,
-    /// How many bytes are read, if not all.
+    /// The register with the number of bytes to read, if not all are read.
     pub read: Option<(Place, Id)>,
 }
 
 /// A register that is loaded or stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Data {
-    /// Where its lanes are.
+    /// The position of the lanes.
     pub place: Place,
-    /// Under which its state is kept.
+    /// The index of the register's state.
     pub id: Id,
-    /// Bits of the register.
+    /// The width of the register in bits.
     pub bits: u32,
 }
 
 /// An atomic operation.
 pub struct Atomic {
-    /// Its place. No values.
+    /// The access, without values.
     pub access: Access,
-    /// What was there before goes here, if anywhere.
+    /// The register for the old value, if it is used.
     pub result: Option<Data>,
-    /// Its operands.
+    /// The operands.
     pub operands: SmallVec<[Data; 2]>,
-    /// What will be there, from what is there and the operands.
+    /// The function that computes the new value.
     pub update: Update,
 }
 
-/// What an atomic operation leaves: of the old value, the operands, and whether it is in shared memory.
+/// A function that computes the new value of an atomic operation. Its arguments are the old value,
+/// two operands, and whether the address is in shared memory.
 pub type Update = Box<dyn Fn(u64, u64, u64, bool) -> u64 + Send + Sync>;
 
-/// What a barrier tells.
+/// A reduction at a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
-    /// `bar.red.popc`: of how many threads the predicate is true.
+    /// `bar.red.popc`: the number of threads whose predicate is true.
     Count,
     /// `bar.red.and`
     All,
@@ -330,17 +337,17 @@ pub enum Reduction {
 /// `bar`, `barrier`.
 #[derive(Clone, Debug)]
 pub struct Barrier {
-    /// Its number.
+    /// The number of the barrier.
     pub number: (Place, Id),
-    /// How many threads, if not all.
+    /// The number of threads, if not all threads take part.
     pub threads: Option<(Place, Id)>,
-    /// `arrive`: it does not wait.
+    /// Whether the instruction is `arrive`, which does not wait.
     pub arrive: bool,
-    /// What it tells, of what, where.
+    /// The reduction, its predicate and the register for the result.
     pub reduction: Option<(Reduction, Condition, Place)>,
 }
 
-/// Where a shuffle reads.
+/// The source lane of a shuffle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Exchange {
@@ -356,7 +363,7 @@ pub enum Exchange {
 pub struct Shuffle {
     pub mode: Exchange,
     pub result: Option<(Place, Id)>,
-    /// Whether the source was in range.
+    /// Receives whether the source lane was in range.
     pub inside: Option<(u32, Id)>,
     pub value: (Place, Id),
     pub selector: (Place, Id),
@@ -365,7 +372,7 @@ pub struct Shuffle {
     pub members: Option<(Place, Id)>,
 }
 
-/// What a vote tells.
+/// The result of a vote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Poll {
@@ -386,19 +393,19 @@ pub struct Vote {
     pub members: Option<(Place, Id)>,
 }
 
-/// What lanes are told of the values that all of them bring.
+/// A result computed from the values of all members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
-    /// Which lanes have the value of the lane: `match.any`.
+    /// The lanes that have the same value: `match.any`.
     Same,
-    /// All members if they have one value, else none: `match.all`.
+    /// All members if they have one value, otherwise none: `match.all`.
     AllSame,
     /// The sum: `redux.add`.
     Sum,
-    /// The least of numbers without sign, or with one: `redux.min`.
+    /// The minimum of unsigned or signed numbers: `redux.min`.
     #[allow(missing_docs)]
     Least { signed: bool },
-    /// The largest: `redux.max`.
+    /// The maximum: `redux.max`.
     #[allow(missing_docs)]
     Most { signed: bool },
     /// `redux.and`.
@@ -415,14 +422,14 @@ pub enum Told {
 pub struct Gather {
     pub told: Told,
     pub result: Option<Place>,
-    /// Whether all values are the same, of `match.all`.
+    /// For `match.all`, receives whether all values are the same.
     pub same: Option<u32>,
     pub value: (Place, Id),
     pub members: (Place, Id),
 }
 
 impl Kind {
-    /// Its name, for `Debug`.
+    /// Returns the name for `Debug`.
     fn name(&self) -> &'static str {
         match self {
             Kind::Compute { .. } => "Compute",

@@ -1,4 +1,4 @@
-//! Variables of a module in global and constant memory: what they hold when a launch begins.
+//! Variables of a module in global and constant memory, with their initial contents.
 
 use super::memory::function_address;
 use kernel_dsl::compiler::ptx::{Initializer, Space, Symbol, Variable};
@@ -6,31 +6,31 @@ use kernel_dsl::compiler::ptx::{Initializer, Space, Symbol, Variable};
 /// A variable, with its contents.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Global {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether it lies in constant memory.
+    /// Whether the variable is in constant memory.
     pub constant: bool,
-    /// What it holds at first.
+    /// The initial contents.
     pub bytes: Vec<u8>,
-    /// Addresses in it, before all variables have their places.
+    /// The addresses in the contents, until all variables have addresses.
     links: Vec<Link>,
 }
 
-/// An address that a variable holds.
+/// An address in the contents of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Link {
-    /// Where in the variable.
+    /// The offset in the variable.
     at: usize,
     bytes: usize,
-    /// Of which variable or function of the module, how far on.
+    /// The referenced variable or function of the module, and the offset from it.
     symbol: Symbol,
     offset: i32,
-    /// The byte of the address that it is, of all.
+    /// The selected byte of the address, if only one byte is stored.
     byte: Option<u8>,
 }
 
 impl Global {
-    /// Of a declaration.
+    /// Creates a variable from its declaration.
     pub fn of(variable: &Variable) -> Result<Global, String> {
         let size = variable.size().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < 1 << 30);
         let Some(size) = size else {
@@ -72,7 +72,7 @@ impl Global {
                 self.links.push(Link { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
                 return Ok(());
             }
-            // What a texture is, its launch says.
+            // The launch defines the properties of a texture.
             Initializer::Properties(_) => return Ok(()),
             Initializer::Integer(n) => *n as u64,
             Initializer::Bits(n) => *n,
@@ -88,8 +88,8 @@ impl Global {
         Ok(())
     }
 
-    /// Writes the addresses that it holds, now that every variable has its place, which `places` tells by its index in the
-    /// module.
+    /// Writes the addresses into the variable's contents, once every variable has an address.
+    /// `places` returns the address of the variable with an index in the module.
     pub(super) fn link(&mut self, places: impl Fn(usize) -> Option<u64>) {
         for link in std::mem::take(&mut self.links) {
             let start = match link.symbol {

@@ -1,14 +1,15 @@
-//! The common load from shared memory made fast: a word to each lane. In a tiled kernel those of each half of the warp mostly lie in a
-//! row, or are one word.
+//! A fast path for the common load from shared memory: one word for each lane. In tiled kernels,
+//! each half of the warp mostly loads consecutive words, or one word.
 
 use super::code::{Access, Data, Window};
 use super::memory::Scratch;
 use super::registers::{FULL, LANES, Lane, Place, Registers};
 
-/// Lanes of half a warp.
+/// The number of lanes in half a warp.
 const HALF: usize = LANES / 2;
 
-/// Loads a word of shared memory to each lane; whether that is what the access is, and all of it may happen.
+/// Loads a word of shared memory for each lane. Returns `false`, without an effect, if the access
+/// has another form or any lane's access is invalid.
 #[inline(always)]
 pub fn load_words(shared: &Scratch, registers: &mut Registers, access: &Access) -> bool {
     let (Window::Shared, 4, &[Some(Data { place: Place::Word(to), .. })], Some((Place::Word(at), _))) =
@@ -25,7 +26,7 @@ pub fn load_words(shared: &Scratch, registers: &mut Registers, access: &Access) 
     true
 }
 
-/// The words at these addresses plus `offset`; `None` if one is not aligned, or outside.
+/// Returns the words at these addresses plus `offset`; `None` if one is misaligned or outside.
 #[inline(always)]
 fn gather(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANES]> {
     #[cfg(target_arch = "x86_64")]
@@ -34,7 +35,7 @@ fn gather(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; 
         fn wide(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANES]> {
             of(words, addresses, offset)
         }
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: the processor supports AVX2, as just checked.
         return unsafe { wide(words, addresses, offset) };
     }
     of(words, addresses, offset)
@@ -42,7 +43,8 @@ fn gather(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; 
 
 #[inline(always)]
 fn of(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANES]> {
-    // Neither summand has the highest bit, so that the sums do not wrap; nor one of the lowest.
+    // No summand has the highest bit, so the sums do not wrap. No summand has one of the two lowest
+    // bits, so the sums are aligned.
     let bits = addresses.iter().fold(offset, |bits, address| bits | address);
     if bits >> 31 != 0 || bits & 3 != 0 {
         return None;
@@ -76,7 +78,8 @@ fn of(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANE
     Some(values)
 }
 
-/// 0 if the addresses of each half of the warp are `apart` bytes from one lane to the next.
+/// Returns 0 if, in each half of the warp, the addresses of neighboring lanes are `apart` bytes
+/// apart.
 #[inline(always)]
 fn differences(addresses: &[u32; LANES], apart: u32) -> u32 {
     let mut bits = 0;

@@ -1,5 +1,5 @@
-//! Inline PTX of a kernel, for the oracle that runs the kernel's IR: the same instructions as in the kernel's own PTX, with
-//! the same meaning, on registers of their own.
+//! Inline PTX of a kernel, for the oracle that runs the kernel's IR. The instructions have the same
+//! meaning as in the kernel's own PTX, but use separate registers.
 
 use super::code::{Body, Condition, Special};
 use super::registers::{Id, Place, Registers, Sizes, lanes};
@@ -9,15 +9,15 @@ use std::fmt;
 pub struct Inline {
     pub(super) steps: Vec<Step>,
     pub(super) sizes: Sizes,
-    /// Registers that hold a value from the start.
+    /// Registers with a constant value.
     pub(super) constants: Vec<(Place, Id, u64)>,
     /// Registers that the hardware sets.
     pub(super) specials: Vec<(Place, Id, Special)>,
-    /// By operand of the block, its register; `None` for one that no instruction names.
+    /// The register of each operand of the block; `None` if no instruction uses the operand.
     pub(super) operands: Vec<Option<Place>>,
 }
 
-/// An instruction of it.
+/// An instruction of the block.
 pub(super) struct Step {
     pub text: String,
     /// Whether it divides integers, if its result can be undefined.
@@ -26,28 +26,28 @@ pub(super) struct Step {
     pub action: Action,
 }
 
-/// What it does.
+/// The operation of a step.
 pub(super) enum Action {
     Compute {
         body: Body,
-        /// Why a lane may have no result.
+        /// The reason why a lane may have no defined result.
         reason: &'static str,
     },
-    /// The time, or its upper half.
+    /// A reading of the clock, or of its upper half.
     Clock { to: Place, high: bool },
-    /// The lanes that execute it.
+    /// The mask of the active lanes.
     ActiveMask(Place),
-    /// What has no meaning here.
+    /// An instruction without effect here.
     Nothing,
 }
 
-/// Where a warp stands in its launch.
+/// The position of a warp in its launch.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Standing {
     pub warp: u32,
     pub block: [u32; 3],
-    /// Threads of a block, blocks of the grid.
+    /// The extents of a block in threads.
     pub threads: [u32; 3],
     pub blocks: [u32; 3],
     pub dynamic_shared: u32,
@@ -59,16 +59,16 @@ pub struct Standing {
 pub struct Undefined<'i> {
     /// The instruction.
     pub text: &'i str,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
     /// Whether it is a division by zero.
     pub division: bool,
-    /// Which lanes.
+    /// The affected lanes.
     pub lanes: u32,
 }
 
 impl Standing {
-    /// What a special register holds.
+    /// Returns the value of a special register.
     pub(super) fn special(&self, special: Special, lane: usize) -> u64 {
         let at = lane as u32;
         let value = match special {
@@ -92,7 +92,7 @@ impl Standing {
         value.into()
     }
 
-    /// The index of a lane's thread in its block.
+    /// Returns the index of a lane's thread in its block.
     pub fn thread(&self, lane: u32) -> [u32; 3] {
         let linear = self.warp * 32 + lane;
         let [x, y, _] = self.threads;
@@ -101,7 +101,7 @@ impl Standing {
 }
 
 impl Inline {
-    /// Registers to run it on.
+    /// Returns registers for a run, with the constants set.
     pub fn registers(&self) -> Registers {
         let mut registers = Registers::new(self.sizes);
         for (place, _, bits) in &self.constants {
@@ -110,13 +110,13 @@ impl Inline {
         registers
     }
 
-    /// The register of an operand of the block, by its index.
+    /// Returns the register of the block's operand `index`.
     pub fn operand(&self, index: usize) -> Option<Place> {
         self.operands[index]
     }
 
-    /// Runs it on the lanes of `mask`, its inputs being in their registers; clocks go on from `time`. Tells of lanes that
-    /// have nothing defined.
+    /// Runs the block on the lanes of `mask`. The input registers must be set. Clocks start at
+    /// `time`. Calls `undefined` for lanes without a defined result.
     pub fn run<'i>(
         &'i self,
         registers: &mut Registers,

@@ -1,4 +1,4 @@
-//! A launch: its blocks one after the other, the warps of a block in turns.
+//! A launch: its blocks run one after the other, and the warps of a block alternate.
 
 use super::Options;
 use super::check::Check;
@@ -10,23 +10,23 @@ use super::report::{Findings, Thread};
 use super::warp::{Meeting, Warp};
 use super::{Checks, Program, Statistics};
 
-/// Barriers of a block.
+/// The number of barriers of a block.
 pub const BARRIERS: usize = 16;
 
-/// Memory of a launch, and of the block that runs.
+/// The memory of a launch and of the running block.
 pub struct Memory<'m> {
-    /// By their addresses.
+    /// The buffers, sorted by address.
     pub buffers: Vec<Buffer<'m>>,
-    /// How they are found.
+    /// The way to find the buffer of an address.
     pub lookup: Lookup,
-    /// The block's.
+    /// The shared memory of the block.
     pub shared: Scratch,
-    /// The launch's.
+    /// The parameters of the launch.
     pub parameters: Vec<u8>,
 }
 
 impl<'m> Memory<'m> {
-    /// As a warp sees it.
+    /// Returns the memory that a warp sees.
     #[inline(always)]
     pub fn view<'a>(&'a mut self, local: &'a mut Scratch, code: &Code) -> View<'a, 'm> {
         View {
@@ -40,14 +40,14 @@ impl<'m> Memory<'m> {
     }
 }
 
-/// What all blocks of a launch are given alike.
+/// The parts of a launch that are the same for all blocks.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// The bytes of the parameters.
     pub parameters: Vec<u8>,
-    /// How buffers are found.
+    /// The way to find the buffer of an address.
     pub lookup: Lookup,
-    /// Bytes of shared memory that a block has.
+    /// The bytes of shared memory of a block.
     pub shared: usize,
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
@@ -58,17 +58,17 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Blocks of the launch.
+    /// Returns the number of blocks of the launch.
     pub fn blocks(&self) -> u64 {
         self.grid.into_iter().map(u64::from).fold(1, u64::saturating_mul)
     }
 }
 
-/// A launch as it runs.
+/// A running launch.
 pub struct Machine<'p, 'm> {
-    /// What runs.
+    /// The program.
     pub program: &'p Program,
-    /// What it sees.
+    /// The memory of the launch.
     pub memory: Memory<'m>,
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
@@ -76,35 +76,35 @@ pub struct Machine<'p, 'm> {
     pub threads: [u32; 3],
     /// Bytes of shared memory that the launch adds.
     pub dynamic_shared: u32,
-    /// The block that runs.
+    /// The index of the running block.
     pub block: [u32; 3],
-    /// Warp instructions of the blocks before it.
+    /// The number of warp instructions of the previous blocks.
     pub spent: u64,
-    /// Its barriers.
+    /// The barriers of the block.
     pub barriers: [State; BARRIERS],
-    /// How to run.
+    /// The options of the run.
     pub options: Options,
-    /// What was found so far.
+    /// The findings so far.
     pub findings: Findings,
-    /// What was done so far.
+    /// The statistics so far.
     pub statistics: Statistics,
-    /// Whether the launch is over.
+    /// Whether the launch has ended early.
     pub stopped: bool,
 }
 
-/// A barrier.
+/// The state of a barrier.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct State {
-    /// Threads that have come, by whole warps.
+    /// The number of threads that have arrived, counted in whole warps.
     pub arrived: u32,
-    /// How many must come; `None` for all that have not ended.
+    /// The number of threads that must arrive; `None` means all live threads.
     pub threads: Option<u32>,
-    /// Of the reduction: threads whose predicate is true, and threads.
+    /// The counts of the reduction: threads whose predicate is true, and all threads.
     pub counts: (u32, u32),
 }
 
 impl<'p, 'm> Machine<'p, 'm> {
-    /// Nothing has run yet.
+    /// Creates a machine that has not run any block.
     pub fn new(program: &'p Program, setting: &Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
         let Setting { parameters, lookup, shared, grid, threads, dynamic_shared } = setting.clone();
         Machine {
@@ -123,7 +123,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// Runs these of the launch's blocks; x counts fastest.
+    /// Runs the given blocks of the launch; x varies fastest.
     pub fn run(&mut self, blocks: impl Iterator<Item = u64>) {
         let count: u32 = self.threads.iter().product();
         let code = &self.program.code;
@@ -145,7 +145,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// The registers that stay as they are for the launch.
+    /// Sets the registers that are constant throughout the launch.
     fn fill(&self, warp: &mut Warp) {
         for (place, _, bits) in &self.program.code.constants {
             warp.registers.fill(*place, *bits);
@@ -158,7 +158,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// Where a warp stands.
+    /// Returns the position of a warp in the launch.
     fn standing(&self, warp: u32) -> Standing {
         Standing {
             warp,
@@ -208,7 +208,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// Lets go on whom a barrier holds that all have come to; whether there is one.
+    /// Releases the warps at each complete barrier; returns whether there was one.
     fn release(&mut self, warps: &mut [Warp]) -> bool {
         let all = 32 * warps.iter().filter(|w| !w.ended()).count() as u32;
         let mut released = false;
@@ -228,7 +228,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         released
     }
 
-    /// No warp can go on.
+    /// Reports a deadlock at barriers and releases all warps.
     fn stuck(&mut self, warps: &mut [Warp]) {
         let described: Vec<String> = warps
             .iter()
@@ -250,13 +250,13 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.barriers = [State::default(); BARRIERS];
     }
 
-    /// A thread of the block that runs.
+    /// Returns a thread of the running block.
     pub fn thread(&self, warp: u32, lane: usize) -> Thread {
         let thread = self.standing(warp).thread(lane as u32);
         Thread { block: self.block, thread, warp, lane: lane as u32 }
     }
 
-    /// Reports that the lanes of `mask` do what `check` forbids.
+    /// Reports that the lanes of `mask` violate `check`.
     #[cold]
     pub fn report(&mut self, warp: &Warp, check: Check, site: u32, mask: u32, message: impl FnOnce() -> String) {
         let hits = mask.count_ones();
@@ -273,7 +273,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 }
 
-/// Writes what a barrier tells.
+/// Writes the result of a barrier's reduction.
 fn tell(registers: &mut Registers, meeting: &Meeting, (count, threads): (u32, u32)) {
     let Some((reduction, place)) = meeting.tells else { return };
     let value = match reduction {

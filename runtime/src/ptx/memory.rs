@@ -1,14 +1,16 @@
-//! Memory, and the windows of the generic address space that it is seen through.
+//! Memory, and the windows of the generic address space.
 //!
 //! ```text
 //! (n + ½) · 2^37, n from 1   variable n − 1 of the module, then the launch's buffers; at the host's address modulo 256
 //! LOCAL, SHARED, PARAM       2^32 bytes each: the thread's, the block's and the launch's own
 //! ```
 //!
-//! On memory that outlives the launch ([`resident`](super::resident)) buffers lie where its owner has put them, below LOCAL.
+//! For memory that outlives the launch ([`resident`](super::resident)), the owner of the memory
+//! chooses the addresses of the buffers, below LOCAL.
 //!
-//! Whatever a kernel computes from a buffer's address, before it or behind it, stays nearer to it than to another one, so
-//! that the address itself says which buffer it is from. Addresses in shared and local memory by themselves count from 0.
+//! Each buffer has a large part of the address space for itself. Every address that a kernel
+//! computes from a buffer, before or past it, stays within this part. The address itself thus
+//! identifies its buffer. Addresses in the shared and local windows count from 0.
 
 use super::check::Check;
 use super::code::{Layout, Window};
@@ -18,7 +20,7 @@ use crate::interpreter::Bytes;
 /// log₂ of the distance between buffers.
 const APART: u32 = 37;
 
-/// Bits of the host's address that are kept, for alignment.
+/// The low bits of the host's address that a buffer's base keeps, for alignment.
 const ALIGNMENT: u64 = 0xff;
 
 /// log₂ of the size of the small windows.
@@ -28,7 +30,8 @@ const LOCAL: u64 = 1 << 48;
 const SHARED: u64 = LOCAL + (1 << WINDOW);
 const PARAM: u64 = SHARED + (1 << WINDOW);
 
-/// Where a small window begins in the generic address space; 0 for the others, which are the same there.
+/// Returns the start of a small window in the generic address space. Returns 0 for the other
+/// windows, whose addresses are generic already.
 pub const fn window_base(window: Window) -> u64 {
     match window {
         Window::Local => LOCAL,
@@ -38,7 +41,7 @@ pub const fn window_base(window: Window) -> u64 {
     }
 }
 
-/// The window that a generic address lies in.
+/// Returns the window that contains a generic address.
 pub const fn window_of(address: u64) -> Window {
     match address.wrapping_sub(LOCAL) >> WINDOW {
         0 => Window::Local,
@@ -48,7 +51,7 @@ pub const fn window_of(address: u64) -> Window {
     }
 }
 
-/// The address of function `index` of the module: of no memory.
+/// Returns the address of function `index` of the module. No memory lies there.
 pub const fn function_address(index: usize) -> u64 {
     (1 << 50) + 16 * index as u64
 }
@@ -56,35 +59,35 @@ pub const fn function_address(index: usize) -> u64 {
 /// A buffer of the launch or a variable of the module.
 #[derive(Debug)]
 pub struct Buffer<'m> {
-    /// Its name; without one, it is called by its address.
+    /// The name. A buffer without a name is reported by its address.
     pub name: String,
-    /// Where it begins.
+    /// The address of the first byte.
     pub base: u64,
-    /// Whether the kernel may write.
+    /// Whether the kernel may write to the buffer.
     pub mutable: bool,
-    /// Whether it is a variable in constant memory.
+    /// Whether the buffer is a variable in constant memory.
     pub constant: bool,
-    /// What it holds.
+    /// The contents.
     pub bytes: Bytes<'m>,
-    /// Whether something in it comes of an approximation.
+    /// Whether any of the contents depend on an approximation.
     pub approximate: bool,
-    /// What was touched of it, where that is kept.
+    /// The words that were loaded and stored, if they are tracked.
     pub touched: Option<Box<Touched>>,
 }
 
 impl<'m> Buffer<'m> {
-    /// Number `index` of them.
+    /// Creates buffer number `index`.
     pub fn new(index: usize, name: String, mutable: bool, constant: bool, bytes: Bytes<'m>) -> Buffer<'m> {
         let base = base(index) | bytes.get().as_ptr() as u64 & ALIGNMENT;
         Buffer { name, base, mutable, constant, bytes, approximate: false, touched: None }
     }
 
-    /// Its bytes, if a launch may write them.
+    /// Returns the bytes if a launch may write them.
     pub fn copied(&self) -> Option<&[u8]> {
         (self.mutable && matches!(self.bytes, Bytes::Exclusive(_))).then(|| self.bytes.get())
     }
 
-    /// The same, to write.
+    /// Returns the bytes for writing, if a launch may write them.
     pub fn written(&mut self) -> Option<&mut [u8]> {
         match &mut self.bytes {
             Bytes::Exclusive(bytes) if self.mutable => Some(bytes),
@@ -92,7 +95,8 @@ impl<'m> Buffer<'m> {
         }
     }
 
-    /// The same memory as it looks to the kernel, with `copy` for its bytes where there is one; what is touched of that is kept.
+    /// Returns a view of the same buffer, at the same address, on `copy` if there is one. Accesses
+    /// to the copy are tracked.
     pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
         let Buffer { base, mutable, constant, approximate, .. } = *self;
         let touched = copy.as_ref().map(|copy| Box::new(Touched::new(copy.len())));
@@ -104,27 +108,28 @@ impl<'m> Buffer<'m> {
     }
 }
 
-/// The middle of the part of the address space that is buffer `index`'s.
+/// Returns the base address of buffer `index`: the middle of its part of the address space.
 pub const fn base(index: usize) -> u64 {
     ((index as u64 + 1) << APART) + (1 << (APART - 1))
 }
 
-/// The buffer whose part of the address space `address` lies in, whether there is such a buffer or not.
+/// Returns the index of the buffer whose part of the address space contains `address`. The buffer
+/// need not exist.
 const fn index_of(address: u64) -> usize {
     (address >> APART).wrapping_sub(1) as usize
 }
 
-/// How the buffer of an address is found.
+/// A way to find the buffer of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lookup {
     /// Buffer `n` lies at [`base`]`(n)`.
     Number,
-    /// The nearest that does not begin behind it, by ascending bases.
+    /// The last buffer that begins at or before the address; buffers are sorted by base.
     Search,
 }
 
 impl Lookup {
-    /// The buffer whose part of the address space `address` lies in, whether there is such a buffer or not.
+    /// Returns the index of the buffer to which `address` belongs. The buffer need not exist.
     #[inline(always)]
     pub fn index(self, buffers: &[Buffer<'_>], address: u64) -> usize {
         match self {
@@ -134,36 +139,37 @@ impl Lookup {
     }
 }
 
-/// Buffers that there is room for.
+/// The largest number of buffers.
 pub const MOST_BUFFERS: usize = (LOCAL >> APART) as usize - 2;
 
-/// Memory that a block or a warp's threads keep for themselves, and which of its bytes have been stored to.
+/// Memory of a block or of a warp's threads, with the bytes that were stored.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Contents.
+    /// The contents.
     pub bytes: Vec<u8>,
-    /// 1 for a byte that has been stored to.
+    /// For each byte, 1 if it was stored.
     pub written: Vec<u8>,
-    /// Whether something in it comes of an approximation.
+    /// Whether any of the contents depend on an approximation.
     pub approximate: bool,
-    /// Of each four bytes, where something does. Empty where nothing ever did.
+    /// For each four bytes, whether the contents depend on an approximation. Empty if nothing ever
+    /// did.
     marks: Vec<bool>,
 }
 
 impl Scratch {
-    /// That many bytes, nothing stored.
+    /// Creates memory of `bytes` bytes, all uninitialized.
     pub fn new(bytes: usize) -> Scratch {
         Scratch { bytes: vec![0; bytes], written: vec![0; bytes], approximate: false, marks: Vec::new() }
     }
 
-    /// Nothing has been stored any more.
+    /// Marks all bytes as uninitialized.
     pub fn forget(&mut self) {
         self.written.fill(0);
         self.approximate = false;
         self.marks.fill(false);
     }
 
-    /// What was stored to `bytes` bytes from `at` on comes of an approximation, or does not.
+    /// Records whether `bytes` bytes from `at` depend on an approximation.
     pub fn mark(&mut self, at: usize, bytes: usize, approximate: bool) {
         if !approximate && !self.approximate {
             return;
@@ -175,32 +181,32 @@ impl Scratch {
         }
     }
 
-    /// Whether something of `bytes` bytes from `at` on comes of an approximation.
+    /// Returns whether any of `bytes` bytes from `at` depends on an approximation.
     pub fn is_approximate(&self, at: usize, bytes: usize) -> bool {
         self.approximate && self.marks.get(at / 4..(at + bytes).div_ceil(4)).is_some_and(|marks| marks.contains(&true))
     }
 }
 
-/// What a warp sees.
+/// The memory that a warp sees.
 pub struct View<'a, 'm> {
-    /// By their addresses.
+    /// The buffers, sorted by address.
     pub buffers: &'a mut [Buffer<'m>],
-    /// How they are found.
+    /// The way to find the buffer of an address.
     pub lookup: Lookup,
-    /// The block's.
+    /// The shared memory of the block.
     pub shared: &'a mut Scratch,
-    /// Of the warp's threads, one after the other.
+    /// The local memory of the warp's threads, one after the other.
     pub local: &'a mut Scratch,
-    /// The launch's.
+    /// The parameters of the launch.
     pub parameters: &'a [u8],
-    /// Bytes of a thread in `local`.
+    /// The bytes of local memory of each thread.
     pub local_bytes: u32,
 }
 
-/// Something that addresses lie in.
+/// A region of memory to which addresses belong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Region {
-    /// That one of the buffers.
+    /// The buffer with this index.
     Buffer(usize),
     /// The block's shared memory.
     Shared,
@@ -210,19 +216,19 @@ pub enum Region {
     Param,
 }
 
-/// Where the addresses of a region count from, and how many there are.
+/// A region with its first address and size.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// Which.
+    /// The region.
     pub region: Region,
-    /// Its first address.
+    /// The first address.
     pub base: u64,
-    /// Its bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
 impl View<'_, '_> {
-    /// The region that `address` is from; `None` if it is from none.
+    /// Returns the region of `address`; an error if there is none.
     pub fn region(&self, window: Window, address: u64) -> Result<Extent, Check> {
         let extent = |region, base, bytes: usize| Ok(Extent { region, base, bytes: bytes as u64 });
         let generic = window == Window::Generic;
@@ -246,7 +252,7 @@ impl View<'_, '_> {
         }
     }
 
-    /// The bytes of a region, for a lane, from its first address.
+    /// Returns the bytes of a lane's region, from its first address.
     #[inline(always)]
     pub fn bytes(&self, region: Region, lane: usize) -> &[u8] {
         match region {
@@ -257,7 +263,7 @@ impl View<'_, '_> {
         }
     }
 
-    /// The same, to write; nothing where that is not allowed.
+    /// Returns the bytes of a lane's region for writing; empty if the region is read-only.
     #[inline(always)]
     pub fn bytes_mut(&mut self, region: Region, lane: usize) -> &mut [u8] {
         match region {
@@ -271,7 +277,7 @@ impl View<'_, '_> {
         }
     }
 
-    /// Whether the region may be written.
+    /// Returns whether the region may be written.
     pub fn writable(&self, region: Region) -> bool {
         match region {
             Region::Buffer(i) => {
@@ -283,7 +289,7 @@ impl View<'_, '_> {
         }
     }
 
-    /// Which bytes of a lane's region have been stored to, where that is kept.
+    /// Returns which bytes of a lane's region were stored, if they are tracked.
     #[inline(always)]
     pub fn written(&mut self, region: Region, lane: usize) -> Option<&mut [u8]> {
         match region {
@@ -295,7 +301,7 @@ impl View<'_, '_> {
         }
     }
 
-    /// Whether something in the region comes of an approximation; `None` where nothing can.
+    /// Returns whether anything in the region depends on an approximation; `None` if nothing can.
     pub fn approximate(&mut self, region: Region) -> Option<&mut bool> {
         match region {
             Region::Buffer(i) => Some(&mut self.buffers[i].approximate),
@@ -305,7 +311,7 @@ impl View<'_, '_> {
         }
     }
 
-    /// A place in words: the buffer or variable, and how the access lies to it.
+    /// Describes an address for a report: the buffer or variable, and the offset in it.
     pub fn describe(&self, window: Window, address: u64, bytes: u64, shared: &Layout, local: &Layout) -> String {
         let Ok(Extent { region, base, bytes: length }) = self.region(window, address) else {
             return format!("{address:#x}, an address of no buffer");
@@ -333,7 +339,7 @@ impl View<'_, '_> {
     }
 }
 
-/// The `N` bytes at `at` as a number, the lowest first.
+/// Returns the `N` bytes at `at` as a little-endian number.
 #[inline(always)]
 pub fn read<const N: usize>(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
@@ -343,7 +349,7 @@ pub fn read<const N: usize>(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The low `N` bytes of `value` to `at`.
+/// Writes the low `N` bytes of `value` to `at`, in little-endian order.
 #[inline(always)]
 pub fn write<const N: usize>(bytes: &mut [u8], at: usize, value: u64) {
     if let Some(to) = bytes.get_mut(at..at + N) {
@@ -351,7 +357,7 @@ pub fn write<const N: usize>(bytes: &mut [u8], at: usize, value: u64) {
     }
 }
 
-/// `N` as a constant of one of the sizes of an element.
+/// Evaluates the body with `N` as a constant: the size of an element in bytes.
 macro_rules! sized {
     ($bytes:expr, $n:ident => $body:expr) => {
         match $bytes {

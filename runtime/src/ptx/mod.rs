@@ -1,21 +1,39 @@
-//! The second oracle: runs PTX, the text that a GPU runs, and tells what is wrong with it.
+//! The PTX interpreter: the second oracle. It runs PTX, the text that a GPU runs, and reports what
+//! is wrong with it.
 //!
-//! It shares nothing with [`interpreter`](crate::interpreter), which runs the compiler's own IR: not the arithmetic, not the
-//! control flow, not the checks. So a wrong belief of one cannot hide in the other, and PTX that others wrote runs
-//! too.
+//! # What is independent of the oracle
+//!
+//! The oracle ([`interpreter`](crate::interpreter)) runs the compiler's own IR. These parts are
+//! written twice, so that a mistake in one interpreter cannot hide in the other:
+//!
+//! - integer and floating-point arithmetic,
+//! - control flow: divergence and reconvergence,
+//! - the checks of memory accesses.
+//!
+//! These parts are shared with the oracle or with the compiler:
+//!
+//! - [`Bytes`] and [`Statistics`], two data types,
+//! - the split of a launch over host threads (`cores`),
+//! - the stand-ins for approximations (`kernel_dsl::compiler::Approximation`),
+//! - the parser and the table of PTX instructions (`kernel_dsl::compiler::ptx`),
+//! - inline PTX: the oracle runs a kernel's `ptx!(…)` through this interpreter (`inline`).
+//!
+//! This interpreter also runs PTX that other compilers made.
 //!
 //! # How it runs
 //!
-//! [`Program::decode`] makes flat code of one entry: calls are inlined, operands become places, and
-//! each instruction becomes a closure over rows of 32 lanes (`body`), its modifiers resolved. What
-//! is not known is refused there, by its name: nothing is skipped silently. [`Program::run`] runs a
-//! launch: blocks one after the other, or on each core some of them where that makes no difference
-//! (`parallel`), a block's warps in turns, a warp in lockstep. Diverged lanes run and reconverge by
-//! one of two policies ([`Policy`]); a legal program gives the same results under each. No lanes
-//! reconverge at a `ret`, an `exit` or a `trap` (`structure`).
+//! [`Program::decode`] decodes one entry to flat code. It inlines calls and resolves operands to
+//! places. Each instruction becomes a closure over rows of 32 lanes (`body`), with its modifiers
+//! resolved. Decoding rejects unknown instructions by name: nothing is skipped silently.
+//! [`Program::run`] runs a launch. Blocks run one after the other. Where this makes no difference,
+//! they run in parallel on several cores (`parallel`). The warps of a block alternate, and a warp
+//! runs in lockstep. Diverged lanes run and reconverge by one of two policies ([`Policy`]); a legal
+//! program gives the same results under each. No lanes reconverge at a `ret`, an `exit` or a `trap`
+//! (`structure`).
 //!
-//! Every instruction that sm_61 has is run but those on textures and surfaces, which a launch has no way to bring.
-//! Recursive calls are refused, and so are calls of functions that the module does not define.
+//! Every instruction of sm_61 runs, except those on textures and surfaces, which a launch cannot
+//! provide. Decoding also rejects recursive calls and calls of functions that the module does not
+//! define.
 //!
 //! ```text
 //! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values
@@ -25,23 +43,25 @@
 //!                          └─ sites ─▶ report                               what was found
 //! ```
 //!
-//! A kernel's own `ptx!(…)` is decoded here too (`inline`), for the oracle to run where it stands in the kernel's IR: what
-//! PTX means, is said in one place.
+//! A kernel's own `ptx!(…)` is decoded here too (`inline`), and the oracle runs it at its position
+//! in the kernel's IR. The meaning of PTX is thus defined in one place.
 //!
 //! # Values
 //!
-//! Arithmetic is that of the manual, bit for bit, in every rounding; a NaN of 16 or 32 bits is one
-//! per format, and a NaN of 64 bits keeps a payload. With `.ftz`, a result becomes a zero if the
-//! result is below the least normal number after rounding with an unbounded exponent. Instructions
-//! without a rounding modifier round to nearest and are never contracted. Approximations give the
-//! true value rounded, one of those that the manual allows. Memory is sequentially consistent. A
-//! warp's atomics happen by ascending lane.
+//! Arithmetic follows the manual bit for bit, in every rounding mode. A computed NaN of 16 or 32
+//! bits has one bit pattern per format, and a NaN of 64 bits keeps a payload. With `.ftz`, a result
+//! becomes a zero if it is below the least normal number after rounding with an unbounded exponent.
+//! Instructions without a rounding modifier round to nearest and are never contracted. An
+//! approximation gives the true value, rounded, which is one of the results that the manual allows.
+//! Memory is sequentially consistent. A warp's atomics execute in order of ascending lanes.
 //!
 //! # Approximations
 //!
-//! An approximation's result is one of many that are allowed. What is computed from it is marked, through registers,
-//! shuffles and memory (of buffers as a whole, of shared memory by place), with the instruction and its published bound: [`Outcome::approximate`] says which buffers
-//! hold such values, and a condition or an address that comes of one is a warning, for a GPU may go another way there.
+//! An approximation has many allowed results. Values that depend on one are marked with the
+//! instruction and its published bound. The mark propagates through registers, shuffles and memory:
+//! per buffer as a whole, and per address in shared memory. [`Outcome::approximate`] lists the
+//! buffers that hold such values. A condition or an address that depends on an approximation is a
+//! warning, because a GPU may take another path there.
 //!
 //! [`approximations`] has the errors of the interpreter and of a card, measured on all operands of
 //! 32 bits.
@@ -54,9 +74,10 @@
 //!
 //! # Undefined values
 //!
-//! What nothing has written, a quotient by zero, and what a shuffle reads from a lane that takes no part are not
-//! defined. They spread through computations, and are reported where they come to matter: in an address, a condition, a
-//! stored value. So a speculated division whose result nobody uses is no mistake.
+//! Uninitialized registers, quotients by zero, and values that a shuffle reads from an inactive
+//! lane are undefined. Undefined values propagate through computations. A report is made only where
+//! they matter: in an address, a condition or a stored value. So a speculated division with an
+//! unused result is no mistake.
 
 mod access;
 mod ahead;
@@ -111,7 +132,7 @@ pub struct Program {
     name: String,
     code: Code,
     globals: Vec<Global>,
-    /// Where in shared memory what the launch adds begins.
+    /// The offset in shared memory at which the launch's own part begins.
     dynamic: u32,
     parameters: Vec<Parameter>,
     required_threads: Option<[u32; 3]>,
@@ -125,26 +146,26 @@ pub struct Launch<'m> {
     pub grid: [u32; 3],
     /// Threads of a block in x, y, z.
     pub block: [u32; 3],
-    /// Bytes of shared memory beside what the module declares.
+    /// Bytes of shared memory in addition to the module's variables.
     pub dynamic_shared: u32,
-    /// Memory that the kernel may touch.
+    /// The buffers that the kernel may access.
     pub buffers: Vec<Argument<'m>>,
     /// The entry's parameters, in order.
     pub parameters: Vec<Value>,
-    /// How to run.
+    /// The options of the run.
     pub options: Options,
 }
 
-/// Memory that a kernel may touch.
+/// A buffer that a kernel may access.
 #[derive(Debug)]
 pub struct Argument<'m> {
-    /// What reports call it.
+    /// The name in reports.
     pub name: String,
-    /// Its contents; only what is given exclusively may be written.
+    /// The contents. Only exclusive memory may be written.
     pub bytes: Bytes<'m>,
 }
 
-/// What a parameter of the entry holds.
+/// The value of a parameter of the entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A scalar's bits, zero-extended.
@@ -156,37 +177,38 @@ pub enum Value {
     Address { buffer: usize, offset: u64 },
 }
 
-/// How to run a launch.
+/// The options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// What to check.
+    /// The checks to run.
     pub checks: Checks,
-    /// Which lanes run next where they part.
+    /// The order in which diverged lanes run.
     pub policy: Policy,
-    /// Warp instructions of a block after which the loop that runs is taken to be endless. A launch
-    /// of more blocks may run more.
+    /// The limit of warp instructions per block: a loop that is still running then is assumed to be
+    /// endless. A launch of several blocks may run more in total.
     pub fuel: u64,
-    /// Findings after which a run ends.
+    /// The number of findings after which a run ends.
     pub limit: usize,
-    /// Threads of the host that blocks run on at most; `None` is as many as the machine has cores. What is left and reported is the
-    /// same, but for what blocks read that nothing has written.
+    /// The largest number of host threads for the blocks; `None` uses the number of cores. Results
+    /// and reports do not depend on this number, except for uninitialized values that blocks read.
     pub threads: Option<NonZeroUsize>,
 }
 
-/// How much is checked.
+/// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checks {
-    /// Only fuel and traps. What lies outside of memory is not touched, and nothing is said.
+    /// Only the instruction limit and traps. Accesses outside of memory are suppressed and not
+    /// reported.
     Values,
-    /// What a GPU stops for as well: an access outside of memory, to the wrong space or misaligned, a store to what is only
-    /// read, a barrier that cannot be met.
+    /// In addition, everything at which a GPU stops. These are accesses outside of memory, to the
+    /// wrong space or misaligned, stores to read-only memory, and barriers that cannot complete.
     Faults,
     /// Every [`Check`].
     All,
 }
 
 impl Checks {
-    /// Whether `check` is among them.
+    /// Returns whether `check` is enabled.
     fn tell(self, check: Check) -> bool {
         let always = matches!(check, Check::FuelExhausted | Check::Trap);
         match self {
@@ -198,44 +220,45 @@ impl Checks {
 }
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions a block, 64 findings, every core.
+    /// Returns the defaults: every check, 2³² warp instructions a block, 64 findings, and every
+    /// core.
     fn default() -> Options {
         Options { checks: Checks::All, policy: Policy::default(), fuel: 1 << 32, limit: 64, threads: None }
     }
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// What it did.
+    /// The statistics of the run.
     pub statistics: Statistics,
-    /// What was found.
+    /// The findings of the run.
     pub report: Report,
-    /// The buffers that hold something that comes of an approximation, as far as was checked: what a GPU leaves there may
-    /// differ, and bits are not to be compared.
+    /// The buffers that hold values that depend on an approximation; complete only if all checks
+    /// run. A GPU's contents may differ, so bits must not be compared.
     pub approximate: Vec<usize>,
 }
 
 impl Outcome {
-    /// The statistics, or the report if there is an error in it.
+    /// Returns the statistics, or the report if it contains an error.
     pub fn result(self) -> Result<Statistics, Box<Report>> {
         if self.report.is_good() { Ok(self.statistics) } else { Err(Box::new(self.report)) }
     }
 }
 
-/// Why PTX did not run to its end, or not well.
+/// The reason why a run of PTX failed.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Failure {
-    /// It is not PTX.
+    /// The text is not valid PTX.
     #[error("the PTX is wrong: {0}")]
     Syntax(parse::Errors),
-    /// Something in it is not known here; nothing has run.
+    /// The PTX contains something unsupported; nothing has run.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// The launch does not fit it; nothing has run.
+    /// The launch does not fit the entry; nothing has run.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    /// It did what it must not.
+    /// The kernel violated a check.
     #[error(transparent)]
     Violation(#[from] Box<Report>),
 }
@@ -259,26 +282,26 @@ pub struct Grid {
     pub grid: [u32; 3],
     /// Threads of a block in x, y, z.
     pub block: [u32; 3],
-    /// Bytes of shared memory beside what the module declares.
+    /// Bytes of shared memory in addition to the module's variables.
     pub dynamic_shared: u32,
 }
 
-/// Threads of a block at most, on every target.
+/// The largest number of threads of a block, on every target.
 const MOST_THREADS: u64 = 1024;
 
 impl Program {
-    /// Makes code of the entry of that name.
+    /// Decodes the entry with the given name.
     pub fn decode(module: &Module, entry: &str) -> Result<Program, Unsupported> {
         decode::decode(module, entry, None)
     }
 
-    /// The entry's parameters, in order.
+    /// Returns the entry's parameters, in order.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// Runs a launch to its end, or to as many findings as it may have. What the kernel stored is in the buffers
-    /// afterwards, findings or none.
+    /// Runs a launch until it ends or reaches the limit of findings. The buffers hold what the
+    /// kernel stored, even if there are findings.
     pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
         let Launch { grid, block, dynamic_shared, buffers, parameters, options } = launch;
         let mut globals: Vec<Vec<u8>> = self.globals.iter().map(|g| g.bytes.clone()).collect();
@@ -304,7 +327,7 @@ impl Program {
         self.execute(grid, all, Lookup::Number, parameters, options)
     }
 
-    /// Runs a launch that has been held against the entry.
+    /// Runs a launch that was validated against the entry.
     fn execute(
         &self,
         grid: Grid,
@@ -332,7 +355,7 @@ impl Program {
         Ok(Outcome { statistics: machine.statistics, report, approximate })
     }
 
-    /// What is wrong with blocks of that many threads.
+    /// Returns the reasons why blocks of this shape cannot run.
     fn misfits(&self, block: [u32; 3]) -> Vec<String> {
         let mut wrong = Vec::new();
         let threads = block.iter().map(|n| u64::from(*n)).try_fold(1, u64::checked_mul).unwrap_or(u64::MAX);
@@ -349,7 +372,7 @@ impl Program {
         wrong
     }
 
-    /// The bytes of the parameters.
+    /// Converts the values to the bytes of the parameters.
     fn bind(&self, block: [u32; 3], buffers: &[Buffer<'_>], values: &[Value]) -> Result<Vec<u8>, Mismatch> {
         let mut wrong = self.misfits(block);
         if buffers.len() > MOST_BUFFERS {

@@ -1,8 +1,12 @@
-//! A launch over the cores of this machine ([`cores`](crate::cores)).
+//! Launches on several cores of the host ([`cores`](crate::cores)).
 //!
-//! Blocks run in order unless nobody can tell the difference. So a kernel whose blocks may wait for one another, or which reads
-//! a clock, runs on one thread. Of the others each thread keeps which words it has loaded and stored: where one has
-//! stored what another has touched, or anything was found, all that they did is thrown away, and the launch runs in order.
+//! Blocks run in parallel only if the result is the same as in order. A kernel runs on one thread
+//! if it has fences, strong accesses, atomic operations, clock readings or `cp.async`. The same
+//! holds for a kernel with approximations, if every check is enabled.
+//!
+//! For other kernels each thread tracks which words it has loaded and stored. A conflict exists if
+//! one thread has stored a word that another has accessed. After a conflict or a finding, the
+//! results of all threads are discarded, and the launch runs in order.
 
 use super::code::{Code, Kind};
 use super::machine::{Machine, Setting};
@@ -11,16 +15,17 @@ use super::touched::Touched;
 use super::{Checks, Options, Program, Statistics};
 use crate::cores::{Copies, Demand, block_numbers, each, merge};
 
-/// What a thread did.
+/// The result of one thread.
 struct Part {
     statistics: Statistics,
-    /// Whether it found nothing.
+    /// Whether there were no findings.
     quiet: bool,
-    /// By buffer, what it has touched.
+    /// For each buffer, the words that the thread has accessed.
     touched: Vec<Option<Box<Touched>>>,
 }
 
-/// Runs the launch over several threads. `None` if it has to run on one; then nothing has happened to the buffers.
+/// Runs the launch on several threads. Returns `None` if the launch must run on one thread; the
+/// buffers are unchanged then.
 pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], options: Options) -> Option<Statistics> {
     if !is_deaf(&program.code, options.checks) {
         return None;
@@ -29,7 +34,7 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
     let demand = Demand {
         blocks: setting.blocks(),
         instructions: setting.blocks().saturating_mul(warps.into()).saturating_mul(program.code.insts.len() as u64),
-        // Each word is told apart, too.
+        // Each word needs tracking data, too.
         copied: buffers.iter().filter_map(Buffer::copied).map(|bytes| 2 * bytes.len()).sum(),
         threads: options.threads,
     };
@@ -60,15 +65,15 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
     Some(statistics)
 }
 
-/// Whether a block cannot be told of another but by what it loads.
+/// Returns whether blocks can only communicate through loads of what other blocks stored.
 fn is_deaf(code: &Code, checks: Checks) -> bool {
     let tells = |kind: &Kind| matches!(kind, Kind::Atomic(_) | Kind::Clock { .. } | Kind::Copy(_));
-    // Which buffers hold what comes of an approximation is kept for all of a launch.
+    // The marks of buffers with approximate values are kept for a launch as a whole.
     let marks = checks == Checks::All && !code.bounds.is_empty();
     !code.ordered && !marks && !code.insts.iter().any(|inst| tells(&inst.kind))
 }
 
-/// Whether one thread has stored what another has touched.
+/// Returns whether one thread has stored a word that another has accessed.
 fn meet(parts: &[Part]) -> bool {
     let mut pairs = parts.iter().enumerate().flat_map(|(i, one)| parts[..i].iter().map(move |other| (one, other)));
     pairs.any(|(one, other)| {

@@ -1,41 +1,42 @@
-//! The registers of a warp: a row of 32 lanes each.
+//! The registers of a warp, in rows of 32 lanes.
 //!
-//! A register of at most 32 bits has a row of words, a wider one two rows that hold 64-bit lanes, a predicate a bit a lane. A
-//! register narrower than its lane is kept zero-extended: what writes one sees to that.
+//! A register of at most 32 bits occupies a row of words. A wider one occupies two rows, which hold
+//! 64-bit lanes. A predicate has one bit per lane. A register narrower than its lane is
+//! zero-extended; each writer keeps this invariant.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 pub const LANES: usize = 32;
 
-/// Every lane.
+/// The mask of all lanes.
 pub const FULL: u32 = u32::MAX;
 
-/// 32 words.
+/// A row of 32 words.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Row([u32; LANES]);
 
-/// Where a register's lanes are.
+/// The position of a register's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// A row of words.
     Word(u32),
-    /// Two rows: the first.
+    /// The first of two consecutive rows.
     Wide(u32),
     /// A predicate.
     Predicate(u32),
 }
 
-/// A register by the number under which its state is kept.
+/// The index of a register's state: definedness, cause and approximation.
 pub type Id = u32;
 
-/// Why a value is not defined.
+/// The reason why a value is undefined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// Nothing has been written.
+    /// The register was never written.
     Unwritten,
-    /// The instruction there gave nothing that could be relied on.
+    /// The instruction at `site` had no defined result.
     #[allow(missing_docs)]
     Instruction { site: u32, why: &'static str },
 }
@@ -44,29 +45,29 @@ pub enum Cause {
 #[derive(Clone, Default)]
 pub struct Registers {
     rows: Vec<Row>,
-    /// By predicate: the lanes where it is true.
+    /// For each predicate, the lanes where it is true.
     pub predicates: Vec<u32>,
     /// The carry of the lanes, `CC.CF`.
     pub carry: u32,
-    /// By register: the lanes whose value is defined.
+    /// For each register, the lanes whose value is defined.
     pub defined: Vec<u32>,
-    /// By register: what left lanes of it undefined.
+    /// For each register, the reason why lanes of it are undefined.
     pub causes: Vec<Cause>,
-    /// By register: the lanes whose value comes of an approximation.
+    /// For each register, the lanes whose value depends on an approximation.
     pub approximate: Vec<u32>,
-    /// By register: of which one, as the index of its site.
+    /// For each register, the approximation, as the index of its site.
     pub approximations: Vec<u32>,
 }
 
-/// What a lane holds.
+/// The type of a lane.
 pub trait Lane: Copy + Send + Sync + 'static {
     /// 0.
     const ZERO: Self;
 
-    /// The lanes of a register.
+    /// Returns the lanes of a register.
     fn row(registers: &Registers, at: u32) -> &[Self; LANES];
 
-    /// The lanes of a register, to write.
+    /// Returns the lanes of a register for writing.
     fn row_mut(registers: &mut Registers, at: u32) -> &mut [Self; LANES];
 }
 
@@ -98,7 +99,7 @@ impl Lane for u64 {
     }
 }
 
-/// How many of each there are.
+/// The numbers of rows, predicates and register states.
 #[derive(Clone, Copy, Default, Debug)]
 #[allow(missing_docs)]
 pub struct Sizes {
@@ -108,7 +109,7 @@ pub struct Sizes {
 }
 
 impl Registers {
-    /// Registers of a warp, all zero.
+    /// Creates the registers of a warp, all zero and uninitialized.
     pub fn new(sizes: Sizes) -> Registers {
         Registers {
             rows: vec![Row::zeroed(); sizes.rows as usize],
@@ -121,7 +122,7 @@ impl Registers {
         }
     }
 
-    /// Nothing has been written any more. What the rows hold stays.
+    /// Marks all registers as uninitialized. The rows keep their contents.
     pub fn forget(&mut self) {
         self.defined.fill(0);
         self.causes.fill(Cause::Unwritten);
@@ -142,7 +143,7 @@ impl Registers {
         }
     }
 
-    /// The value of a lane, zero-extended.
+    /// Returns the value of a lane, zero-extended.
     pub fn get(&self, place: Place, lane: usize) -> u64 {
         match place {
             Place::Word(at) => u32::row(self, at)[lane].into(),
@@ -151,7 +152,7 @@ impl Registers {
         }
     }
 
-    /// Sets a lane's value, cut to the lane.
+    /// Sets the value of a lane, truncated to the lane's width.
     pub fn set(&mut self, place: Place, lane: usize, value: u64) {
         match place {
             Place::Word(at) => u32::row_mut(self, at)[lane] = value as u32,
@@ -171,7 +172,7 @@ impl Registers {
     }
 }
 
-/// The lanes of a mask, from the lowest.
+/// Iterates over the lanes of a mask, from the lowest.
 pub fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     let mut left = mask;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! What a run found, as data and in words.
+//! The findings of a run, as data and as text.
 
 use super::check::{Check, Severity};
 use super::code::Site;
@@ -6,35 +6,36 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
 
-/// All that a run found, in the order in which it was first met.
+/// The findings of a run, in the order of their first occurrence.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// The entry that ran.
+    /// The name of the entry.
     pub kernel: String,
-    /// One a check and instruction.
+    /// The findings, one for each check and instruction.
     pub findings: Vec<Finding>,
-    /// Whether the run was stopped for having found as much as the options allow.
+    /// Whether the run was stopped at the limit of findings.
     pub truncated: bool,
 }
 
-/// Something wrong at one instruction.
+/// A violation at one instruction.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// What.
+    /// The violated check.
     pub check: Check,
-    /// What happened, in a sentence with the names and values.
+    /// A sentence that describes the violation, with names and values.
     pub message: String,
-    /// The instruction, as it is printed.
+    /// The instruction as printed.
     pub instruction: String,
-    /// The function that it is in.
+    /// The function that contains the instruction.
     pub function: String,
-    /// Its line in the text, if the module was read from one.
+    /// The line of the instruction, if the module was read from text.
     pub line: Option<u32>,
-    /// The comment above it, if there is one: in PTX of kernel-dsl, the line of Rust.
+    /// The comment above the instruction, if there is one. In PTX of kernel-dsl, this is the line
+    /// of Rust.
     pub comment: Option<String>,
-    /// Who met it first.
+    /// The first thread that met the violation.
     pub thread: Thread,
-    /// How often it happened there: one a thread each time.
+    /// The number of occurrences: one for each thread and execution.
     pub count: u64,
 }
 
@@ -45,20 +46,20 @@ pub struct Thread {
     pub block: [u32; 3],
     /// Thread index in its block in x, y, z.
     pub thread: [u32; 3],
-    /// Warp of the block.
+    /// The index of the warp in the block.
     pub warp: u32,
-    /// Lane of the warp.
+    /// The index of the lane in the warp.
     pub lane: u32,
 }
 
 impl Report {
-    /// Whether there is no error among the findings.
+    /// Returns whether there is no error among the findings.
     pub fn is_good(&self) -> bool {
         self.findings.iter().all(|f| f.check.severity() == Severity::Warning)
     }
 }
 
-/// Findings as they are made.
+/// The findings of a run in progress.
 #[derive(Debug)]
 pub struct Findings {
     found: Vec<Finding>,
@@ -67,22 +68,22 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// None yet; `limit` at most.
+    /// Creates an empty list for at most `limit` findings.
     pub fn new(limit: usize) -> Findings {
         Findings { found: Vec::new(), by_place: HashMap::new(), limit }
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Whether there are as many as there may be.
+    /// Returns whether the limit is reached.
     pub fn full(&self) -> bool {
         self.found.len() >= self.limit
     }
 
-    /// Counts `hits` more of a finding that is already there; whether it is.
+    /// Adds `hits` to the count of a known finding; returns whether the finding is known.
     pub fn count(&mut self, check: Check, site: u32, hits: u32) -> bool {
         let known = self.by_place.get(&(check, site)).map(|i| &mut self.found[*i]);
         known.map(|finding| finding.count += u64::from(hits)).is_some()
@@ -103,7 +104,7 @@ impl Findings {
         });
     }
 
-    /// All of them.
+    /// Returns the report of all findings.
     pub fn report(self, kernel: String) -> Report {
         let truncated = self.full();
         Report { kernel, findings: self.found, truncated }

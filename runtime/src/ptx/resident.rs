@@ -1,8 +1,9 @@
-//! Memory that outlives launches: modules and buffers as a device holds them.
+//! Memory that outlives launches: the modules and buffers of a device.
 //!
-//! An [`Image`] is a module whose variables in global and constant memory have found their places: its owner keeps what
-//! they hold, so that a launch leaves there what the next one finds. [`Program::run_on`] runs on such memory, all of it:
-//! an address leads to whichever buffer is there, whether the kernel was given it, loaded it or computed it.
+//! An [`Image`] is a module whose variables in global and constant memory have addresses. The owner
+//! of the image keeps the contents, so that the next launch finds what a launch left there.
+//! [`Program::run_on`] runs on all of the device's memory. An address finds the buffer at that
+//! address, whether the kernel received, loaded or computed the address.
 
 use super::decode::decode;
 use super::global::Global;
@@ -12,10 +13,10 @@ use crate::interpreter::Bytes;
 use kernel_dsl::compiler::ptx::{Module, Space};
 use std::collections::HashMap;
 
-/// Addresses from here on are of no buffer.
+/// The end of the address space of buffers.
 pub const END: u64 = super::memory::window_base(super::code::Window::Local);
 
-/// Who has a variable, by indices.
+/// The owner of a variable, by indices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Owner {
     /// The module.
@@ -24,10 +25,10 @@ pub(super) enum Owner {
     Function(usize, usize),
 }
 
-/// Where variables lie.
+/// The addresses of variables.
 pub(super) type Places = HashMap<Owner, u64>;
 
-/// A module whose variables have their places.
+/// A module whose variables have addresses.
 #[derive(Debug)]
 pub struct Image {
     module: Module,
@@ -38,32 +39,34 @@ pub struct Image {
 /// A variable in global or constant memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variable {
-    /// Its name; two functions may have variables of one name.
+    /// The name. Two functions may have variables of the same name.
     pub name: String,
-    /// Whether it is a function's own, which the module does not know by its name.
+    /// Whether the variable belongs to a function. The module does not know such a variable by
+    /// name.
     pub is_of_function: bool,
-    /// Whether it lies in constant memory.
+    /// Whether the variable is in constant memory.
     pub constant: bool,
-    /// Where it lies.
+    /// The address.
     pub address: u64,
-    /// What it holds at first.
+    /// The initial contents.
     pub bytes: Vec<u8>,
 }
 
-/// A part of a device's memory, for the length of a launch.
+/// A part of a device's memory, borrowed for a launch.
 #[derive(Debug)]
 pub struct Resident<'m> {
-    /// Where it begins.
+    /// The address of the first byte.
     pub address: u64,
-    /// Whether it is in constant memory.
+    /// Whether the part is in constant memory.
     pub constant: bool,
-    /// What it holds.
+    /// The contents.
     pub bytes: Bytes<'m>,
 }
 
 impl Image {
-    /// Gives each variable the place that `place` finds for so many bytes, aligned. A variable that is left to another
-    /// module gets none; what refers to it is refused by [`Image::program`].
+    /// Assigns an address to each variable: the result of `place` for a size and an alignment. A
+    /// variable that another module defines gets no address. [`Image::program`] rejects entries
+    /// that refer to such a variable.
     pub fn new<E>(module: Module, mut place: impl FnMut(u64, u64) -> Result<u64, E>) -> Result<Image, E> {
         let of_module = module.variables().iter().enumerate().map(|(i, v)| (Owner::Module(i), v));
         let functions = module.functions().iter().enumerate();
@@ -86,23 +89,23 @@ impl Image {
         Ok(Image { module, places, variables })
     }
 
-    /// The module.
+    /// Returns the module.
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// Its variables, which [`Program::run_on`] must find in memory.
+    /// Returns the variables. [`Program::run_on`] expects them in memory.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
 
-    /// Makes code of the entry of that name.
+    /// Decodes the entry with the given name.
     pub fn program(&self, entry: &str) -> Result<Program, Unsupported> {
         decode(&self.module, entry, Some(&self.places))
     }
 }
 
-/// Where a parameter lies among the bytes of all.
+/// The position of a parameter among the bytes of all parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Slot {
@@ -111,29 +114,30 @@ pub struct Slot {
 }
 
 impl Program {
-    /// Where each parameter lies.
+    /// Returns the slot of each parameter.
     pub fn slots(&self) -> impl ExactSizeIterator<Item = Slot> {
         let variables = self.code.parameters.variables.iter();
         variables.map(|v| Slot { offset: v.offset as usize, bytes: v.bytes as usize })
     }
 
-    /// Bytes of all parameters.
+    /// Returns the size of all parameters in bytes.
     pub fn parameter_bytes(&self) -> usize {
         self.code.parameters.bytes as usize
     }
 
-    /// Bytes of shared memory of a block, without what launches add.
+    /// Returns the bytes of shared memory that a block declares; the launch may add more.
     pub fn shared_bytes(&self) -> u32 {
         self.code.shared.bytes
     }
 
-    /// Bytes of local memory of a thread.
+    /// Returns the bytes of local memory of a thread.
     pub fn local_bytes(&self) -> u32 {
         self.code.local.bytes
     }
 
-    /// Runs a launch of an entry of an [`Image`] on `memory`, which lies by ascending addresses below [`END`], and apart.
-    /// `parameters` are the bytes of all parameters, each at its [`Slot`].
+    /// Runs a launch of an entry of an [`Image`] on `memory`. The parts of `memory` must be sorted
+    /// by address, must not overlap, and must lie below [`END`]. `parameters` holds the bytes of
+    /// all parameters, each at its [`Slot`].
     pub fn run_on(
         &self,
         memory: Vec<Resident<'_>>,

@@ -1,11 +1,12 @@
-//! Which bytes of the buffers a thread of the host has loaded and stored, where several run a launch.
+//! The bytes of the buffers that a host thread has loaded and stored, for launches on several host
+//! threads.
 
 use super::access::Reach;
 use super::code::Access;
 use super::memory::{Region, View};
 use super::registers::lanes;
 
-/// log₂ of the bytes that are told apart: a word.
+/// log₂ of the granularity in bytes: a word.
 const WORD: usize = 2;
 
 /// The words of a buffer that were loaded, and those that were stored.
@@ -16,13 +17,13 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// None of `bytes` bytes.
+    /// Creates an empty set for `bytes` bytes.
     pub fn new(bytes: usize) -> Touched {
         let none = || vec![false; bytes.div_ceil(1 << WORD)].into();
         Touched { loaded: none(), stored: none() }
     }
 
-    /// Whether one has stored what the other has touched.
+    /// Returns whether one side has stored a word that the other has accessed.
     pub fn conflicts(&self, other: &Touched) -> bool {
         let touches = |a: &Touched, b: &Touched| {
             let touched = b.loaded.iter().zip(&b.stored).map(|(loaded, stored)| loaded | stored);
@@ -41,7 +42,7 @@ impl Touched {
 }
 
 impl View<'_, '_> {
-    /// Notes what an access touches of the buffers, where that is kept.
+    /// Records the words of the buffers that an access touches, if they are tracked.
     #[inline(always)]
     pub fn note(&mut self, access: &Access, reach: &Reach, store: bool) {
         let elsewhere = reach.common.is_some_and(|extent| match extent.region {

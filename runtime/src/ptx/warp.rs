@@ -1,4 +1,4 @@
-//! A warp as it runs: one instruction at a time for all active lanes.
+//! A running warp: all active lanes execute one instruction at a time.
 
 use super::ahead::Copies;
 use super::check::Check;
@@ -9,40 +9,40 @@ use super::memory::Scratch;
 use super::registers::{Cause, Id, LANES, Place, Registers, lanes};
 use smallvec::SmallVec;
 
-/// Instructions that a warp runs before the others of its block have their turn.
+/// The time slice: the number of instructions that a warp runs before the block's other warps run.
 const SLICE: u64 = 1 << 12;
 
 /// A warp.
 pub struct Warp {
-    /// Which of its block.
+    /// The index of the warp in its block.
     pub index: u32,
-    /// What its lanes hold.
+    /// The registers of the lanes.
     pub registers: Registers,
-    /// Where its lanes are.
+    /// The control flow of the lanes.
     pub flow: Flow,
-    /// Local memory of its threads.
+    /// The local memory of the threads.
     pub local: Scratch,
-    /// Copies that its threads have begun.
+    /// The copies of the threads that are in flight.
     pub copies: Copies,
-    /// The barrier that it waits at.
+    /// The barrier at which the warp waits.
     pub waits: Option<Meeting>,
 }
 
 /// A warp at a barrier.
 #[derive(Clone, Copy, Debug)]
 pub struct Meeting {
-    /// Which barrier.
+    /// The number of the barrier.
     pub number: usize,
     /// The instruction.
     pub site: u32,
-    /// Who.
+    /// The waiting lanes.
     pub mask: u32,
-    /// What they are told, and where.
+    /// The reduction and the register for its result, if there is one.
     pub tells: Option<(Reduction, Place)>,
 }
 
 impl Warp {
-    /// Warp `index` of a block.
+    /// Creates warp `index` of a block.
     pub fn new(index: u32, code: &Code, policy: Policy) -> Warp {
         Warp {
             index,
@@ -54,7 +54,7 @@ impl Warp {
         }
     }
 
-    /// Begins a block with these lanes.
+    /// Starts a block with the lanes of `mask`.
     pub fn start(&mut self, policy: Policy, mask: u32) {
         self.flow = Flow::new(policy, mask);
         self.registers.forget();
@@ -63,14 +63,15 @@ impl Warp {
         self.waits = None;
     }
 
-    /// Whether all lanes have ended.
+    /// Returns whether all lanes have ended.
     pub fn ended(&self) -> bool {
         self.flow.mask == 0
     }
 }
 
 impl Machine<'_, '_> {
-    /// Runs a warp to a barrier, to its end, or for its share of time, so that what another warp waits for comes.
+    /// Runs a warp to a barrier, to its end, or for its time slice. The slice ensures that other
+    /// warps make progress.
     pub fn run_warp<const CHECKED: bool>(&mut self, warp: &mut Warp) {
         let program = self.program;
         let until = self.statistics.warp_instructions + SLICE;
@@ -403,7 +404,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// The lanes whose address is defined; others are told of, and do nothing.
+    /// Returns the lanes with a defined address; reports the other lanes, which do nothing.
     fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(Place, Id)>, mask: u32) -> u32 {
         let Some((_, id)) = base else { return mask };
         self.needs(warp, inst, id, mask, "has an address");
@@ -411,7 +412,7 @@ impl Machine<'_, '_> {
         mask & warp.registers.defined[id as usize]
     }
 
-    /// What the instruction uses must be defined.
+    /// Reports lanes in which the instruction uses an undefined value.
     #[inline(always)]
     pub fn needs(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let undefined = mask & !warp.registers.defined[id as usize];
@@ -420,7 +421,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// What decides should not come of an approximation.
+    /// Warns of lanes in which a decision depends on an approximation.
     #[inline(always)]
     fn decides(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let lanes = mask & warp.registers.approximate[id as usize];
@@ -449,7 +450,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// What is computed from an approximation is one.
+/// Marks results as approximate if an operand or the instruction is.
 fn approximate(registers: &mut Registers, inst: &Inst, mask: u32, bound: bool) {
     let from = inst.reads.iter().find(|id| registers.approximate[**id as usize] & mask != 0);
     let (lanes, site) = match (bound, from) {
@@ -469,7 +470,7 @@ fn approximate(registers: &mut Registers, inst: &Inst, mask: u32, bound: bool) {
     }
 }
 
-/// What could not be loaded is 0.
+/// Sets values that could not be loaded to 0.
 fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32) {
     for data in to {
         for lane in lanes(mask) {
@@ -479,7 +480,7 @@ fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32) {
     }
 }
 
-/// The lanes in which what an instruction computes is defined, as far as its operands tell.
+/// Returns the lanes in which the result is defined, judged by the operands alone.
 #[inline(always)]
 fn follow(follows: Follows, inst: &Inst, registers: &Registers) -> u32 {
     let defined = |id: Id| registers.defined[id as usize];
@@ -505,7 +506,7 @@ fn follow(follows: Follows, inst: &Inst, registers: &Registers) -> u32 {
     }
 }
 
-/// Notes which results are defined, and why others are not.
+/// Records in which lanes the results are defined, and why other lanes are undefined.
 #[inline(always)]
 pub fn settle(registers: &mut Registers, inst: &Inst, mask: u32, defined: u32, own: (u32, &'static str)) {
     for id in &inst.writes {
@@ -530,7 +531,7 @@ fn blame(registers: &mut Registers, inst: &Inst, (undefined, why): (u32, &'stati
 }
 
 impl Condition {
-    /// The lanes of `mask` where it holds.
+    /// Returns the lanes of `mask` in which the condition holds.
     pub fn among(self, registers: &Registers, mask: u32) -> u32 {
         self.holds(registers) & mask
     }

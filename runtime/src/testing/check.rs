@@ -1,4 +1,4 @@
-//! Runs the cases of a subject on all executors and compares what they leave.
+//! The check of a subject: runs its cases on all executors and compares the results.
 
 use super::compare::{differ, gaps, reference};
 use super::lines::Lines;
@@ -27,25 +27,27 @@ use std::iter;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Checks kernels on the interpreter, and on a GPU if it has one.
+/// A checker of kernels, which runs them on the interpreters, and on a GPU if it has one.
 #[derive(Clone, Debug)]
 pub struct Checker {
     cpu: Device,
     gpu: Option<Device>,
-    /// How the oracle runs.
+    /// The options of the oracle.
     options: interpreter::Options,
-    /// How many seeded orders it runs every kernel in; `None` is one, and of kernels that may tell orders apart.
+    /// The number of seeded schedules for every kernel. `None`: one, and only for kernels whose
+    /// result may depend on the order.
     orders: Option<u64>,
-    /// Whether the first case that goes wrong is the last.
+    /// Whether the check stops at the first failing case.
     stop_at_first: bool,
-    /// Whether a case of which the oracle warns goes wrong.
+    /// Whether a warning of the oracle is a failure.
     warnings_denied: bool,
-    /// Whether every run is asked where its NaNs and infinities come from.
+    /// Whether every run reports the origins of NaNs and infinities.
     origins: bool,
 }
 
 impl Checker {
-    /// A checker that uses `gpu` too. A CPU device here is no further executor and is passed over.
+    /// Creates a checker that also uses `gpu`, if given. A CPU device is ignored, because the
+    /// interpreters run anyway.
     pub fn new(gpu: Option<Device>) -> Checker {
         let (cpu, gpu) = (Device::cpu(), gpu.filter(|device| !device.is_cpu()));
         Checker {
@@ -59,45 +61,48 @@ impl Checker {
         }
     }
 
-    /// The same, whose oracle runs by these options. What else runs IR leaves the same checks out, and fills memory with the same.
-    /// Where checks are left out, a GPU takes no part: it runs what passed them all.
+    /// Sets the options of the oracle. The other executors of IR use the same set of checks and the
+    /// same initial memory. A GPU is skipped if a check is disabled, because it runs only kernels
+    /// that passed every check.
     pub fn with_options(self, options: interpreter::Options) -> Checker {
         Checker { options, ..self }
     }
 
-    /// The same, whose oracle runs every kernel with blocks and warps in order, reversed, and in `seeded` orders by the seeds from 1 on, and
-    /// holds what comes out against each other. Without this, that is done with one seeded order, of kernels that have atomic operations: in what
-    /// others leave, an order is only to be seen if they race.
+    /// Runs every kernel under several schedules and compares the results. The schedules are: in
+    /// order, reversed, and `seeded` random orders with seeds from 1. By default only kernels with
+    /// atomic operations run in other orders: reversed, and one seeded order. Without atomics, a
+    /// result depends on the order only through a race.
     pub fn with_orders(self, seeded: u64) -> Checker {
         Checker { orders: Some(seeded), ..self }
     }
 
-    /// The same, which ends at the first case that goes wrong, and there at the first error.
+    /// Stops at the first failing case, and there at the first error.
     pub fn with_stop_at_first(self) -> Checker {
         let options = interpreter::Options { limit: 1, ..self.options };
         Checker { options, stop_at_first: true, ..self }
     }
 
-    /// The same, to which a warning of the oracle is a failure ([`Failure::Warned`]).
+    /// Treats a warning of the oracle as a failure ([`Failure::Warned`]).
     pub fn with_warnings_denied(self) -> Checker {
         Checker { warnings_denied: true, ..self }
     }
 
-    /// The same, which warns of every NaN and infinity that the kernel makes and stores ([`Check::ORIGINS`]). Without this, that is asked of wrong
-    /// results alone: what is right has those that it is to have.
+    /// Warns of every NaN and infinity that the kernel computes and stores ([`Check::ORIGINS`]). By
+    /// default only wrong results are examined: a correct result has the NaNs that the reference
+    /// expects.
     pub fn with_origins(self) -> Checker {
         Checker { origins: true, ..self }
     }
 
-    /// The same, which warns of digits that cancel where what is stored is off by a relative `error` or more
+    /// Warns of cancellation if the stored value has a relative error of `error` or more
     /// ([`Check::Cancellation`]).
     pub fn with_cancellation(self, error: f64) -> Checker {
         let options = interpreter::Options { cancellation: Some(error), ..self.options };
         Checker { options, ..self }
     }
 
-    /// The same, which tells of what is right and more than is needed, too ([`Check::EqualStores`]), or may not be what is meant
-    /// ([`Check::LossyCast`]).
+    /// Reports notes, too: correct but redundant operations ([`Check::EqualStores`]), and
+    /// operations that may be unintended ([`Check::LossyCast`]).
     pub fn with_notes(self) -> Checker {
         let options = interpreter::Options { notes: true, ..self.options };
         Checker { options, ..self }
@@ -156,13 +161,13 @@ impl Checker {
         report
     }
 
-    /// The GPU, if it takes part.
+    /// Returns the GPU if it takes part.
     fn gpu(&self) -> Option<&Device> {
         let all = self.options.checks == Checks::All && self.options.without.is_empty();
         self.gpu.as_ref().filter(|_| all)
     }
 
-    /// The other orders in which the oracle runs the kernel.
+    /// Returns the other schedules under which the oracle runs the kernel.
     fn others(&self, prepared: &Prepared) -> Vec<Schedule> {
         let races = Check::named("race").unwrap_or_default();
         let blind = self.options.checks != Checks::All || races.iter().any(|c| self.options.without.contains(*c));
@@ -174,8 +179,9 @@ impl Checker {
         iter::once(Schedule::Reversed).chain((1..=seeded).map(Schedule::Seeded)).collect()
     }
 
-    /// What `run` gives for each of `cases`, in their order; where the first failure is the last, perhaps not of those behind it. Without a GPU, of
-    /// which there is one, as many run at once as there are cores.
+    /// Returns the result of `run` for each case, in the order of `cases`. If the checker stops at
+    /// the first failure, later cases may be missing. Without a GPU, cases run in parallel on all
+    /// cores. With one, they run one after another.
     fn in_order(
         &self,
         cases: &[Case],
@@ -201,8 +207,8 @@ impl Checker {
         [Executor::Lowered, Executor::Optimized, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
     }
 
-    /// Runs one case on all executors; the first thing that goes wrong. Where the kernel leaves the size of its blocks to the
-    /// launch, and the case names none, it runs in blocks of several sizes.
+    /// Runs one case on all executors and returns the first failure. If the kernel leaves the block
+    /// size to the launch and the case sets none, the case runs with several block sizes.
     pub fn case(
         &self,
         prepared: &Prepared,
@@ -219,7 +225,7 @@ impl Checker {
         expected: impl FnOnce(&[Input]) -> Vec<Expected>,
         warnings: &mut Warnings,
     ) -> Result<(), Failure> {
-        // Inputs that the contract refuses may be none that the reference knows what to do with.
+        // The reference may not support inputs that the contract rejects, so it runs on demand.
         let expected = LazyCell::new(|| expected(&case.inputs));
         prepared.sized(case).iter().try_for_each(|case| {
             let right = &mut |executor, outputs: &Outputs| prepared.right(case, executor, outputs, Some(&expected));
@@ -227,8 +233,8 @@ impl Checker {
         })
     }
 
-    /// Runs one case as [`case`](Checker::case) does; the first thing that goes wrong, and in blocks of which size. With no
-    /// `expected`, executors are compared with each other alone.
+    /// Runs one case as [`case`](Checker::case) does; returns the first failure and the block size
+    /// in which it occurred. Without `expected`, the executors are only compared with each other.
     pub(super) fn first(
         &self,
         prepared: &Prepared,
@@ -245,8 +251,9 @@ impl Checker {
         })
     }
 
-    /// Runs one case on all executors: whether they leave the same, and the oracle what is `right`. Where a GPU may leave
-    /// something else, that is to be right too.
+    /// Runs one case on all executors. Checks that the executors agree and that the oracle's result
+    /// is `right`. A GPU's result is checked with `right` too where it may differ from the
+    /// oracle's.
     fn agreed(
         &self,
         prepared: &Prepared,
@@ -258,7 +265,7 @@ impl Checker {
         let interpret = |run: &dyn Fn(&ValidatedArgs) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| run(&prepared.approved(&self.cpu, case, arguments)?))
         };
-        // The oracle first: no other executor runs what it reports.
+        // The oracle runs first: no other executor runs a kernel that the oracle rejects.
         let uninitialised = case.holding_nothing();
         let oracle = |options: interpreter::Options| {
             let options = interpreter::Options { uninitialised: uninitialised.clone(), ..options };
@@ -266,7 +273,7 @@ impl Checker {
             let run = |a: &ValidatedArgs| prepared.lowered.run_by(a, options.clone()).map(|o| _ = outcome.replace(o));
             interpret(&run).map(|outputs| (outputs, outcome.into_inner()))
         };
-        // What is right has the NaNs and infinities that it is to have.
+        // A correct result has the NaNs and infinities that the reference expects.
         let without = self.options.without.and(Check::ORIGINS.into_iter().collect());
         let quiet = interpreter::Options { without, ..self.options.clone() };
         let schedule = quiet.schedule;
@@ -276,10 +283,10 @@ impl Checker {
             warnings.add(&case.name, &outcome.report);
             outcome.statistics.warp_instructions
         });
-        // What waits for a block that has not begun, waits for ever.
+        // A loop that waits for a block that has not started never ends; this budget stops it.
         let fuel = quiet.fuel.min(8 * instructions + 10_000);
         let again = interpreter::Options { fuel, cancellation: None, notes: false, ..quiet };
-        // All else runs in order.
+        // All other executors run blocks and warps in order.
         let lowered = match schedule {
             Schedule::InOrder => first,
             _ => {
@@ -304,7 +311,7 @@ impl Checker {
                 Err(e) => return Err(stopped(Executor::Lowered)(e)),
             }
         }
-        // The fuel is the oracle's: how many instructions others take is their own matter.
+        // The budget above is for the oracle: other executors may need more instructions.
         let in_order = interpreter::Options { schedule: Schedule::InOrder, fuel: 1 << 32, ..again };
         let optimised = interpret(&|a| prepared.optimised.run_by(a, in_order.clone()).map(drop))
             .map_err(stopped(Executor::Optimized))?;
@@ -314,12 +321,12 @@ impl Checker {
         let checked = checked.map_err(stopped(Executor::Checked))?;
         prepared.same(&lowered, &checked, Executor::Checked)?;
         if let Some(ptx) = &prepared.ptx {
-            // Whichever side of a branch goes first.
+            // The result must not depend on which side of a branch runs first.
             for policy in [Policy::PostDominator, Policy::LowestFirst] {
                 let options = Options { policy, ..Options::default() };
                 match interpret(&|a| ptx.run(a, &prepared.signature.names, options)) {
                     Ok(outputs) => prepared.same(&lowered, &outputs, Executor::Ptx)?,
-                    // It has no checks to leave out.
+                    // The PTX interpreter cannot disable checks.
                     Err(e) if Stop::of(&e).is_of(self.options.without) => break,
                     Err(e) => return Err(stopped(Executor::Ptx)(e)),
                 }
@@ -362,20 +369,20 @@ impl Checker {
     }
 }
 
-/// An instance in the forms that the interpreter runs.
+/// An instance, prepared for all executors.
 pub struct Prepared {
     artifact: &'static Artifact,
     program: Monomorphic,
     lowered: Executable,
     optimised: Executable,
-    /// After all passes.
+    /// The checked form after all passes.
     checked: (Executable, Checked),
-    /// The text that a GPU runs; of forms made elsewhere there is none.
+    /// The PTX that a GPU runs; `None` if the forms were given as IR.
     ptx: Option<ptx::Executable>,
-    /// Where that makes the accesses of a line of Rust, once somebody has asked.
+    /// The PTX lines of each Rust line, computed on first use.
     lines: OnceLock<Lines>,
     signature: Signature,
-    /// By argument: whether approximate values reach it, and how near a GPU's must be.
+    /// For each argument, whether approximate values reach it, and the tolerance for a GPU.
     approximate: Vec<(bool, Option<Tolerance>)>,
     decisions: Vec<String>,
 }
@@ -384,22 +391,22 @@ pub(super) fn program(artifact: &'static Artifact) -> Result<Program> {
     artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
 }
 
-/// What arguments that a kernel writes should hold, from its inputs.
+/// Computes the expected contents of the written arguments from the inputs.
 pub(super) type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
 
-/// A case, and what went wrong in it.
+/// A case and its failure.
 pub(super) struct Failed {
     pub case: Case,
     pub failure: Failure,
-    /// What the oracle warned of until then.
+    /// The oracle's warnings up to the failure.
     pub warnings: Vec<Report>,
 }
 
-/// What the oracle warned of, or noted, a report each, by check, file and place there.
+/// The oracle's warnings and notes: one report for each check, file and position.
 #[derive(Default)]
 struct Warnings {
     found: BTreeMap<(Check, String, [u32; 2]), Warned>,
-    /// What the kernel allows.
+    /// Findings that the kernel allows.
     allowed: BTreeMap<(Check, String, [u32; 2]), Allowed>,
 }
 
@@ -413,7 +420,7 @@ impl Warnings {
         }
     }
 
-    /// Those of `later` too; of one place, the first report stays.
+    /// Adds the findings of `later`. The first report of a position is kept.
     fn take(&mut self, later: Warnings) {
         for (place, warned) in later.found {
             self.found.entry(place).or_insert(warned);
@@ -421,7 +428,7 @@ impl Warnings {
         later.allowed.into_values().for_each(|allowed| self.allow(allowed));
     }
 
-    /// A run in another order came to no end.
+    /// Adds warnings of loops that did not end in another schedule.
     fn waits(&mut self, case: &str, report: &Report) {
         for finding in report.errors() {
             let message =
@@ -437,7 +444,7 @@ impl Warnings {
         self.found.entry(place).or_insert_with(|| Warned { case: case.to_string(), report: report.alone(finding) });
     }
 
-    /// The first that is more than a note.
+    /// Returns the first report of a warning; notes are skipped.
     fn first(&self) -> Option<Report> {
         self.found.values().map(|warned| &warned.report).find(|report| report.warnings().next().is_some()).cloned()
     }
@@ -454,12 +461,13 @@ impl Warnings {
 }
 
 impl Prepared {
-    /// The instance of `artifact` for its target, lowered and optimised.
+    /// Compiles the instance of `artifact` for its target, both as lowered and after all passes.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
         Prepared::compile_for(artifact, instance, artifact.target)
     }
 
-    /// The same for another target. The interpreters run any; a GPU runs the kernel's own PTX all the same.
+    /// Compiles the instance for another target. The interpreters run any target. A GPU always runs
+    /// the kernel's own PTX.
     pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
@@ -469,7 +477,8 @@ impl Prepared {
         Prepared::new(artifact, program.clone(), compilation.lowered(), optimised)?.with_ptx(&text)
     }
 
-    /// The same, whose PTX is this text; a GPU, if there is one, goes on with its own.
+    /// Replaces the PTX that the PTX interpreter runs by `text`. A GPU still runs the kernel's own
+    /// PTX.
     pub fn with_ptx(self, text: &str) -> Result<Prepared> {
         let name = self.program.instance().name(self.artifact.name);
         // The checked form has the shared memory of the kernel as lowered.
@@ -477,7 +486,7 @@ impl Prepared {
         Ok(Prepared { ptx: Some(ptx::Executable::new(name, text, shared)?), ..self })
     }
 
-    /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
+    /// Prepares two given forms of the instance: the lowered form, and a form after some passes.
     pub fn from_ir(
         artifact: &'static Artifact,
         instance: &Instance,
@@ -517,7 +526,7 @@ impl Prepared {
         })
     }
 
-    /// The same error, with the PTX's lines in what the oracle reports.
+    /// Adds the PTX lines to the oracle's report in `error`.
     fn located(&self, mut error: Error) -> Error {
         if let (Error::Violation(report), Some(_)) = (&mut error, &self.ptx) {
             self.lines.get_or_init(|| self.lines()).locate(report);
@@ -533,7 +542,7 @@ impl Prepared {
         texts.map(|(located, plain)| Lines::of(&located, &plain)).unwrap_or_default()
     }
 
-    /// The arguments of a case, if they meet the kernel's contract.
+    /// Validates the arguments of a case against the kernel's contract.
     pub(super) fn approved<'a>(
         &self,
         device: &Device,
@@ -543,22 +552,22 @@ impl Prepared {
         ValidatedArgs::new(self.artifact.name, &self.program, device, case.block, arguments)
     }
 
-    /// The kernel, and the constants of the instance.
+    /// Returns the kernel, and the constants of the instance.
     pub(super) fn instance(&self) -> (&'static Artifact, &[Constant]) {
         (self.artifact, &self.program.instance().0)
     }
 
-    /// The checked form after all passes.
+    /// Returns the checked form after all passes.
     pub(super) fn checked(&self) -> &(Executable, Checked) {
         &self.checked
     }
 
-    /// The text that a GPU runs.
+    /// Returns the PTX that a GPU runs.
     pub(super) fn ptx(&self) -> Option<&ptx::Executable> {
         self.ptx.as_ref()
     }
 
-    /// The case in blocks of each size that is to be tried.
+    /// Returns the case once for each block size to try.
     pub fn sized(&self, case: &Case) -> Vec<Case> {
         self.signature.sized(&self.program, case)
     }
@@ -573,12 +582,13 @@ impl Prepared {
         self.signature.run(device, case, launch)
     }
 
-    /// The parameters' names.
+    /// Returns the names of the parameters.
     pub(super) fn names(&self) -> &[String] {
         &self.signature.names
     }
 
-    /// Whether what an executor left is `expected`, if that is known, and lies where it may.
+    /// Checks that an executor's outputs match `expected`, if given, and that gaps in the outputs
+    /// are unchanged.
     fn right(
         &self,
         case: &Case,
@@ -590,7 +600,7 @@ impl Prepared {
         gaps(&executor, &self.signature.names, outputs, case).or_else(wrong).map_or(Ok(()), Err)
     }
 
-    /// Whether each argument that approximate values reach says how near they must be.
+    /// Checks that each argument that depends on approximate values has a tolerance.
     fn has_tolerances(&self) -> Result<(), Failure> {
         match self
             .approximate
@@ -603,7 +613,8 @@ impl Prepared {
         }
     }
 
-    /// Whether a GPU left what the oracle left, within the kernel's tolerance where approximate values may be.
+    /// Checks that a GPU's outputs match the oracle's, within the kernel's tolerance for
+    /// approximate values.
     fn near(&self, case: &Case, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
         let same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
         for ((index, a), (_, b)) in same {
@@ -615,13 +626,13 @@ impl Prepared {
         Ok(())
     }
 
-    /// The first value that the oracle left otherwise in another order, and should not.
+    /// Returns the first value that depends on the schedule although the case does not allow it.
     fn difference(&self, case: &Case, lowered: &Outputs, other: &Outputs) -> Option<Mismatch> {
         let mut same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
         same.find_map(|((index, a), (_, b))| differ(&self.signature.names[*index], a, b, None))
     }
 
-    /// Whether another executor left what the oracle left.
+    /// Checks that another executor's outputs match the oracle's.
     fn same(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
         let differences = lowered
             .iter()
@@ -636,7 +647,7 @@ impl Prepared {
     }
 }
 
-/// Whether a check tells of a loop that does not end.
+/// Returns whether a check reports a loop that does not end.
 fn is_endless(check: Check) -> bool {
     check.ends_launch()
 }

@@ -1,4 +1,4 @@
-//! Whether two results are the same, and whether a result is right.
+//! The comparison of two results, and of a result with a reference.
 
 use super::input::Array;
 use super::report::{Failure, Mismatch};
@@ -8,48 +8,49 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Tolerance;
 use kernel_dsl::half;
 
-/// What an argument should hold after a launch.
+/// The expected contents of an argument after a launch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expected {
-    /// Which argument.
+    /// The index of the argument.
     pub argument: usize,
-    /// Its values by ascending index, row-major.
+    /// The values in row-major order.
     pub values: Vec<f64>,
-    /// How far the kernel may be off.
+    /// The allowed distance from the reference.
     pub bound: Bound,
 }
 
-/// How far a value may be off from the reference's. A NaN must be a NaN, an infinity the same infinity.
+/// The allowed distance of a value from the reference. A NaN must match a NaN, an infinity the same
+/// infinity.
 ///
-/// A result that overflows is right where the exact value, or one within the bound, rounds to that infinity in the
-/// output's type. So a reference in `f64` gives 10³⁹, and an `f32` of +∞ is right.
+/// A result may overflow if the exact value, or one within the bound, rounds to that infinity in
+/// the output's type. For example, if the reference in `f64` is 10³⁹, an `f32` of +∞ is right.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Bound {
-    /// Not at all.
+    /// No distance: the values must be equal.
     Exact,
-    /// By that much.
+    /// An absolute bound.
     Absolute(f64),
-    /// By that part of the reference's value.
+    /// A bound relative to the reference's value.
     Relative(f64),
-    /// By that much, for each element. An infinite bound of a finite value accepts every result, NaN included: for what
-    /// the kernel's documentation leaves open.
+    /// An absolute bound for each element. An infinite bound of a finite value accepts every
+    /// result, NaN included: for results that the kernel's documentation leaves open.
     Each(Vec<f64>),
 }
 
 impl Expected {
-    /// What argument number `argument` should hold.
+    /// Creates the expected contents of argument number `argument`.
     pub fn new(argument: usize, values: Vec<f64>, bound: Bound) -> Expected {
         Expected { argument, values, bound }
     }
 
-    /// That it should hold exactly these.
+    /// Creates expected contents that must match exactly.
     pub fn exact(argument: usize, values: impl IntoIterator<Item = impl Into<f64>>) -> Expected {
         Expected::new(argument, values.into_iter().map(Into::into).collect(), Bound::Exact)
     }
 }
 
 impl Bound {
-    /// For element `n`, whose value should be `expected`.
+    /// Returns the absolute bound of element `n`, whose expected value is `expected`.
     fn at(&self, n: usize, expected: f64) -> f64 {
         match self {
             Bound::Exact => 0.0,
@@ -60,7 +61,8 @@ impl Bound {
     }
 }
 
-/// Returns whether `given` is ±∞ as a number of type `ty` that overflows: one within `bound` of `expected` rounds to it.
+/// Returns whether `given` is ±∞ and the result of an overflow. `expected` moved away from zero by
+/// `bound` must round to that infinity in type `ty`.
 fn overflows(ty: Scalar, given: f64, expected: f64, bound: f64) -> bool {
     let far = expected.abs() + bound;
     let rounded = match ty {
@@ -72,20 +74,22 @@ fn overflows(ty: Scalar, given: f64, expected: f64, bound: f64) -> bool {
     given.is_infinite() && rounded.is_infinite() && given.signum() == expected.signum()
 }
 
-/// Bits that stand for the value: all NaNs are one.
+/// Returns the bits for a comparison; all NaNs compare equal.
 fn class(ty: Scalar, bits: u64) -> u64 {
     if (ty.is_float() || ty.is_half()) && to_f64(ty, bits).is_nan() { u64::MAX } else { bits }
 }
 
-/// Whether no number of 16 bits lies between two.
+/// Returns whether two 16-bit floats are equal or adjacent.
 fn neighbours(ty: Scalar, a: u64, b: u64) -> bool {
     // Sign and magnitude, in the order of the numbers.
     let place = |bits: u64| if bits & 0x8000 == 0 { bits as i64 } else { -((bits & 0x7fff) as i64) };
     ty.is_half() && to_f64(ty, a).is_finite() && to_f64(ty, b).is_finite() && (place(a) - place(b)).abs() <= 1
 }
 
-/// The first element in which two memories differ, and how many do; `name` is the argument's. Floats within `tolerance` of
-/// those on the left do not, nor numbers of 16 bits that are neighbours, since what is within the tolerance may round apart; without one, bits tell.
+/// Returns the first element in which two arrays differ and the number of differences; `name` is
+/// the argument's. Floats are equal if `right` is within `tolerance` of `left`. Adjacent 16-bit
+/// floats are equal too, because two values within the tolerance may round to neighbors. Without a
+/// tolerance the bits must match.
 pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<Tolerance>) -> Option<Mismatch> {
     let different = |i: &usize| {
         let (ty, a, b) = (left.ty(*i), left.bits(*i), right.bits(*i));
@@ -104,7 +108,7 @@ pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<
     })
 }
 
-/// Whether what `executor` left in `outputs` (by argument) is what the reference expects.
+/// Compares the outputs of `executor`, listed by argument, with the reference.
 pub(super) fn reference(
     executor: &Executor,
     names: &[String],
@@ -127,7 +131,7 @@ pub(super) fn reference(
         for (n, (offset, value)) in array.offsets().zip(&expected.values).enumerate() {
             let ty = array.ty(offset);
             let (given, bound) = (to_f64(ty, array.bits(offset)), expected.bound.at(n, *value));
-            // A bound that is a part of an infinity would let everything pass.
+            // A bound relative to an infinity would accept everything.
             let near = value.is_finite()
                 && (bound == f64::INFINITY
                     || given.is_finite() && (given - value).abs() <= bound
@@ -147,7 +151,7 @@ pub(super) fn reference(
     None
 }
 
-/// Whether the elements that lie between a view's own are as they were.
+/// Checks that the gaps between a view's elements are unchanged.
 pub(super) fn gaps(executor: &Executor, names: &[String], outputs: &[(usize, Array)], case: &Case) -> Option<Failure> {
     for (argument, after) in outputs {
         let Input::Array(before) = &case.inputs[*argument] else { continue };
@@ -244,7 +248,8 @@ mod tests {
                 && !single(1.0, f64::INFINITY, f64::INFINITY)
         );
         let half = |value| check(Input::slice(&[f16::INFINITY]), value, 0.0);
-        // 65,520 lies between the largest and the power of two that is not there, and rounds up.
+        // 65,520 lies halfway between the largest finite value and the next power of two, and
+        // rounds up.
         assert!(half(65520.0) && !half(65519.0) && half(1e9));
         assert!(single(f32::NAN, 1.0, f64::INFINITY) && single(infinity, 1.0, f64::INFINITY));
     }

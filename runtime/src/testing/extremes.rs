@@ -1,16 +1,22 @@
-//! Inputs at the extremes of a type's range: where sums, squares and products overflow, underflow or become NaN.
+//! Inputs at the extremes of a type's range: where sums, squares and products overflow, underflow
+//! or become NaN.
 //!
-//! An [`Extreme`] is a named way to fill an array. Specs use it in one of three forms:
+//! An [`Extreme`] is a named way to fill an array. Specs use an extreme in one of three forms:
 //!
-//! * [`Extreme::rows`]: a matrix with one row for each extreme. One case tests a rowwise kernel on all extremes.
-//! * [`Extreme::cases`]: one named [`Case`] for each extreme, for kernels whose rows depend on each other.
-//! * [`Gen::extreme`](super::Gen::extreme): values for a property, which shrink as all values of a property do.
+//! * [`Extreme::rows`]: a matrix with one row for each extreme. One case tests a rowwise kernel on
+//!   all extremes.
+//! * [`Extreme::cases`]: one named [`Case`] for each extreme, for kernels whose rows depend on each
+//!   other.
+//! * [`Gen::extreme`](super::Gen::extreme): values for a property, which shrink like all values of
+//!   a property.
 //!
-//! Positions that a kernel does not read hold NaN: [`Input::with_nan_gaps`] fills the gaps between rows,
-//! [`Input::with_nan_where`] elements that a mask, a label or a weight of zero excludes.
+//! Positions that a kernel does not read hold NaN. [`Input::with_nan_gaps`] fills the gaps between
+//! rows. [`Input::with_nan_where`] fills elements that a mask, a label or a weight of zero
+//! excludes.
 //!
-//! References compute in `f64` and need no case distinction for overflow: a result of ±∞ is right where the expected
-//! value, moved away from zero by its bound, rounds to ±∞ in the output's type ([`Bound`](super::Bound)).
+//! References compute in `f64` and need no case distinction for overflow. A result of ±∞ is right
+//! if the expected value, moved away from zero by its bound, rounds to ±∞ in the output's type
+//! ([`Bound`](super::Bound)).
 
 use super::{Case, Draw, Input, Random};
 use std::fmt;
@@ -32,13 +38,15 @@ pub enum Extreme {
     OneAmongTiny,
     /// Values of both signs whose squares overflow, or just do not: near the root of the largest.
     SquareOverflows,
-    /// Values of both signs whose squares are subnormal or zero: near the root of the smallest normal value.
+    /// Values of both signs whose squares are subnormal or zero: near the square root of the
+    /// smallest normal value.
     SquareUnderflows,
     /// Normal values of both signs below eight times the smallest.
     Tiny,
     /// Subnormal values of both signs.
     Subnormal,
-    /// Values of both signs whose exponents are spread evenly over the type's range, subnormals included.
+    /// Values of both signs whose exponents are spread evenly over the type's range, subnormals
+    /// included.
     Exponents,
     /// One ordinary value everywhere.
     Equal,
@@ -61,7 +69,8 @@ pub enum Extreme {
 }
 
 impl Extreme {
-    /// All extremes of floating-point types. The first [`FINITE`](Self::FINITE) are finite, and apply to integers too.
+    /// All extremes of floating-point types. The first [`FINITE`](Self::FINITE) extremes are finite
+    /// and apply to integers too.
     pub const ALL: [Extreme; 20] = [
         Extreme::Huge,
         Extreme::HugePositive,
@@ -88,7 +97,8 @@ impl Extreme {
     /// The number of extremes without infinities and NaNs, which [`ALL`](Self::ALL) begins with.
     pub const FINITE: usize = 14;
 
-    /// Returns the extremes that apply to `T`: all of a floating-point type, the finite ones of an integer.
+    /// Returns the extremes that apply to `T`: all for a floating-point type, the finite ones for
+    /// an integer.
     pub fn all<T: Draw>() -> &'static [Extreme] {
         if T::SCALAR.is_float() || T::SCALAR.is_half() { &Self::ALL } else { Self::finite() }
     }
@@ -172,20 +182,20 @@ impl Extreme {
         T::nearest(value)
     }
 
-    /// Returns a matrix with one row of `columns` values for each extreme of `all`, `pitch` elements from row to row.
-    /// The gaps between rows hold NaN.
+    /// Returns a matrix with one row of `columns` values for each extreme of `all`. Rows start
+    /// `pitch` elements apart. The gaps between rows hold NaN.
     pub fn rows<T: Draw>(all: &[Extreme], random: &mut Random, columns: usize, pitch: usize) -> Input {
         Extreme::array::<T, 2>(all, random, 0, [all.len(), columns], [pitch.max(columns).max(1), 1])
     }
 
-    /// Returns an array whose index along `axis` selects the extreme of `all`, which repeat if the axis is longer. What no
-    /// index reaches holds NaN.
+    /// Returns an array whose index along `axis` selects the extreme of `all`. The extremes repeat
+    /// if the axis is longer than `all`. Positions that no index reaches hold NaN.
     ///
-    /// So the rows of a left factor of a product have axis 0, the columns of a right factor have axis 1: each sum is over
-    /// the values of one extreme.
+    /// Use axis 0 for the left factor of a product and axis 1 for the right factor. Each sum then
+    /// runs over the values of one extreme.
     ///
     /// # Panics
-    /// Where `all` is empty or `axis` is not below `R`.
+    /// If `all` is empty or `axis` is not below `R`.
     pub fn array<T: Draw, const R: usize>(
         all: &[Extreme],
         random: &mut Random,
@@ -215,7 +225,8 @@ impl Extreme {
         Input::strided(&data, extents, strides).with_nan_gaps()
     }
 
-    /// Returns one case for each extreme of `all`, with the extreme's name and the arguments that `inputs` makes for it.
+    /// Returns one case for each extreme of `all`, named after the extreme. `inputs` makes the
+    /// arguments.
     pub fn cases(
         all: &[Extreme],
         random: &mut Random,
@@ -241,7 +252,8 @@ mod tests {
         Input::slice(&extreme.fill::<T>(&mut Random::new(7), 200)).values()
     }
 
-    /// Checks what each name says of a type whose largest, smallest normal and smallest values these are.
+    /// Checks that the values match their names, for a type with these largest, smallest normal and
+    /// smallest values.
     fn of_type<T: Draw>(largest: f64, normal: f64, least: f64) {
         let all =
             |extreme, holds: &dyn Fn(f64) -> bool| assert!(values::<T>(extreme).into_iter().all(holds), "{extreme}");

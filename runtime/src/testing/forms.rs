@@ -1,4 +1,4 @@
-//! What checking costs: the two forms of an instance, side by side.
+//! The cost of checking: measurements of the unchecked and the checked form of an instance.
 
 use super::Case;
 use super::signature::Signature;
@@ -7,42 +7,44 @@ use kernel_dsl::compiler::hir::{Instance, monomorphic};
 use kernel_dsl::{Artifact, Call, Declared};
 use std::time::{Duration, Instant};
 
-/// How long an instance takes in each form, by the device's own clock: a launch, of many in a row, once a round.
+/// The time of one launch in each form, by the device's own clock. Each round gives one value, the
+/// mean over several launches in a row.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Forms {
-    /// Its own PTX.
+    /// The kernel's own PTX, without checks.
     pub bare: Vec<Duration>,
-    /// Every access checked.
+    /// The checked form, in which every access is checked.
     pub checked: Vec<Duration>,
 }
 
-/// Rounds that are not counted: caches and clocks settle.
+/// The number of initial rounds that are discarded, so that caches and clocks settle.
 const WARM_UP: usize = 3;
-/// Rounds that are counted even where time is short.
+/// The least number of rounds that are kept, even beyond the time limit.
 const LEAST: usize = 3;
-/// Launches in a row at most. The records of checked launches have room for as many.
+/// The largest number of launches in a row. The records of checked launches hold as much.
 const LAUNCHES: u32 = 50;
 
 impl Forms {
-    /// Has the driver compile and load both forms, for [`measure`](Forms::measure) on the same device to find: nothing is launched. Several
-    /// threads may do so at once.
+    /// Compiles and loads both forms, so that [`measure`](Forms::measure) finds them ready on the
+    /// same device. Nothing is launched. Several threads may call this at once.
     ///
     /// # Errors
-    /// A form that cannot be compiled or loaded, and arguments that do not fit.
+    /// If a form cannot be compiled or loaded, or if the arguments do not fit.
     pub fn load(device: &Device, artifact: &'static Artifact, declared: &'static Declared, case: &Case) -> Result<()> {
         with(device, artifact, declared, case, |stream, call| {
             drop(stream.prepare(call())?);
-            // SAFETY: it is not launched.
+            // SAFETY: the prepared launch is dropped, not launched.
             drop(unsafe { stream.prepare_unchecked(call())? });
             Ok(())
         })
     }
 
-    /// Measures a declared instance on a case that its kernel is right for, in `rounds` rounds, in each of which the forms take turns; in fewer
-    /// rounds, of fewer launches, where these would take longer than about `limit`.
+    /// Measures a declared instance on a case for which its kernel is correct. Each of `rounds`
+    /// rounds times both forms in turn. If `rounds` rounds would take longer than about `limit`,
+    /// there are fewer rounds with fewer launches.
     ///
     /// # Errors
-    /// What launches give.
+    /// The errors of the launches.
     pub fn measure(
         device: &Device,
         artifact: &'static Artifact,
@@ -54,7 +56,8 @@ impl Forms {
         let mut forms = Forms::default();
         with(device, artifact, declared, case, |stream, call| {
             let mut checked = stream.prepare(call())?;
-            // SAFETY: the case is one that the kernel is registered to be right for, and every access has just been checked.
+            // SAFETY: the kernel is registered as correct for this case, and the checked launch has
+            // just found no fault.
             let mut bare = unsafe {
                 checked.launch()?;
                 stream.wait()?;
@@ -76,7 +79,8 @@ impl Forms {
     }
 }
 
-/// Runs `act` with the launch that the case stands for: a stream, and the arguments in memory of the device.
+/// Runs `act` with a stream and with a function that makes the launch of `case`. The arguments are
+/// in memory of the device.
 fn with(
     device: &Device,
     artifact: &'static Artifact,
@@ -96,7 +100,7 @@ fn with(
     Ok(())
 }
 
-/// The time of a launch, of so many.
+/// Returns the mean time of one launch, measured over `launches` launches in a row.
 fn time(stream: &Stream, launches: u32, mut launch: impl FnMut() -> Result<()>) -> Result<Duration> {
     let start = stream.record()?;
     (0..launches).try_for_each(|_| launch())?;

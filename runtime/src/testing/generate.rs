@@ -1,8 +1,9 @@
-//! What the cases of a property are made from: sizes and values by name, drawn from a seed, and so recorded that each can
-//! be made simpler.
+//! The generator of a property's cases: named sizes and values, drawn from a seed. Each draw is
+//! recorded, so that shrinking can make it simpler.
 //!
-//! A draw depends on the seed and on its own number alone: another size leaves all other draws as they are. An array is a
-//! window of an endless one, so that a shorter array holds some of the values of the longer.
+//! A draw depends only on the seed and on its own number. Changing one size leaves all other draws
+//! unchanged. An array is a window into an infinite sequence, so a shorter array holds some values
+//! of the longer one.
 
 use super::shapes::edges;
 use super::{Draw, Extreme, Input, Random, Simple};
@@ -10,8 +11,8 @@ use std::ops::RangeInclusive;
 
 /// Draws the sizes and values of one case.
 ///
-/// A failure shrinks towards the least size that a draw allows, [`choose`](Gen::choose) towards its first, and values
-/// towards 0.
+/// A failure shrinks each size towards the smallest that its draw allows. [`choose`](Gen::choose)
+/// shrinks towards the first choice, and values shrink towards 0.
 #[derive(Clone, Debug)]
 pub struct Gen {
     seed: u64,
@@ -21,34 +22,36 @@ pub struct Gen {
     pub(super) arrays: Vec<usize>,
 }
 
-/// What is not left to the seed.
+/// The draws that shrinking has fixed; the seed decides the others.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Plan {
-    /// The sizes, by their draws.
+    /// The sizes, by the number of the draw.
     pub sizes: Vec<usize>,
-    /// The arrays, by their draws.
+    /// The arrays, by the number of the draw.
     pub arrays: Vec<Window>,
 }
 
-/// Which values of an endless array there are, and which of them are made simple.
+/// A window into an infinite sequence of values, and the values in the window that are replaced by
+/// simple ones.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Window {
     pub first: usize,
-    /// By place in the window; those beyond are as drawn.
+    /// The simplification of each value in the window. Values past the end of the list are not
+    /// simplified.
     pub simple: Vec<Option<Simple>>,
 }
 
-/// A size that was drawn.
+/// A drawn size.
 #[derive(Clone, Debug)]
 pub(super) struct Size {
     pub name: String,
     pub value: usize,
     pub least: usize,
-    /// What stands for it in the name of the case.
+    /// The text that represents the size in the case's name.
     pub shown: String,
 }
 
-/// Draws of sizes and of arrays come from seeds of their own.
+/// The kinds of draws: sizes and array elements use separate random streams.
 const SIZES: u64 = 0;
 const ARRAYS: u64 = 1;
 
@@ -57,20 +60,21 @@ impl Gen {
         Gen { seed, plan, sizes: Vec::new(), arrays: Vec::new() }
     }
 
-    /// The sizes, as a case is called by them.
+    /// Returns the name of the case, made from its sizes.
     pub(super) fn name(&self) -> String {
         let one = |size: &Size| format!("{} = {}", size.name, size.shown);
         let all: Vec<_> = self.sizes.iter().map(one).collect();
         if all.is_empty() { "the only shape".to_string() } else { all.join(", ") }
     }
 
-    /// The numbers of a draw, and of an element of it.
+    /// Returns the random numbers of one element of one draw.
     fn random(&self, kind: u64, draw: usize, element: usize) -> Random {
         let parts = [kind, draw as u64, element as u64];
         Random::new(parts.into_iter().fold(self.seed, |seed, part| Random::new(seed ^ Random::new(part).bits()).bits()))
     }
 
-    /// A size from `least` to `most`, as planned or by `draw`; `show` is how it is told.
+    /// Returns a size within `range`: the planned one, or one drawn by `draw`. `show` formats the
+    /// size for the case's name.
     fn draw(
         &mut self,
         name: &str,
@@ -86,7 +90,8 @@ impl Gen {
         value
     }
 
-    /// A size at which kernels with tiles of `tile` go wrong ([`edges`]), and now and then another below four tiles.
+    /// Draws a size at which kernels with tiles of `tile` tend to fail ([`edges`]). One draw in
+    /// four is any size below four tiles.
     pub fn size(&mut self, name: &str, tile: usize) -> usize {
         let draw = |random: &mut Random| match random.below(4) {
             0 => random.below(tile.saturating_mul(4).max(1)),
@@ -95,7 +100,7 @@ impl Gen {
         self.draw(name, 0..=usize::MAX, draw, |n| n.to_string())
     }
 
-    /// A size in `range`, its ends more often than others.
+    /// Draws a size in `range`. The two ends are more likely than other sizes.
     pub fn within(&mut self, name: &str, range: RangeInclusive<usize>) -> usize {
         let (least, most) = (*range.start(), (*range.end()).max(*range.start()));
         let draw = |random: &mut Random| match random.below(4) {
@@ -106,16 +111,16 @@ impl Gen {
         self.draw(name, range, draw, |n| n.to_string())
     }
 
-    /// The elements from one row of `columns` elements to the next: as many, or some more.
+    /// Draws a row pitch in elements: `columns`, or slightly more.
     pub fn pitch(&mut self, name: &str, columns: usize) -> usize {
         let draw = |random: &mut Random| *random.choose(&[0, 1, 3, 4, 32]).unwrap_or(&0);
         columns + self.draw(name, 0..=usize::MAX, draw, |gap| (columns + gap).to_string())
     }
 
-    /// One of `all`, such as sizes of blocks.
+    /// Draws one of `all`, such as a block size.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If `all` is empty.
     pub fn choose<T: Clone + std::fmt::Debug>(&mut self, name: &str, all: &[T]) -> T {
         assert!(!all.is_empty(), "`{name}` is to be one of none");
         let draw = |random: &mut Random| random.below(all.len());
@@ -123,7 +128,7 @@ impl Gen {
         all[chosen].clone()
     }
 
-    /// The window of the next array.
+    /// Records an array of `n` elements; returns the number of the array and its planned window.
     fn window(&mut self, n: usize) -> (usize, Window) {
         let number = self.arrays.len();
         self.arrays.push(n);
@@ -139,12 +144,12 @@ impl Gen {
         (0..n).map(one).collect()
     }
 
-    /// `n` ordinary values: floats from −1 to 1, integers of their whole range.
+    /// Draws `n` ordinary values: floats from −1 to 1, integers of their whole range.
     pub fn values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         self.array(n, T::draw)
     }
 
-    /// `n` values, one in four of them [special](Draw::SPECIAL).
+    /// Draws `n` values, one in four of them [special](Draw::SPECIAL).
     pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         self.array(n, Random::special)
     }
@@ -158,33 +163,35 @@ impl Gen {
         })
     }
 
-    /// `n` elements of any type by a function of yours. They come fewer as a failure shrinks, but no simpler.
+    /// Draws `n` elements of any type with `draw`. Shrinking reduces their number, but does not
+    /// simplify the elements.
     pub fn elements<T>(&mut self, n: usize, draw: impl Fn(&mut Random) -> T) -> Vec<T> {
         let (number, window) = self.window(n);
         (0..n).map(|i| draw(&mut self.random(ARRAYS, number, window.first + i))).collect()
     }
 
-    /// A scalar argument of an ordinary value.
+    /// Draws a scalar argument with an ordinary value.
     pub fn scalar<T: Draw + kernel_dsl::launcher::ValueArgument>(&mut self) -> Input {
         Input::scalar(self.values::<T>(1)[0])
     }
 
-    /// A slice of `n` ordinary values.
+    /// Draws a slice of `n` ordinary values.
     pub fn slice<T: Draw>(&mut self, n: usize) -> Input {
         Input::slice(&self.values::<T>(n))
     }
 
-    /// A slice of `n` values, one in four of them [special](Draw::SPECIAL).
+    /// Draws a slice of `n` values, one in four of them [special](Draw::SPECIAL).
     pub fn special_slice<T: Draw>(&mut self, n: usize) -> Input {
         Input::slice(&self.special_values::<T>(n))
     }
 
-    /// A row-major view of ordinary values.
+    /// Draws a row-major view of ordinary values.
     pub fn view<T: Draw, const R: usize>(&mut self, extents: [usize; R]) -> Input {
         Input::view(&self.values::<T>(extents.iter().product()), extents)
     }
 
-    /// A matrix of ordinary values whose rows begin `pitch` elements apart, no fewer than it has columns.
+    /// Draws a matrix of ordinary values whose rows begin `pitch` elements apart. `pitch` must be
+    /// at least the number of columns.
     pub fn pitched<T: Draw>(&mut self, [rows, columns]: [usize; 2], pitch: usize) -> Input {
         let values = self.values::<T>(rows * pitch);
         Input::strided(&values, [rows, columns], [pitch.max(1), 1])

@@ -1,4 +1,4 @@
-//! An argument of a trial: owned, its Rust type erased.
+//! A type-erased argument of a test case, which owns its data.
 
 use crate::number::{short, to_f64};
 use crate::view::reach;
@@ -19,35 +19,37 @@ pub enum Input {
     Array(Array),
 }
 
-/// Elements in memory, and how indices find them. Elements of several numbers count as these, one after another.
+/// Elements in memory, with extents and strides. An element that consists of several numbers
+/// occupies several consecutive numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Array {
     element: ElementType,
-    /// The numbers of an element, each with its first byte.
+    /// The numbers of an element, each with the offset of its first byte.
     numbers: Vec<(u32, Scalar)>,
-    /// Each element in its bytes, lowest first.
+    /// The bytes of the elements, little-endian.
     bytes: Vec<u8>,
     extents: Vec<usize>,
     strides: Vec<usize>,
-    /// It holds nothing when a launch begins.
+    /// Whether the memory is uninitialized when a launch begins.
     uninitialised: bool,
 }
 
 impl Input {
-    /// A scalar argument.
+    /// Returns a scalar argument.
     ///
     /// # Panics
-    /// Where the value is not one number: [`value_of`](Input::value_of) takes structs and arrays apart.
+    /// If the value is not a single number. [`value_of`](Input::value_of) splits structs and
+    /// arrays.
     pub fn scalar(value: impl ValueArgument) -> Input {
         let mut all = Input::value_of(value);
         assert!(all.len() == 1, "a scalar argument is one number, and this value is made of {}", all.len());
         all.remove(0)
     }
 
-    /// The arguments that a value passed to a kernel is made of, in order.
+    /// Returns the arguments that a value passed to a kernel consists of, in order.
     ///
     /// # Panics
-    /// Where it holds a view: pass an array for that.
+    /// If the value holds a view. Pass an array for the view instead.
     pub fn value_of(value: impl ValueArgument) -> Vec<Input> {
         let mut list = Vec::new();
         value.arguments(&mut list);
@@ -58,12 +60,13 @@ impl Input {
         list.into_iter().map(one).collect()
     }
 
-    /// A slice of all of `data`.
+    /// Returns a slice of all of `data`.
     pub fn slice<T: Element>(data: &[T]) -> Input {
         Input::view(data, [data.len()])
     }
 
-    /// A row-major view of all of `data`. Extents that do not fit it are refused when the case is run.
+    /// Returns a row-major view of all of `data`. If the extents do not fit `data`, the run of the
+    /// case is rejected.
     pub fn view<T: Element, const R: usize>(data: &[T], extents: [usize; R]) -> Input {
         let mut strides = [1usize; R];
         for d in (0..R.saturating_sub(1)).rev() {
@@ -72,9 +75,11 @@ impl Input {
         Input::strided(data, extents, strides)
     }
 
-    /// A view with gaps: element Σ indexᵢ · strideᵢ of `data`. What lies between is to stay as it is.
+    /// Returns a view with gaps: element Σ indexᵢ · strideᵢ of `data`. The kernel must not change
+    /// the gaps.
     pub fn strided<T: Element, const R: usize>(data: &[T], extents: [usize; R], strides: [usize; R]) -> Input {
-        // SAFETY: elements have no padding, so all their bytes are initialised; they are read while `data` is borrowed.
+        // SAFETY: elements have no padding, so all their bytes are initialized. `data` is borrowed
+        // while the bytes are read.
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) }.to_vec();
         let (extents, strides) = (extents.to_vec(), strides.to_vec());
         Input::Array(Array {
@@ -87,8 +92,9 @@ impl Input {
         })
     }
 
-    /// A row-major view of an output that holds nothing when the launch begins: the oracle reports what the kernel reads there
-    /// before it has written it. All its bits are 1, so that its floats are NaNs.
+    /// Returns a row-major view of an output whose memory is uninitialized when the launch begins.
+    /// The oracle reports each read of an element that the kernel has not written. All bits are 1,
+    /// so that floats are NaN.
     pub fn uninitialised<T: Element, const R: usize>(extents: [usize; R]) -> Input {
         match Input::view::<T, R>(&[], extents) {
             Input::Array(array) => {
@@ -100,7 +106,8 @@ impl Input {
         }
     }
 
-    /// Returns the array's elements in memory with other extents and strides; a scalar as it is.
+    /// Changes the extents and strides of an array, not its elements in memory. Returns a scalar
+    /// unchanged.
     pub fn of_shape<const R: usize>(self, extents: [usize; R], strides: [usize; R]) -> Input {
         match self {
             Input::Array(array) => Input::Array(Array { extents: extents.into(), strides: strides.into(), ..array }),
@@ -108,8 +115,8 @@ impl Input {
         }
     }
 
-    /// Returns the array with NaN in all elements that no index reaches, such as the gaps between rows. All bits of
-    /// other types are 1 there.
+    /// Fills all elements that no index reaches, such as the gaps between rows, with NaN. Elements
+    /// of non-floating-point types get all bits 1.
     pub fn with_nan_gaps(self) -> Input {
         self.with_ones(|array| {
             let mut gap = vec![true; array.len()];
@@ -118,13 +125,13 @@ impl Input {
         })
     }
 
-    /// Returns the array with NaN in each element, counted row-major, that `unread` selects. All bits of other types
-    /// are 1 there.
+    /// Fills each element that `unread` selects with NaN; elements are counted in row-major order.
+    /// Elements of non-floating-point types get all bits 1.
     pub fn with_nan_where(self, unread: impl Fn(usize) -> bool) -> Input {
         self.with_ones(|array| array.offsets().enumerate().filter(|(n, _)| unread(*n)).map(|(_, at)| at).collect())
     }
 
-    /// Returns the array with all bits 1 in the numbers in memory that `which` lists; a scalar as it is.
+    /// Sets all bits of the numbers in memory that `which` lists; returns a scalar unchanged.
     fn with_ones(self, which: impl FnOnce(&Array) -> Vec<usize>) -> Input {
         match self {
             Input::Array(mut array) => {
@@ -138,12 +145,12 @@ impl Input {
         }
     }
 
-    /// Whether it holds nothing when a launch begins.
+    /// Returns whether the memory is uninitialized when a launch begins.
     pub fn holds_nothing(&self) -> bool {
         matches!(self, Input::Array(array) if array.uninitialised)
     }
 
-    /// A scalar's value; of an array, its first element's, or NaN if there is none.
+    /// Returns the value of a scalar, or of an array's first element; NaN for an empty array.
     pub fn value(&self) -> f64 {
         match self {
             Input::Scalar { ty, bits } => to_f64(*ty, *bits),
@@ -151,8 +158,8 @@ impl Input {
         }
     }
 
-    /// The values of an array by ascending index, row-major, gaps left out; a scalar is an array of one. Integers beyond 2⁵³
-    /// are rounded.
+    /// Returns the values of an array in row-major order, without gaps. A scalar gives one value.
+    /// Integers beyond 2⁵³ are rounded.
     pub fn values(&self) -> Vec<f64> {
         match self {
             Input::Scalar { ty, bits } => vec![to_f64(*ty, *bits)],
@@ -160,10 +167,10 @@ impl Input {
         }
     }
 
-    /// The same as numbers of type `T`, bit for bit.
+    /// Returns the values as numbers of type `T`, bit for bit.
     ///
     /// # Panics
-    /// Where it is made of others.
+    /// If the numbers have another type.
     pub fn to_vec<T: ScalarElement>(&self) -> Vec<T> {
         let one = |ty: Scalar, bits: u64| {
             assert!(ty == T::SCALAR, "numbers of type `{ty}` are asked for as `{}`", T::SCALAR);
@@ -175,7 +182,7 @@ impl Input {
         }
     }
 
-    /// The extents of an array; none of a scalar.
+    /// Returns the extents of an array; a scalar has none.
     pub fn extents(&self) -> &[usize] {
         match self {
             Input::Scalar { .. } => &[],
@@ -184,7 +191,7 @@ impl Input {
     }
 }
 
-/// How a kernel takes an array.
+/// The form in which a kernel takes an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     Slice,
@@ -193,7 +200,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// That of a parameter of type `ty`.
+    /// Returns the form of a parameter of type `ty`.
     pub fn of(ty: &Type) -> Form {
         match ty {
             Type::Slice { .. } => Form::Slice,
@@ -208,7 +215,7 @@ impl Array {
         self.element
     }
 
-    /// The type of number `i`.
+    /// Returns the type of number `i`.
     pub(super) fn ty(&self, i: usize) -> Scalar {
         self.numbers[i % self.numbers.len()].1
     }
@@ -217,12 +224,12 @@ impl Array {
         &self.bytes
     }
 
-    /// The same shape with other contents, of as many bytes.
+    /// Returns an array of the same shape with other contents; `bytes` must have the same length.
     pub(super) fn with_bytes(&self, bytes: Vec<u8>) -> Array {
         Array { bytes, ..self.clone() }
     }
 
-    /// Numbers in memory, gaps among them.
+    /// Returns the count of numbers in memory, gaps included.
     pub(super) fn len(&self) -> usize {
         self.elements() * self.numbers.len()
     }
@@ -231,14 +238,14 @@ impl Array {
         self.bytes.len() / self.element.bytes().max(1) as usize
     }
 
-    /// Returns which bytes number `i` in memory has.
+    /// Returns the range of bytes of number `i` in memory.
     fn bytes_of(&self, i: usize) -> std::ops::Range<usize> {
         let (start, ty) = self.numbers[i % self.numbers.len()];
         let at = i / self.numbers.len() * self.element.bytes() as usize + start as usize;
         at..at + ty.bytes() as usize
     }
 
-    /// The bits of number `i` in memory.
+    /// Returns the bits of number `i` in memory.
     pub(super) fn bits(&self, i: usize) -> u64 {
         let bytes = self.bytes_of(i);
         let mut bits = [0; 8];
@@ -246,7 +253,7 @@ impl Array {
         u64::from_le_bytes(bits)
     }
 
-    /// Refuses a shape that reaches beyond the elements.
+    /// Rejects a shape that exceeds the elements.
     pub(super) fn check(&self) -> Result<()> {
         let reach = reach(&self.extents, &self.strides);
         if self.extents.len() == self.strides.len() && reach <= self.elements() as u128 {
@@ -261,7 +268,8 @@ impl Array {
         })
     }
 
-    /// The shape as a launch takes it: of the parameter's form, but a slice only where the array is plain.
+    /// Returns the shape for a launch, in the form of the parameter. The shape is a slice only if
+    /// the array is contiguous.
     pub(super) fn shape(&self, form: Form) -> Shape {
         let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
         let (extents, strides) = (wide(&self.extents), wide(&self.strides));
@@ -272,7 +280,7 @@ impl Array {
         }
     }
 
-    /// Which numbers in memory the elements are, by ascending index, row-major.
+    /// Returns the positions of the elements' numbers in memory, in row-major order.
     pub(super) fn offsets(&self) -> impl Iterator<Item = usize> {
         let elements = if self.extents.contains(&0) { 0 } else { self.extents.iter().product::<usize>() };
         let each = self.numbers.len();
@@ -282,7 +290,7 @@ impl Array {
         })
     }
 
-    /// The index of the element that has number `n` in row-major order.
+    /// Returns the index of the element that contains number `n` in row-major order.
     pub(super) fn index(&self, n: usize) -> Vec<usize> {
         let mut n = n / self.numbers.len();
         let mut index = vec![0; self.extents.len()];
@@ -294,10 +302,10 @@ impl Array {
     }
 }
 
-/// Runs of equal values that [`Input`]'s `Display` shows.
+/// The largest number of runs of equal values that [`Input`]'s `Display` shows.
 const RUNS: usize = 12;
 
-/// Its type and values, equal ones that follow each other told once: `f32[37] = 0.0 × 36, -0.0`.
+/// Prints the type and the values; equal neighbors are printed once: `f32[37] = 0.0 × 36, -0.0`.
 impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let array = match self {

@@ -1,16 +1,17 @@
-//! Where the PTX of a kernel makes the accesses of a line of Rust.
+//! The PTX memory accesses of each line of Rust.
 
 use crate::interpreter::Report;
 use crate::interpreter::report::{Finding, PtxLine, Space};
 use std::collections::HashMap;
 
-/// The accesses of a module, by file and line of the Rust that they are for.
+/// The accesses of a module, by file and line of the Rust source.
 #[derive(Default, Debug)]
 pub struct Lines(HashMap<(String, u32), Vec<PtxLine>>);
 
 impl Lines {
-    /// Of a module with `.file` and `.loc`. Lines are those of `plain`, the module without: what a kernel is built with, and the
-    /// command `show --ptx` prints.
+    /// Reads the accesses of `located`, a module with `.file` and `.loc`. Line numbers refer to
+    /// `plain`, the same module without these directives. `plain` is the text that the build embeds
+    /// and that `show --ptx` prints.
     pub fn of(located: &str, plain: &str) -> Lines {
         let (mut files, mut at) = (HashMap::new(), None);
         let mut numbers = (1..).zip(plain.lines()).filter(|(_, line)| !line.trim().is_empty());
@@ -28,7 +29,7 @@ impl Lines {
                 }
                 Some(_) => {}
             }
-            // Where they are not one module, nothing is told.
+            // If the two texts are not the same module, no accesses are reported.
             let Some((number, same)) = numbers.next() else { return Lines::default() };
             if same.trim() != line {
                 return Lines::default();
@@ -41,7 +42,7 @@ impl Lines {
         lines
     }
 
-    /// Says in each finding about memory where that is.
+    /// Adds the PTX lines to each finding about memory.
     pub fn locate(&self, report: &mut Report) {
         report.findings.iter_mut().for_each(|finding| finding.ptx = self.made_for(finding));
     }
@@ -58,7 +59,7 @@ impl Lines {
     }
 }
 
-/// Whether a line is an instruction that goes to memory of the grid or the block.
+/// Returns whether a line is an instruction that accesses global or shared memory.
 fn accesses(line: &str) -> bool {
     let instruction = match line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
         Some((_, instruction)) => instruction,

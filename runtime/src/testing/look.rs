@@ -1,4 +1,5 @@
-//! A case of a kernel looked at closely: what one thread of it does, and what it asks of memory.
+//! Close inspection of one case of a kernel: a trace of one thread, and a profile of the memory
+//! accesses.
 
 use super::Case;
 use super::check::program;
@@ -11,19 +12,20 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::{Errors, Target, ir, lower, passes};
 
-/// A thread of a launch, and how much of what it does is to be told.
+/// A thread of a launch, and the length of its trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thread {
     /// Block index in x, y, z.
     pub block: [u32; 3],
     /// Thread index in its block in x, y, z.
     pub thread: [u32; 3],
-    /// Lines at most.
+    /// The largest number of lines in the trace.
     pub limit: usize,
 }
 
-/// What a thread of the instance does on a case, line by line, in a run by `options`. The thread's own block runs under every check
-/// that they do not leave out. A case whose grid has no block has no thread, and is refused.
+/// Traces what one thread of the instance does in a case, line by line. The oracle runs with
+/// `options`. The thread's own block runs under every check that `options` leaves enabled. A case
+/// whose grid has no block is refused.
 pub fn trace(
     artifact: &'static Artifact,
     instance: &Instance,
@@ -41,26 +43,26 @@ pub fn trace(
     }
 }
 
-/// Measures what an instance's accesses ask of memory: those of the code whose loops are unrolled and whose invariants are moved,
-/// of which the compiler's own analysis tells
+/// Profiles the memory accesses of an instance. The profile measures the code after loop unrolling
+/// and loop-invariant code motion, which is the form that the compiler's static analysis reports
 /// ([`accesses`](kernel_dsl::compiler::analyses::memory::accesses)).
 pub struct Profiler(Look);
 
 impl Profiler {
-    /// Of an instance, compiled for `target`.
+    /// Compiles an instance for `target`.
     pub fn new(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Profiler> {
         let with_places =
             |program: &Monomorphic| lower::lower_monomorphic(program, target).and_then(passes::with_places);
         Look::new(artifact, instance, with_places, Executable::optimised).map(Profiler)
     }
 
-    /// What they ask on a case, and what the oracle finds; `None` where the grid has no block.
+    /// Returns the profile of a case and the oracle's outcome; `None` if the grid has no block.
     pub fn run(&self, case: &Case) -> Result<Option<(Outcome, Profile)>> {
         self.0.run(case, Options::default(), |program, launch| program.profile(launch))
     }
 }
 
-/// An instance in the form that is looked at.
+/// An instance in the form under inspection.
 struct Look {
     artifact: &'static Artifact,
     program: Monomorphic,
@@ -81,8 +83,9 @@ impl Look {
         Ok(Look { artifact, signature: Signature::of(&program), program, executable })
     }
 
-    /// What `run` tells of the launch of a case; `None` where the grid has no block. Where the kernel leaves the size of its blocks
-    /// to the launch and the case names none, they are the smallest that are tried.
+    /// Returns the result of `run` for the launch of a case; `None` if the grid has no block. If
+    /// the kernel leaves the block size to the launch and the case sets none, the smallest size is
+    /// used.
     fn run<T>(
         &self,
         case: &Case,

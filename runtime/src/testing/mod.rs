@@ -1,15 +1,22 @@
-//! One kernel on every executor, and whether they agree.
+//! Tests that run one kernel on every executor and check that the results agree.
 //!
-//! A [`Subject`] says how to try a kernel: which arguments ([`Case`]s of type-erased [`Input`]s) and what they should give.
-//! [`Checker::check`] runs an instance of it on the interpreter as lowered, on the interpreter after all passes, on the
-//! PTX interpreter ([`ptx`](crate::ptx)), and on a GPU where there is one; compares all that the kernel may write bit for bit, NaNs counting as one; and compares that
-//! with a reference in plain Rust, within the reference's own error bound. A kernel with atomic operations runs in other
-//! orders of its blocks and warps too, and leaves the same, but for what a case says of it
-//! ([`Case::with_order_dependent`]). [`InstanceReport`] is what came of it, as data.
+//! A [`Subject`] describes how to test a kernel: its arguments ([`Case`]s of type-erased
+//! [`Input`]s) and the expected results. [`Checker::check`] runs an instance on these executors:
 //!
-//! [`property`] is all of this in one call of a test: cases are drawn, run, and shrunk where one fails, sizes first, then values
-//! ([`Gen`], [`Counterexample`]). With the feature `proptest`, `strategy` has strategies of proptest for the same.
-//! [`trace`] tells what one thread of a case does, and [`Profiler`] what accesses ask of memory.
+//! - the interpreter, on IR as lowered, on IR after all passes, and on the checked form,
+//! - the PTX interpreter ([`ptx`](crate::ptx)),
+//! - a GPU, if there is one.
+//!
+//! The checker compares all outputs bit for bit; all NaNs are equal. The checker also compares the
+//! outputs with a reference in plain Rust, within the reference's own error bound. A kernel with
+//! atomic operations runs under other schedules too. Its results must not depend on the schedule,
+//! except where the case allows it ([`Case::with_order_dependent`]). [`InstanceReport`] holds the
+//! results as data.
+//!
+//! [`property`] does all of this in one call of a test. It draws cases, runs them, and shrinks a
+//! failing case, sizes first, then values ([`Gen`], [`Counterexample`]). With the feature
+//! `proptest`, `strategy` has proptest strategies for the same purpose. [`trace`] shows what one
+//! thread of a case does. [`Profiler`] measures memory accesses.
 //!
 //! ```
 //! use kernel_dsl::prelude::*;
@@ -34,8 +41,9 @@
 //!     .check();
 //! ```
 //!
-//! [`edges`], [`shapes`], [`Random`] and [`Extreme`] make sizes and values: deterministic by seed, so that a failure
-//! is reproducible. A kernel that `kernels check` finds is registered with them:
+//! [`edges`], [`shapes`], [`Random`] and [`Extreme`] make sizes and values. All are deterministic
+//! by seed, so that a failure is reproducible. A kernel is registered for `kernels check` with
+//! these functions:
 //!
 //! ```no_run
 //! # use kernel_dsl::{Artifact, compiler::hir::Instance};
@@ -100,62 +108,64 @@ pub use shapes::{edges, shapes};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
 
-/// How to try a kernel: what a library registers for each of its kernels.
+/// The test of a kernel: its cases and their expected results. A library registers one for each of
+/// its kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     /// The kernel.
     pub artifact: &'static Artifact,
-    /// Arguments to try an instance on. All choices come from the random numbers given.
+    /// Generates the cases of an instance. All random choices must come from the given generator.
     pub cases: fn(&Instance, &mut Random) -> Vec<Case>,
-    /// What each argument that the kernel writes should hold after it has run on these inputs.
+    /// Computes the expected contents of each written argument from the inputs.
     pub reference: fn(&Instance, &[Input]) -> Vec<Expected>,
 }
 
-/// Arguments for one launch.
+/// The arguments of one launch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// What is particular of it, such as its sizes.
+    /// A short description, such as the sizes.
     pub name: String,
-    /// One for each parameter of the kernel.
+    /// The arguments, one for each parameter of the kernel.
     pub inputs: Vec<Input>,
-    /// The extent of the block, where the kernel leaves it to its launches; with none, several sizes are tried.
+    /// The block size, if the kernel leaves it to the launch; `None` tries several sizes.
     pub block: Option<usize>,
-    /// Arguments whose values depend on the order of atomic operations, as a sum of floats does.
+    /// The arguments whose values depend on the order of atomic operations, such as a sum of
+    /// floats.
     pub order_dependent: Vec<usize>,
 }
 
 impl Case {
-    /// A case of that name.
+    /// Creates a case with the given name.
     pub fn new(name: impl Into<String>, inputs: impl Into<Vec<Input>>) -> Case {
         Case { name: name.into(), inputs: inputs.into(), block: None, order_dependent: Vec::new() }
     }
 
-    /// The case of a kernel that leaves something in `argument` that depends on the order of its atomic operations. What
-    /// executors leave there is held against the reference alone.
+    /// Allows the contents of `argument` to depend on the order of atomic operations. Executors are
+    /// then not compared with each other on that argument, only with the reference.
     pub fn with_order_dependent(mut self, argument: usize) -> Case {
         self.order_dependent.push(argument);
         self
     }
 
-    /// Arguments whose memory holds nothing when the launch begins.
+    /// Returns the arguments whose memory is uninitialized when the launch begins.
     pub(crate) fn holding_nothing(&self) -> Vec<usize> {
         (0..self.inputs.len()).filter(|i| self.inputs[*i].holds_nothing()).collect()
     }
 
-    /// The case in blocks of that size, of a kernel that leaves it to its launches.
+    /// Sets the block size, for a kernel that leaves it to the launch.
     pub fn with_block(self, block: usize) -> Case {
         Case { name: format!("{}, block {block}", self.name), block: Some(block), ..self }
     }
 }
 
-/// A case without a name.
+/// Creates a case without a name.
 impl From<Vec<Input>> for Case {
     fn from(inputs: Vec<Input>) -> Case {
         Case::new("", inputs)
     }
 }
 
-/// A case without a name.
+/// Creates a case without a name.
 impl<const N: usize> From<[Input; N]> for Case {
     fn from(inputs: [Input; N]) -> Case {
         Case::new("", inputs)

@@ -1,4 +1,4 @@
-//! One case on one executor, and what it says: for kernels that are wrong on purpose.
+//! Runs of one case on one executor, with its findings: for tests of kernels with deliberate bugs.
 
 use super::check::Prepared;
 use super::compare::{differ, gaps, reference};
@@ -12,39 +12,41 @@ use kernel_dsl::Launcher;
 use kernel_dsl::compiler::ir;
 use std::cell::RefCell;
 
-/// The oracle, for a form of an instance's IR that need not be what the instance was lowered to.
+/// The oracle, for any IR form of an instance. The form may differ from the lowered one.
 pub struct Oracle<'p> {
     prepared: &'p Prepared,
     executable: Executable,
     device: Device,
 }
 
-/// What a run on the oracle left.
+/// The result of a run on the oracle.
 pub struct Trial {
-    /// What was found, errors and warnings; `None` if the launch had no blocks.
+    /// The findings, both errors and warnings; `None` if the launch had no blocks.
     pub outcome: Option<Outcome>,
     outputs: Outputs,
 }
 
 impl Trial {
-    /// What the run did.
+    /// Returns the statistics of the run.
     pub fn statistics(&self) -> Statistics {
         self.outcome.as_ref().map(|outcome| outcome.statistics).unwrap_or_default()
     }
 }
 
 impl<'p> Oracle<'p> {
-    /// For `kernel`, which takes the arguments of the instance. An error if the interpreter cannot run it.
+    /// Prepares `kernel`, which takes the arguments of the instance. Fails if the interpreter does
+    /// not support the kernel.
     pub fn new(prepared: &'p Prepared, kernel: &ir::Kernel) -> Result<Oracle<'p>> {
         Ok(Oracle { prepared, executable: Executable::new(kernel)?, device: Device::cpu() })
     }
 
-    /// Whether what it leaves may depend on the order of blocks, warps and lanes.
+    /// Returns whether the result may depend on the order of blocks, warps and lanes.
     pub fn has_atomics(&self) -> bool {
         self.executable.has_atomics()
     }
 
-    /// Runs a case, of those that [`Prepared::sized`] gives. An error if the launch is refused: nothing has run then.
+    /// Runs one of the cases that [`Prepared::sized`] returns. Fails if the launch is rejected;
+    /// nothing has run then.
     pub fn run(&self, case: &Case, options: Options) -> Result<Trial> {
         let outcome = RefCell::new(None);
         let outputs = self.prepared.run(&self.device, case, |arguments| {
@@ -55,13 +57,13 @@ impl<'p> Oracle<'p> {
         Ok(Trial { outcome: outcome.into_inner(), outputs })
     }
 
-    /// What is wrong with what a run of `case` left, if these are the expected values.
+    /// Compares the result of a run of `case` with the expected values.
     pub fn wrong(&self, case: &Case, trial: &Trial, expected: &[Expected]) -> Option<Failure> {
         let (executor, names) = (Executor::Lowered, self.prepared.names());
         gaps(&executor, names, &trial.outputs, case).or_else(|| reference(&executor, names, &trial.outputs, expected))
     }
 
-    /// Whether two runs of `case` left different bits where they may not.
+    /// Returns whether two runs of `case` differ in bits that must not depend on the order.
     pub fn differ(&self, case: &Case, a: &Trial, b: &Trial) -> bool {
         let mut both = a.outputs.iter().zip(&b.outputs).filter(|((index, _), _)| !case.order_dependent.contains(index));
         both.any(|((_, a), (_, b))| differ("", a, b, None).is_some())
@@ -69,7 +71,8 @@ impl<'p> Oracle<'p> {
 }
 
 impl Prepared {
-    /// What the checked form, after all passes, reports of a case itself, as it would on a GPU.
+    /// Returns what the checked form reports of a case after all passes, as the checked form would
+    /// on a GPU.
     pub fn checked_form(&self, case: &Case, options: Options) -> Result<Option<Report>> {
         let (device, reported) = (Device::cpu(), RefCell::new(None));
         self.run(&device, case, |arguments| {
@@ -81,21 +84,24 @@ impl Prepared {
         Ok(reported.into_inner())
     }
 
-    /// Launches the bare form of a case on `device`, for tools that look on from outside.
+    /// Launches the unchecked form of a case on `device`, for external tools that observe the
+    /// launch.
     ///
     /// # Safety
-    /// On a GPU nothing of what the kernel does is checked: it must be right, or no more be asked of the process and the device than what
-    /// a wrong kernel leaves of them.
+    /// On a GPU nothing that the kernel does is checked. The kernel must be correct for the case.
+    /// Otherwise the process and the device must not be used for anything that a faulty kernel
+    /// could invalidate.
     pub unsafe fn launch_bare(&self, device: &Device, case: &Case) -> Result<()> {
         let (artifact, constants) = self.instance();
         let outputs = self.run(device, case, |arguments| {
-            // SAFETY: by the caller's promise.
+            // SAFETY: the caller keeps the contract of this function.
             unsafe { device.launch_unchecked(artifact, constants, case.block, arguments) }
         });
         outputs.map(drop)
     }
 
-    /// What the PTX interpreter reports of a case; nothing of an instance without PTX.
+    /// Returns the report of the PTX interpreter for a case; `None` if there are no errors, or if
+    /// the instance has no PTX.
     pub fn ptx_report(&self, case: &Case, options: ptx::Options) -> Result<Option<ptx::Report>> {
         let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
         let run = self.run(&device, case, |arguments| {

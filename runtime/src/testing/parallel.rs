@@ -1,10 +1,11 @@
-//! Many things on the cores of this machine.
+//! Parallel work on all cores of the host.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{iter, thread};
 
-/// What `work` makes of each item, in their order; as many run at once as there are cores, this thread's among them. A panic of one is the caller's.
+/// Returns the result of `work` for each item, in order. The items are processed in parallel on all
+/// cores, including the calling thread. A panic in `work` propagates to the caller.
 pub fn on_every_core<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let some = || {

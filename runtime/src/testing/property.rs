@@ -1,4 +1,4 @@
-//! What holds for all arguments of a kernel, tried on many, and the smallest on which it does not.
+//! A property of a kernel, tested on many random cases, and the smallest counterexample.
 
 use super::check::{Checker, Failed, Prepared, Reference};
 use super::compare::Expected;
@@ -10,17 +10,17 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Kernel};
 use std::fmt;
 
-/// Cases that a property is tried on, unless it says another number.
+/// The default number of cases for a property.
 const COUNT: usize = 48;
 
-/// The property of a kernel that all executors agree on what it leaves, that the oracle finds nothing wrong, and that it is
-/// what a reference says: [`property`] begins one.
+/// A property of a kernel, made by [`property`]. All executors agree, the oracle finds no errors,
+/// and the result matches a reference.
 ///
 /// ```
 /// use kernel_dsl::prelude::*;
 /// use runtime::testing::{self, Expected};
 ///
-/// /// x ← x + 1, but for what lies behind element 36.
+/// /// x ← x + 1, except for element 36.
 /// #[kernel(block = 64, grid = x.len().div_ceil(64))]
 /// fn increment(x: &mut [u32]) {
 ///     let i = grid::index();
@@ -51,46 +51,49 @@ pub struct Property<'a> {
     replay: Option<u64>,
 }
 
-/// A kernel of which a property is to be said.
+/// A kernel instance under test.
 #[derive(Clone, Debug)]
 pub struct Tested {
     artifact: &'static Artifact,
     instance: Instance,
 }
 
-/// The smallest case found on which a property does not hold.
+/// The smallest case found for which a property fails.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Counterexample {
-    /// As Rust names it.
+    /// The name of the instance, in Rust syntax.
     pub instance: String,
-    /// The smallest case, called by its sizes.
+    /// The smallest case, named after its sizes.
     pub case: Case,
-    /// What goes wrong there.
+    /// The failure of the smallest case.
     pub failure: Failure,
-    /// What the oracle warns of there: of a wrong result, also where its NaNs and infinities come from.
+    /// The oracle's warnings for the smallest case. For a wrong result they include the origins of
+    /// NaNs and infinities.
     pub warnings: Vec<Report>,
     /// The name of the case that failed first.
     pub first: String,
-    /// What [`Property::replay`] takes to come back to it.
+    /// The argument of [`Property::replay`] that reproduces the counterexample.
     pub seed: u64,
-    /// Cases tried on the way from the first to this.
+    /// The number of cases tried while shrinking.
     pub trials: usize,
-    /// The parameters' names.
+    /// The names of the parameters.
     parameters: Vec<String>,
 }
 
-/// A property of a kernel, of a generic one an instance: `property::<matmul<16>>()`.
+/// Begins the test of a property of a kernel; a generic kernel needs an instance:
+/// `property::<matmul<16>>()`.
 pub fn property<K: Kernel>() -> Tested {
     Tested::new(K::ARTIFACT, Instance(K::CONSTANTS.to_vec()))
 }
 
 impl Tested {
-    /// An instance that has no type in the program.
+    /// Selects an instance that has no type in the program.
     pub fn new(artifact: &'static Artifact, instance: Instance) -> Tested {
         Tested { artifact, instance }
     }
 
-    /// What to try it on: `cases` makes one, from what it draws. A case without a name is called by its sizes.
+    /// Sets the generator of cases: `cases` makes one case from random draws. A case without a name
+    /// is named after its sizes.
     pub fn cases<'a, C: Into<Case>>(self, cases: impl Fn(&mut Gen) -> C + 'a) -> Property<'a> {
         Property {
             kernel: self,
@@ -106,41 +109,44 @@ impl Tested {
 }
 
 impl<'a> Property<'a> {
-    /// What each argument that the kernel writes should hold afterwards. Without it, executors are compared with each other.
+    /// Sets the reference: the expected contents of each argument that the kernel writes. Without a
+    /// reference, the executors are only compared with each other.
     pub fn reference(self, reference: impl Fn(&[Input]) -> Vec<Expected> + 'a) -> Property<'a> {
         Property { reference: Some(Box::new(reference)), ..self }
     }
 
-    /// Who runs it; without this, all executors but a GPU.
+    /// Sets the checker. The default runs on all executors except a GPU.
     pub fn checker(self, checker: Checker) -> Property<'a> {
         Property { checker, ..self }
     }
 
-    /// Takes a warning of the oracle for a failure, as [`Checker::with_warnings_denied`] does: lanes of a warp that race where they run in lockstep,
-    /// integers that overflow, shifts by too much.
+    /// Treats a warning of the oracle as a failure, as [`Checker::with_warnings_denied`] does.
+    /// Examples are races within a warp that lockstep hides, integer overflow, and shifts by too
+    /// many bits.
     pub fn deny_warnings(self) -> Property<'a> {
         Property { warnings_denied: true, ..self }
     }
 
-    /// The seed of the cases, 1 if none is said: the same cases each time.
+    /// Sets the seed of the cases; the default is 1. One seed always gives the same cases.
     pub fn seed(self, seed: u64) -> Property<'a> {
         Property { seed, ..self }
     }
 
-    /// How many cases to try, 48 if none is said.
+    /// Sets the number of cases; the default is 48.
     pub fn count(self, count: usize) -> Property<'a> {
         Property { count, ..self }
     }
 
-    /// Tries the case of a [`Counterexample::seed`] alone, and finds the same smallest one.
+    /// Runs only the case of a [`Counterexample::seed`], and finds the same smallest case.
     pub fn replay(self, seed: u64) -> Property<'a> {
         Property { replay: Some(seed), ..self }
     }
 
-    /// Tries the cases: for tests.
+    /// Runs the cases, for use in tests.
     ///
     /// # Panics
-    /// With the smallest case on which the property does not hold, and where the instance does not compile.
+    /// If the property fails, with the smallest counterexample; and if the instance does not
+    /// compile.
     #[track_caller]
     pub fn check(self) {
         if let Err(found) = self.run() {
@@ -148,10 +154,10 @@ impl<'a> Property<'a> {
         }
     }
 
-    /// Tries the cases, and gives the smallest on which the property does not hold.
+    /// Runs the cases; returns the smallest one for which the property fails.
     ///
     /// # Panics
-    /// Where the instance does not compile.
+    /// If the instance does not compile.
     #[track_caller]
     pub fn run(mut self) -> Result<(), Box<Counterexample>> {
         if self.warnings_denied {
@@ -167,7 +173,7 @@ impl<'a> Property<'a> {
         seeds.into_iter().try_for_each(|seed| self.one(&prepared, seed))
     }
 
-    /// The case of a seed.
+    /// Runs the case of one seed.
     fn one(&self, prepared: &Prepared, seed: u64) -> Result<(), Box<Counterexample>> {
         let draw = |plan: Plan| {
             let mut drawn = Gen::new(seed, plan);

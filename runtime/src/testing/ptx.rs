@@ -1,4 +1,4 @@
-//! An instance's PTX on the PTX interpreter, for the arguments of a launch.
+//! Runs of an instance's PTX on the PTX interpreter, with the arguments of a launch.
 
 use crate::contract::ValidatedArgs;
 use crate::cpu;
@@ -8,7 +8,7 @@ use kernel_dsl::Argument;
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ptx::parse::parse;
 
-/// PTX that the interpreter can run.
+/// The PTX of an instance, decoded for the interpreter.
 pub struct Executable {
     instance: String,
     program: ptx::Program,
@@ -16,7 +16,8 @@ pub struct Executable {
 }
 
 impl Executable {
-    /// Of the only entry of `text`, which is the instance's. `shared` is what launches must know of its shared memory.
+    /// Decodes the only entry of `text`, which is the PTX of the instance. `shared` describes the
+    /// shared memory of launches.
     pub fn new(instance: String, text: &str, shared: SharedMemory) -> Result<Executable> {
         let program = parse(text).map_err(ptx::Failure::Syntax).and_then(|module| {
             let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
@@ -28,7 +29,7 @@ impl Executable {
         }
     }
 
-    /// Runs it on arguments in host memory; `names` are the kernel's parameters.
+    /// Runs the PTX on arguments in host memory. `names` are the names of the kernel's parameters.
     pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<()> {
         if approved.shape().is_empty() {
             return Ok(());

@@ -1,19 +1,20 @@
-//! Numbers that look random and come again from their seed.
+//! Pseudorandom numbers, reproducible from a seed.
 
 use kernel_dsl::ScalarElement;
 use kernel_dsl::half::{bf16, f16};
 
-/// Random numbers by SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+/// A pseudorandom generator: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// 64 bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -22,69 +23,71 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; 0 if `n` is.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
-    /// A number from −1 to 1, 1 not among them, in steps of 2⁻⁵².
+    /// Returns a number from −1 to 1, excluding 1, in steps of 2⁻⁵².
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * 2f64.powi(-52) - 1.0
     }
 
-    /// One of `all`, if there is one.
+    /// Returns a random element of `all`; `None` if `all` is empty.
     pub fn choose<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.below(all.len()))
     }
 
-    /// `n` ordinary values: floats from −1 to 1, integers of their whole range.
+    /// Returns `n` ordinary values: floats from −1 to 1, integers of their whole range.
     pub fn values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         (0..n).map(|_| T::draw(self)).collect()
     }
 
-    /// `n` values, one in four of them special: zeros of both signs, subnormals, infinities, NaNs, the ends of the range.
+    /// Returns `n` values, one in four of them special: zeros of both signs, subnormals,
+    /// infinities, NaNs, or the ends of the range.
     pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         (0..n).map(|_| self.special()).collect()
     }
 
-    /// A value, one in four special.
+    /// Returns a value; one in four is special.
     pub(super) fn special<T: Draw>(&mut self) -> T {
         let special = (self.below(4) == 0).then(|| self.choose(T::SPECIAL).copied()).flatten();
         special.unwrap_or_else(|| T::draw(self))
     }
 }
 
-/// How simple a value is made, the simplest first.
+/// The simplification of a value, ordered from the simplest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Simple {
     /// 0.
     Zero,
     /// 1.
     One,
-    /// A power of two near it, its sign kept. What is no number stays as it is.
+    /// A power of two near the value, with its sign. Zeros, subnormals, infinities and NaNs are
+    /// unchanged.
     Power,
 }
 
 impl Simple {
-    /// The simplest first.
+    /// All simplifications, ordered from the simplest.
     pub const ALL: [Simple; 3] = [Simple::Zero, Simple::One, Simple::Power];
 }
 
 /// An element type whose values can be drawn at random.
 pub trait Draw: ScalarElement + std::fmt::Debug {
-    /// Values at which kernels go wrong.
+    /// Values at which kernels tend to fail.
     const SPECIAL: &'static [Self];
-    /// The largest finite value, of an `f64`'s precision.
+    /// The largest finite value, in the precision of `f64`.
     const LARGEST: f64;
-    /// The smallest positive normal value; 1 of integers.
+    /// The smallest positive normal value; 1 for integers.
     const SMALLEST_NORMAL: f64;
     /// The smallest positive value.
     const SMALLEST: f64;
     /// Returns the nearest value; integers saturate.
     fn nearest(value: f64) -> Self;
-    /// An ordinary value.
+    /// Draws an ordinary value.
     fn draw(random: &mut Random) -> Self;
-    /// The value made simple.
+    /// Returns a simpler value.
     fn simplified(self, to: Simple) -> Self;
 }
 
@@ -117,7 +120,7 @@ macro_rules! draw {
                 0.0,
                 -0.0,
                 1.0,
-                // Its neighbours.
+                // The neighbors of 1.
                 1.0 - <$f>::EPSILON / 2.0,
                 1.0 + <$f>::EPSILON,
                 -2.0,
@@ -125,7 +128,7 @@ macro_rules! draw {
                 <$f>::MIN,
                 <$f>::MAX,
                 <$f>::MIN_POSITIVE,
-                // The least and the greatest subnormal.
+                // The smallest and the largest subnormal.
                 <$f>::from_bits(1),
                 -<$f>::from_bits(<$f>::MIN_POSITIVE.to_bits() - 1),
                 <$f>::INFINITY,
@@ -146,7 +149,7 @@ macro_rules! draw {
                     Simple::Zero => 0.0,
                     Simple::One => 1.0,
                     Simple::Power if self.is_normal() => {
-                        // All but the sign and the exponent away.
+                        // Clears all bits except the sign and the exponent.
                         <$f>::from_bits(self.to_bits() & (<$f>::NEG_INFINITY.to_bits() | <$f>::INFINITY.to_bits()))
                     }
                     Simple::Power => self,
@@ -167,13 +170,13 @@ macro_rules! draw_half {
                 <$h>::MIN,
                 <$h>::MAX,
                 <$h>::MIN_POSITIVE,
-                // The least and the greatest subnormal.
+                // The smallest and the largest subnormal.
                 <$h>::from_bits(1),
                 <$h>::from_bits(0x8000 | (<$h>::MIN_POSITIVE.to_bits() - 1)),
                 <$h>::INFINITY,
                 <$h>::NEG_INFINITY,
                 <$h>::NAN,
-                // A signalling NaN.
+                // A signaling NaN.
                 <$h>::from_bits(<$h>::INFINITY.to_bits() + 1),
             ];
             const LARGEST: f64 = <$h>::MAX.to_f64_const();

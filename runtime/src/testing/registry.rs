@@ -1,21 +1,22 @@
-//! The subjects that a program links, for a command that checks every kernel to find.
+//! A registry of the subjects that a program links. `kernels check` runs all of them.
 
 use super::Subject;
 
-// An entry is only made by `register!`.
+// Only `register!` makes entries.
 inventory::collect!(Subject);
 
-/// The subjects that the program links, by module and name of their kernels.
+/// Returns the subjects that the program links, sorted by module and name of the kernel.
 pub fn subjects() -> Vec<&'static Subject> {
     let mut all: Vec<_> = inventory::iter::<Subject>().collect();
     all.sort_by_key(|subject| (subject.artifact.module, subject.artifact.name));
     all
 }
 
-/// Registers how to try a kernel: `runtime::register!(saxpy, cases, reference)`.
+/// Registers the test cases of a kernel: `runtime::register!(saxpy, cases, reference)`.
 ///
-/// The kernel, of a generic one any instance (`matmul<16>`), and the functions of a [`Subject`]. It stands among a
-/// module's items; `kernels check` finds it in whatever program links the crate.
+/// The arguments are the kernel and the functions of a [`Subject`]. For a generic kernel, pass any
+/// instance, such as `matmul<16>`. Invoke the macro among the items of a module. `kernels check`
+/// finds the kernel in every program that links the crate.
 #[macro_export]
 macro_rules! register {
     ($kernel:ty, $cases:expr, $reference:expr $(,)?) => {

@@ -1,4 +1,4 @@
-//! What came of a check, as data.
+//! The results of a check, as data.
 
 use crate::interpreter::report::Allowed;
 use crate::interpreter::{CheckSet, Report, Schedule, Verdict};
@@ -6,7 +6,7 @@ use crate::{Error, ptx};
 use serde::Serialize;
 use std::{fmt, iter};
 
-/// What runs a kernel.
+/// An executor of kernels.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Executor {
@@ -16,7 +16,7 @@ pub enum Executor {
     Optimized,
     /// The interpreter, on the checked form after all passes.
     Checked,
-    /// The PTX interpreter, on the PTX, with every check, whichever side of a branch goes first.
+    /// The PTX interpreter, on the PTX, with every check, in both orders of the sides of a branch.
     Ptx,
     /// A GPU, on the PTX.
     Cuda(String),
@@ -24,47 +24,52 @@ pub enum Executor {
     CudaChecked(String),
 }
 
-/// An instance on all its cases.
+/// The results of an instance on all its cases.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct InstanceReport {
-    /// As Rust names it.
+    /// The name of the instance, in Rust syntax.
     pub instance: String,
-    /// The seed of its cases.
+    /// The seed of the cases.
     pub seed: u64,
-    /// Who ran it.
+    /// The executors that ran the kernel.
     pub executors: Vec<Executor>,
-    /// Who did not, and why.
+    /// The executors that did not run, with the reason.
     pub skipped: Vec<Skipped>,
-    /// Whether the hardware's approximations reach what it leaves: a GPU is compared within the kernel's tolerances.
+    /// Whether hardware approximations affect the outputs. If so, a GPU's outputs are compared
+    /// within the kernel's tolerances.
     pub approximate: bool,
-    /// What approximations decide, by place: where a GPU may differ by more than any tolerance.
+    /// Places where an approximation decides a branch, an index or an integer. The outputs of a GPU
+    /// may differ there by more than any tolerance.
     pub decisions: Vec<String>,
-    /// What the oracle warns of, each place once: one finding each, of the run that first met it.
+    /// The oracle's warnings and notes, each place once: one finding each, from the first run that
+    /// reported it.
     pub warnings: Vec<Warned>,
-    /// What the kernel does that the oracle forbids, and says that it may: each place once, with how often all cases did it.
+    /// Operations that the oracle forbids and the kernel allows. Each place appears once, with the
+    /// number of occurrences in all cases.
     pub allowed: Vec<Allowed>,
-    /// What stopped it before any case: it did not lower, a pass failed, what is to run it cannot, or there were no cases.
+    /// The reason why no case ran. Lowering or a pass failed, an executor does not support the
+    /// kernel, or there were no cases.
     pub problem: Option<Problem>,
-    /// One a case.
+    /// The results of the cases.
     pub cases: Vec<CaseReport>,
 }
 
-/// What the oracle warns of, or notes.
+/// A warning or note of the oracle.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Warned {
-    /// The case in which it did first.
+    /// The first case with this finding.
     pub case: String,
-    /// Of that alone.
+    /// The report of this finding alone.
     #[serde(flatten)]
     pub report: Report,
 }
 
-/// Why no case was tried.
+/// The reason why no case ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Problem {
-    /// Whether it is the kernel's.
+    /// The verdict that the problem implies.
     pub verdict: Verdict,
-    /// In words.
+    /// The description of the problem.
     pub why: String,
 }
 
@@ -74,7 +79,7 @@ impl From<Error> for Problem {
     }
 }
 
-/// An executor that there is not here.
+/// An executor that did not run, with the reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Skipped {
@@ -82,49 +87,50 @@ pub struct Skipped {
     pub why: String,
 }
 
-/// One launch on all executors.
+/// The result of one case on all executors.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CaseReport {
-    /// The case's name.
+    /// The name of the case.
     pub case: String,
-    /// What is to be said of it.
+    /// The verdict of the case.
     pub verdict: Verdict,
-    /// What went wrong first; `None` if nothing.
+    /// The first failure; `None` if the case passed.
     pub failure: Option<Failure>,
 }
 
 impl CaseReport {
-    /// Of a case of that name.
+    /// Returns the report of the case with the given name.
     pub fn new(case: impl Into<String>, failure: Option<Failure>) -> CaseReport {
         let verdict = failure.as_ref().map_or(Verdict::Pass, Failure::verdict);
         CaseReport { case: case.into(), verdict, failure }
     }
 }
 
-/// What went wrong.
+/// The failure of a case.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Failure {
-    /// An executor refused or failed, or reported.
+    /// An executor rejected the launch, failed, or reported an error.
     Stopped { executor: Executor, why: Stop, error: String, report: Option<Reported> },
     /// Two executors wrote different bits.
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
-    /// The oracle wrote different bits when blocks and warps ran in another order.
+    /// The oracle wrote different bits under another schedule.
     OrderDependent { schedule: Schedule, mismatch: Box<Mismatch> },
-    /// The oracle warns, and the check takes that for a failure ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
+    /// The oracle warns, and warnings are failures
+    /// ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
     Warned { report: Box<Report> },
-    /// The result is off from the reference by more than its bound.
+    /// The result differs from the reference by more than the bound.
     Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
-    /// Approximate values reach an argument, and the kernel does not say how near they must be.
+    /// Approximate values reach an argument for which the kernel declares no tolerance.
     NoTolerance { argument: String },
     /// Memory between a view's elements was written.
     Outside { executor: Executor, argument: String, offset: usize, before: String, after: String },
-    /// The case or its reference is not one for this kernel.
+    /// The case or its reference does not fit the kernel.
     Incomplete { why: String },
 }
 
-/// What an executor reported, as data.
+/// The report of an executor, as data.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Reported {
@@ -134,22 +140,23 @@ pub enum Reported {
     Ptx(Box<ptx::Report>),
 }
 
-/// Why an executor did not come to a good end.
+/// The reason why an executor stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The kernel did wrong; the name of the first check that says so.
+    /// The kernel violated a check; the name of the first violated check.
     Reported(&'static str),
-    /// The arguments do not meet the kernel's contract, and nothing has run.
+    /// The arguments violate the kernel's contract; nothing has run.
     Refused,
-    /// What runs it could not.
+    /// The executor itself failed.
     Failed,
-    /// What runs it does not know how to, or has no memory for its checks: nothing is said of the kernel.
+    /// The executor does not support the kernel, or lacks memory for its checks. This is no verdict
+    /// on the kernel.
     Unsupported,
 }
 
 impl Stop {
-    /// What `error` is.
+    /// Classifies `error`.
     pub(super) fn of(error: &Error) -> Stop {
         match error {
             Error::Violation(report) => report.errors().next().map_or(Stop::Failed, |f| Stop::Reported(f.check.name())),
@@ -169,32 +176,32 @@ impl Stop {
 }
 
 impl Stop {
-    /// Whether it is for a check of these.
+    /// Returns whether the kernel was stopped by one of `checks`.
     pub(super) fn is_of(&self, checks: CheckSet) -> bool {
         let Stop::Reported(name) = self else { return false };
         name.parse().is_ok_and(|check| checks.contains(check))
     }
 }
 
-/// Where two memories differ.
+/// The first difference between two arrays.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Mismatch {
-    /// The argument.
+    /// The name of the argument.
     pub argument: String,
-    /// The first element that differs, counted in memory.
+    /// The position of the first element that differs, counted in memory.
     pub offset: usize,
-    /// Its index; `None` if it lies between the view's elements.
+    /// The index of the element; `None` if the element lies in a gap of the view.
     pub index: Option<Vec<usize>>,
-    /// What the one holds there.
+    /// The value of the first executor.
     pub left: String,
-    /// What the other holds there.
+    /// The value of the second executor.
     pub right: String,
-    /// How many elements differ.
+    /// The number of elements that differ.
     pub count: usize,
 }
 
 impl Failure {
-    /// That `executor` came to no good end.
+    /// Returns the failure of an `executor` that stopped with `error`.
     pub(super) fn stopped(executor: Executor, error: Error) -> Failure {
         let (why, text) = (Stop::of(&error), error.to_string());
         let report = match error {
@@ -208,7 +215,7 @@ impl Failure {
         Failure::Stopped { executor, why, error: text, report }
     }
 
-    /// What it says of the kernel: that it fails, or nothing.
+    /// Returns the verdict on the kernel: failed, or unsupported.
     pub fn verdict(&self) -> Verdict {
         match self {
             Failure::Stopped { why: Stop::Unsupported, .. } => Verdict::Unsupported,
@@ -216,7 +223,8 @@ impl Failure {
         }
     }
 
-    /// In words, and behind it what the oracle warned of, but for what is the failure itself.
+    /// Formats the failure, followed by the oracle's warnings. A warning that is the failure itself
+    /// is not repeated.
     pub(super) fn with(&self, warnings: &[Report]) -> String {
         let itself = |warning: &&Report| matches!(self, Failure::Warned { report } if **report == **warning);
         let others = warnings.iter().filter(|warning| !itself(warning)).map(ToString::to_string);
@@ -224,7 +232,8 @@ impl Failure {
         all.iter().map(|text| text.trim_end()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether both are one kind of mistake: the same check, or the same executor with other values in the same argument.
+    /// Returns whether both failures have the same kind: the same check, or the same executor with
+    /// a wrong value in the same argument.
     pub(super) fn is_like(&self, other: &Failure) -> bool {
         use Failure::*;
         match (self, other) {
@@ -249,13 +258,14 @@ impl Failure {
 }
 
 impl InstanceReport {
-    /// Whether all went well, and there was something to go well.
+    /// Returns whether there was at least one case, and all passed.
     pub fn passed(&self) -> bool {
         self.verdict() == Verdict::Pass
     }
 
-    /// Pass where every case does, and there is one; unsupported where nothing is known to be wrong and something could not be
-    /// tried; else fail.
+    /// Returns the overall verdict. Any failure gives Fail. Otherwise, an unsupported case or
+    /// problem gives Unsupported, and so does an empty list of cases. Otherwise the verdict is
+    /// Pass.
     pub fn verdict(&self) -> Verdict {
         let problem = self.problem.iter().map(|problem| problem.verdict);
         let all: Vec<_> = problem.chain(self.cases.iter().map(|case| case.verdict)).collect();
@@ -268,7 +278,7 @@ impl InstanceReport {
         }
     }
 
-    /// The first case that failed, or could not be tried if none did.
+    /// Returns the first case that failed; if none failed, the first unsupported case.
     pub fn first_failure(&self) -> Option<(&CaseReport, &Failure)> {
         let of = |verdict| self.cases.iter().filter(move |c| c.verdict == verdict);
         of(Verdict::Fail).chain(of(Verdict::Unsupported)).find_map(|c| Some((c, c.failure.as_ref()?)))

@@ -1,9 +1,10 @@
-//! Sizes at which tiled kernels go wrong.
+//! Sizes and shapes at which tiled kernels tend to fail.
 
 use super::Random;
 
-/// Sizes around tiles of `tile`: none, one, the tile and its neighbours, two tiles, and primes below and above those.
-/// Ascending, each once.
+/// Returns sizes around tiles of `tile`, ascending and without duplicates. The sizes are 0, 1, the
+/// tile and its neighbors, two tiles, the largest prime below the tile, and the smallest prime
+/// above two tiles.
 pub fn edges(tile: usize) -> Vec<usize> {
     let tile = tile.max(1);
     let mut sizes = vec![0, 1, tile - 1, tile, tile + 1, tile * 2];
@@ -14,8 +15,9 @@ pub fn edges(tile: usize) -> Vec<usize> {
     sizes
 }
 
-/// Shapes of `D` dimensions in which each size of each dimension is met once or more, the others drawn at random; and all
-/// first, all second … sizes together. Far fewer than all combinations.
+/// Returns shapes of `D` dimensions that cover each size of each dimension at least once. The other
+/// dimensions are drawn at random. The list also combines all first sizes, all second sizes, and so
+/// on. Far fewer shapes result than there are combinations.
 pub fn shapes<const D: usize>(sizes: [&[usize]; D], random: &mut Random) -> Vec<[usize; D]> {
     let mut all = Vec::new();
     let longest = sizes.iter().map(|s| s.len()).max().unwrap_or(0);

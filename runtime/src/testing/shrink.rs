@@ -1,25 +1,27 @@
-//! From a case that fails to the smallest that fails alike: the sizes first, then the values.
+//! Shrinking of a failing case to the smallest case that fails in the same way: first the sizes,
+//! then the values.
 //!
-//! A size goes down by halves between one that passes and one that fails, so that where all beyond some size fail, that
-//! size is found. As it goes down, arrays lose values at their end, or at their beginning: whichever still fails. Values
-//! become 0, 1 or a power of two, in whole arrays, halves of them, and so on to single ones.
+//! A size shrinks by bisection between a value that passes and one that fails. If all sizes above
+//! some threshold fail, the bisection finds the threshold. When an array becomes shorter, values
+//! are removed at its end, or else at its beginning. Values become 0, 1 or a power of two: first in
+//! whole arrays, then in halves, down to single values.
 
 use super::check::Failed;
 use super::generate::{Gen, Plan};
 use super::{Case, Simple};
 
-/// Trials at most: each runs the kernel on all executors.
+/// The largest number of trials; each trial runs the kernel on all executors.
 const TRIALS: usize = 3000;
 
-/// A case that fails.
+/// A failing case.
 pub(super) struct Failing {
     pub plan: Plan,
-    /// What was drawn for it.
+    /// The draws that made the case.
     pub drawn: Gen,
     pub failed: Failed,
 }
 
-/// Looks for smaller cases. `draw` makes a case of a plan; `run` says how it fails, if it does.
+/// A search for smaller cases. `draw` makes the case of a plan; `run` returns its failure.
 pub(super) struct Shrink<D, R> {
     draw: D,
     run: R,
@@ -32,7 +34,7 @@ where
     D: Fn(Plan) -> (Gen, Case),
     R: FnMut(Case) -> Result<(), Box<Failed>>,
 {
-    /// The smallest case found that fails as `first` does, and how many were tried.
+    /// Returns the smallest case found that fails as `first` does, and the number of cases tried.
     pub fn from(first: Failing, draw: D, run: R) -> (Failing, usize) {
         let mut shrink = Shrink { draw, run, best: first, trials: 0 };
         while shrink.sizes() {}
@@ -42,7 +44,8 @@ where
         (shrink.best, shrink.trials)
     }
 
-    /// Whether what the plan gives fails alike; then it is the best.
+    /// Returns whether the planned case fails in the same way, and keeps the case as the best if
+    /// so.
     fn fails(&mut self, plan: Plan) -> bool {
         if self.trials >= TRIALS {
             return false;
@@ -62,7 +65,7 @@ where
         self.best.drawn.sizes.get(number).map(|size| size.value)
     }
 
-    /// Tries to make each size smaller; whether one was.
+    /// Tries to make each size smaller; returns whether one became smaller.
     fn sizes(&mut self) -> bool {
         let mut any = false;
         for number in 0..self.best.drawn.sizes.len() {
@@ -72,7 +75,7 @@ where
                 continue;
             }
             if !self.smaller(number, least) {
-                // The least passes, and the best fails.
+                // The least size passes, and the best case fails.
                 let mut passes = least;
                 while let Some(fails) = self.size(number).filter(|fails| *fails > passes + 1) {
                     let middle = passes + (fails - passes) / 2;
@@ -86,7 +89,8 @@ where
         any
     }
 
-    /// Whether it fails with size `number` so small, with the values that arrays begin or else end with.
+    /// Returns whether the case still fails with size `number` reduced to `value`. Arrays lose
+    /// values at their end, or else at their beginning.
     fn smaller(&mut self, number: usize, value: usize) -> bool {
         let mut plan = self.best.plan.clone();
         plan.sizes = self.best.drawn.sizes.iter().map(|size| size.value).collect();
@@ -105,7 +109,7 @@ where
         moved && self.fails(plan)
     }
 
-    /// Makes the values of an array simple.
+    /// Simplifies the values of an array.
     fn values(&mut self, array: usize) {
         let len = self.best.drawn.arrays[array];
         let mut chunk = len;
@@ -117,7 +121,7 @@ where
                     plan.arrays.resize_with(self.best.drawn.arrays.len(), Default::default);
                     let simple = &mut plan.arrays[array].simple;
                     simple.resize(len, None);
-                    // What is as simple as that stays.
+                    // Values that are already as simple stay unchanged.
                     let mut changed = false;
                     for value in simple[first..last].iter_mut().filter(|value| value.is_none_or(|before| to < before)) {
                         (*value, changed) = (Some(to), true);

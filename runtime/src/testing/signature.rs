@@ -1,4 +1,4 @@
-//! An instance's parameters: how a case becomes the arguments of a launch, and what the launch left.
+//! An instance's parameters: converts a case to launch arguments, and reads the outputs back.
 
 use super::input::{Array, Form};
 use super::{Case, Input};
@@ -10,7 +10,7 @@ use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::launch;
 use kernel_dsl::launcher::Memory;
 
-/// What a launch left in the arguments that the kernel may write, by argument.
+/// The contents of the written arguments after a launch, with the argument's index.
 pub(super) type Outputs = Vec<(usize, Array)>;
 
 /// The parameters of an instance.
@@ -31,7 +31,7 @@ impl Signature {
         }
     }
 
-    /// The case in blocks of each size that is to be tried.
+    /// Returns the case once for each block size to try.
     pub fn sized(&self, program: &Monomorphic, case: &Case) -> Vec<Case> {
         match (case.block, launch::chooses_block(program), launch::block(program)) {
             (None, true, Ok(block)) => {
@@ -65,8 +65,9 @@ impl Signature {
                 (Input::Array(array), Some(buffer)) => {
                     let form = self.forms.get(index).copied().unwrap_or(Form::View);
                     let mutable = self.writes.get(index).copied().unwrap_or(false);
-                    // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
-                    // function's own and outlive the arguments, and each is one argument's, as are the uses.
+                    // SAFETY: the shape covers only bytes of the buffer, all of which are
+                    // initialized. The buffers are local to this function and outlive the
+                    // arguments. Each buffer, with its uses, belongs to one argument.
                     let memory = unsafe {
                         Memory::new(array.element(), device.id(), buffer.address(), array.shape(form), mutable)
                             .owned_by(buffer.uses())

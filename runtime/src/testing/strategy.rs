@@ -1,7 +1,7 @@
-//! Strategies of proptest for what kernels are tried on, and what runs a kernel in a test of proptest's.
+//! Proptest strategies for kernel arguments, and a function that runs a kernel in a proptest.
 //!
-//! They like what [`Gen`](super::Gen) likes: sizes around tiles, special values. Proptest shrinks what is drawn first
-//! first, so draw sizes before values:
+//! The strategies prefer the same values as [`Gen`](super::Gen): sizes around tiles, and special
+//! values. Proptest shrinks the first draws first, so draw sizes before values:
 //!
 //! ```
 //! use kernel_dsl::prelude::*;
@@ -41,43 +41,46 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
 
-/// Sizes at which kernels with tiles of `tile` go wrong ([`edges`]), and now and then another below four tiles.
+/// Draws a size at which kernels with tiles of `tile` tend to fail ([`edges`]); occasionally any
+/// size below four tiles.
 pub fn size(tile: usize) -> impl Strategy<Value = usize> {
     prop_oneof![1 => 0..tile.saturating_mul(4).max(1), 3 => select(edges(tile))]
 }
 
-/// Elements from one row of `columns` elements to the next: as many, or some more.
+/// Draws a row pitch in elements: `columns`, or slightly more.
 pub fn pitch(columns: usize) -> impl Strategy<Value = usize> {
     select(vec![0usize, 1, 3, 4, 32]).prop_map(move |gap| columns + gap)
 }
 
-/// Threads of a block: whole warps up to 1024, few first.
+/// Draws a block size in threads: whole warps up to 1024 threads. Shrinks towards few warps.
 pub fn block() -> impl Strategy<Value = usize> {
     (1..=32usize).prop_map(|warps| 32 * warps)
 }
 
-/// An ordinary value: floats from −1 to 1, integers of their whole range. It shrinks towards 0 and 1.
+/// Draws an ordinary value: floats from −1 to 1, integers of their whole range. Shrinks towards 0
+/// and 1.
 pub fn value<T: Draw>() -> impl Strategy<Value = T> {
     let drawn = any::<u64>().prop_map(|seed| T::draw(&mut Random::new(seed)));
     prop_oneof![1 => select(simple::<T>()), 31 => drawn]
 }
 
-/// A value, one in four of them [special](Draw::SPECIAL).
+/// Draws a value, one in four of them [special](Draw::SPECIAL).
 pub fn special_value<T: Draw>() -> impl Strategy<Value = T> {
     prop_oneof![1 => select(T::SPECIAL.to_vec()), 3 => value::<T>()]
 }
 
-/// `n` ordinary values.
+/// Draws `n` ordinary values.
 pub fn values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
     vec(value::<T>(), n)
 }
 
-/// `n` values, one in four of them [special](Draw::SPECIAL).
+/// Draws `n` values, one in four of them [special](Draw::SPECIAL).
 pub fn special_values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
     vec(special_value::<T>(), n)
 }
 
-/// A matrix of ordinary values, of edges of `tile` in both dimensions, whose rows may lie apart.
+/// Draws a matrix of ordinary values, with gaps between its rows in some cases. The extents are
+/// drawn by [`size`] for tiles of `tile`.
 pub fn matrix<T: Draw>(tile: [usize; 2]) -> impl Strategy<Value = Input> {
     let shape = (size(tile[0]), size(tile[1])).prop_flat_map(|(rows, columns)| (Just([rows, columns]), pitch(columns)));
     shape.prop_flat_map(|(extents, pitch)| {
@@ -89,7 +92,8 @@ fn simple<T: Draw>() -> Vec<T> {
     vec![T::from_bits(0), T::from_bits(0).simplified(super::Simple::One)]
 }
 
-/// Runs the kernel on every executor but a GPU, and compares all with each other and with `reference`.
+/// Runs the kernel on every executor except a GPU. Compares the results with each other and with
+/// `reference`.
 pub fn agree<K: Kernel>(case: &Case, reference: impl FnOnce(&[Input]) -> Vec<Expected>) -> Result<(), TestCaseError> {
     let failed = |why: String| TestCaseError::fail(why);
     let prepared =
