@@ -1,7 +1,8 @@
-//! Copies from global to shared memory that are under way.
+//! Copies in flight from global to shared memory.
 //!
-//! What a copy brings is read when it begins, since nobody writes its source, and kept until the thread waits for its group: only
-//! then is it in shared memory. Until then the destination is undefined to all.
+//! The source of a copy is read when the copy begins, because no thread writes it. The data is kept
+//! until the thread waits for its group, and only then stored to shared memory. Until then, the
+//! destination is undefined for all threads.
 
 use super::access::Action;
 use super::address::Part;
@@ -11,7 +12,7 @@ use super::frame::{LANES, Register, Word, lanes_of};
 use super::lanes::mask;
 use super::machine::{ALL, Machine, Warp};
 
-/// What a thread copies at most at once.
+/// The maximum size of one thread's copy in bytes.
 const MOST: usize = 16;
 
 /// The copies of a warp's threads.
@@ -23,7 +24,7 @@ pub struct Copies {
     flying: Vec<Flying>,
 }
 
-/// A copy under way.
+/// A copy in flight.
 #[derive(Clone, PartialEq, Debug)]
 struct Flying {
     /// Index into the code's copies.
@@ -38,12 +39,13 @@ struct Flying {
     group: [u32; LANES],
     /// Where it goes in shared memory, by lane.
     offset: [u64; LANES],
-    /// What it brings, by lane.
+    /// The data of the copy, by lane.
     data: [[u8; MOST]; LANES],
 }
 
 impl Copies {
-    /// What has not landed and brings something: the instruction that began it, lanes, and where it goes.
+    /// Returns the copies in flight that carry data: the instruction, the lanes, and the
+    /// destinations.
     pub fn left(&self) -> impl Iterator<Item = (Pc, u32, [u64; LANES])> {
         let left = self.flying.iter().map(|one| (one.site, one.lanes & one.brings, one.offset));
         left.filter(|(_, lanes, _)| *lanes != 0)
@@ -99,7 +101,7 @@ impl Machine<'_, '_> {
         lanes &= mask(|l| counts[l] > 0);
         let brings = lanes;
         while lanes != 0 {
-            // Those that read as many.
+            // Lanes with equal counts.
             let count = counts[lanes.trailing_zeros() as usize];
             let alike = lanes & mask(|l| counts[l] == count);
             lanes &= !alike;
@@ -172,7 +174,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The first scalars of an access.
+/// Returns an access to the first scalars of an access.
 fn first(access: &Access, count: u32) -> Access {
     let mut access = access.clone();
     access.count = count;

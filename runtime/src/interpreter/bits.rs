@@ -1,12 +1,12 @@
-//! [`Op::Approximate`](kernel_dsl::compiler::ir::Op::Approximate) and [`Op::Bits`](kernel_dsl::compiler::ir::Op::Bits) on
-//! whole registers.
+//! [`Op::Approximate`](kernel_dsl::compiler::ir::Op::Approximate) and
+//! [`Op::Bits`](kernel_dsl::compiler::ir::Op::Bits) on whole registers.
 
 use super::frame::{LANES, Register, Row};
 use super::lanes::{map1, map3, versions};
 use kernel_dsl::compiler::ir::Bits;
 use kernel_dsl::compiler::{Approximation, Scalar, integer};
 
-/// What one instruction does with integers.
+/// An integer instruction of the `Bits` family.
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub what: Bits,

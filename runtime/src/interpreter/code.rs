@@ -1,9 +1,10 @@
-//! The interpreter's own instructions: IR made flat and dense.
+//! The interpreter's instructions: IR in a flat, dense form.
 //!
-//! Values are rows of the frame, control flow is jumps and masks. A construct of the IR has a [`Slot`] of two masks, by
-//! its depth; lanes that leave a region early wait in it until the construct's end lets them on. An instruction that
-//! finds no lane left jumps to the end of the region that it stands in. The index of an instruction is its *site*: what
-//! reports and shadow memory name it by.
+//! Values are rows of the frame; control flow consists of jumps and masks. Each construct of the IR
+//! has a [`Slot`] of two masks, selected by its nesting depth. Lanes that leave a region early wait
+//! in the slot until the end of the construct. An instruction that leaves no lane active jumps to
+//! the end of its region. The index of an instruction is its *site*, which identifies it in reports
+//! and shadow memory.
 
 use super::bits::Operation;
 use super::frame::Register;
@@ -25,13 +26,14 @@ pub type SlotIndex = u32;
 /// The masks of an open construct.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Slot {
-    /// Lanes that go on to the next part: an `If`'s `otherwise`, a loop's next iteration.
+    /// Lanes that continue with the next part: an `If`'s `otherwise`, a loop's next iteration.
     pub pending: u32,
     /// Lanes that wait at the construct's end.
     pub done: u32,
 }
 
-/// An instruction. Fields named `to` are results; registers are given by row where the width is plain.
+/// An instruction. Fields named `to` are results. Registers are given by row where the type
+/// determines the width.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Inst {
@@ -41,7 +43,7 @@ pub enum Inst {
         to: RowIndex,
         a: RowIndex,
     },
-    /// As `Unary`, reported where the operand is `MIN`.
+    /// `Unary` with a report if the operand is `MIN`.
     CheckedUnary {
         op: Unary,
         ty: Scalar,
@@ -55,7 +57,7 @@ pub enum Inst {
         a: RowIndex,
         b: RowIndex,
     },
-    /// As `Binary`, reported where it overflows or divides by zero.
+    /// `Binary` with a report on overflow or division by zero.
     CheckedBinary {
         op: Binary,
         ty: Scalar,
@@ -97,7 +99,7 @@ pub enum Inst {
         to: Register,
         from: Register,
     },
-    /// As `Copy`, as a value of another type.
+    /// `Copy` to a value of another type.
     Bitcast {
         from: Scalar,
         into: Scalar,
@@ -130,7 +132,8 @@ pub enum Inst {
         to: RowIndex,
     },
     CopyWait(WaitGroup),
-    /// The lifetime of a shared array begins; `number` tells this instruction from others of its kind.
+    /// Begins the lifetime of a shared array; `number` identifies the instruction among those of
+    /// its kind.
     Begin {
         array: u32,
         number: u32,
@@ -200,12 +203,13 @@ pub enum Inst {
         condition: RowIndex,
         otherwise: Pc,
     },
-    /// The lanes that have run `then` wait; those that have not go on, or if there are none, on to `end`.
+    /// Lanes that have run `then` wait; the others continue. If there are no others, jumps to
+    /// `end`.
     Else {
         slot: SlotIndex,
         end: Pc,
     },
-    /// All lanes that wait go on.
+    /// Reactivates all lanes that wait.
     EndIf {
         slot: SlotIndex,
         exit: Pc,
@@ -237,7 +241,7 @@ pub enum Inst {
         limit: RowIndex,
         body: Pc,
     },
-    /// As `Step` of 32 unsigned bits, where what it reads is alike in all active lanes.
+    /// `Step` on 32 unsigned bits, with operands that are uniform across the active lanes.
     StepUniform {
         ty: Scalar,
         slot: SlotIndex,
@@ -251,7 +255,7 @@ pub enum Inst {
         slot: SlotIndex,
         body: Pc,
     },
-    /// All lanes that wait at the end of a block or loop go on.
+    /// Reactivates all lanes that wait at the end of a block or loop.
     Leave {
         slot: SlotIndex,
         exit: Pc,
@@ -287,7 +291,7 @@ pub struct Offset {
 /// A load or store.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Which element.
+    /// The element.
     pub place: Place,
     /// Where in it.
     pub within: Within,
@@ -295,40 +299,42 @@ pub struct Access {
     pub element: Scalar,
     /// Number of scalars.
     pub count: u32,
-    /// What the scalars are loaded to or stored from.
+    /// The registers that the scalars are loaded to or stored from.
     pub values: Box<[Register]>,
     /// Lanes that access; `None` is all.
     pub guard: Option<RowIndex>,
-    /// What a load gives in the others.
+    /// The result of a load in the other lanes.
     pub otherwise: Box<[Register]>,
-    /// Of one word of shared memory, what is known of its indices.
+    /// The classified indices of an access to one word of shared memory.
     pub split: Option<Split>,
-    /// Whether it is of one word of a buffer, and the buffer's address, extents and strides are alike in all active lanes.
+    /// Whether the access reads or writes one word of a buffer whose address, extents and strides
+    /// are uniform across the active lanes.
     pub flat: bool,
 }
 
 impl Access {
-    /// Whether it is of one word a lane, of an array of words, in all lanes.
+    /// Returns whether each lane accesses one word of an array of words, without a guard.
     pub fn is_word(&self) -> bool {
         let word = self.within.unit == 4 && self.element.bytes() == 4;
         word && self.values.len() == 1 && self.guard.is_none()
     }
 }
 
-/// The dimensions of an access to a shared array, where each is of one of two kinds (`uniform`).
+/// The dimensions of an access to a shared array, divided into two kinds (`uniform`).
 #[derive(Clone, Debug)]
 pub struct Split {
     /// The array's first word.
     pub first: u32,
-    /// Those whose index never changes.
+    /// Dimensions whose index never changes.
     pub fixed: Box<[SharedDim]>,
-    /// Those whose index is alike in all active lanes.
+    /// Dimensions whose index is uniform across the active lanes.
     pub uniform: Box<[SharedDim]>,
-    /// Where a warp keeps what the former come to.
+    /// The index of the warp's [`Memo`](super::words::Memo) for the fixed dimensions.
     pub memo: u32,
 }
 
-/// A copy past the registers: [`Op::CopyAsync`](kernel_dsl::compiler::ir::Op::CopyAsync). The accesses have no values.
+/// A copy that bypasses the registers: [`Op::CopyAsync`](kernel_dsl::compiler::ir::Op::CopyAsync).
+/// The accesses have no values.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Copy {
@@ -339,10 +345,10 @@ pub struct Copy {
     pub bytes: Option<RowIndex>,
 }
 
-/// Which copies a thread waits for.
+/// The copies that a thread waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum WaitGroup {
-    /// Those up to the group of this number.
+    /// Copies up to the group of this number.
     UpTo(RowIndex),
     /// All but those of the last so many groups.
     AllBut(u32),
@@ -366,15 +372,16 @@ pub struct Within {
 pub struct Atomic {
     /// The element, and the operand that `operation` has or has last.
     pub access: Access,
-    /// What is written.
+    /// The operation that computes the new value.
     pub operation: ir::Atomic,
-    /// What a `CompareExchange` expects.
+    /// The expected value of a `CompareExchange`.
     pub expected: Option<Register>,
-    /// What was there before.
+    /// The previous value of the element.
     pub to: Option<Register>,
 }
 
-/// What the checked form tells its record: [`Op::RecordViolation`](kernel_dsl::compiler::ir::Op::RecordViolation).
+/// A report of the checked form to its record:
+/// [`Op::RecordViolation`](kernel_dsl::compiler::ir::Op::RecordViolation).
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Report {
@@ -384,7 +391,7 @@ pub struct Report {
     pub values: Box<[RowIndex]>,
 }
 
-/// What an access names.
+/// The location that an access names.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Place {
@@ -420,7 +427,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Whether it is in shared memory.
+    /// Returns whether the location is in shared memory.
     pub fn is_shared(&self) -> bool {
         matches!(self, Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. })
     }
@@ -447,16 +454,16 @@ pub struct SharedDim {
 /// The argument whose address an address was computed from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// It is computed from none.
+    /// No argument.
     None,
-    /// That one, by its index in Rust.
+    /// The argument, by its index in Rust.
     Argument(u32),
-    /// It depends on the path: the address itself tells.
+    /// Several arguments, depending on the path; the address itself decides.
     Several,
 }
 
 impl Origin {
-    /// What an address that may be either comes from.
+    /// Returns the origin of an address that may have either origin.
     pub fn join(self, other: Origin) -> Origin {
         match (self, other) {
             (Origin::None, o) | (o, Origin::None) => o,
@@ -471,7 +478,7 @@ impl Origin {
 pub struct Local {
     /// Name in Rust.
     pub name: String,
-    /// Its first element; the others follow.
+    /// The first element; the others follow.
     pub first: Register,
     /// Type of an element; `None` if it is an address.
     pub ty: Option<Scalar>,
@@ -486,30 +493,31 @@ pub struct Local {
 pub struct Code {
     /// The instructions.
     pub insts: Vec<Inst>,
-    /// The same, with the first of each run that goes as one in its place: what runs where nobody watches.
+    /// The instructions with each fused sequence at the index of its first instruction; for runs
+    /// without a watcher.
     pub quick: Vec<Inst>,
-    /// What `Inst::Fused` names.
+    /// The operands of `Inst::Fused`.
     pub fused: Vec<Fused>,
     /// Where each comes from.
     pub locations: Vec<Location>,
-    /// What `Inst::Offset` names.
+    /// The operands of `Inst::Offset`.
     pub offsets: Vec<Offset>,
     pub operations: Vec<Operation>,
-    /// What `Inst::Load` and `Inst::Store` name.
+    /// The operands of `Inst::Load` and `Inst::Store`.
     pub accesses: Vec<Access>,
-    /// What `Inst::CopyAsync` names.
+    /// The operands of `Inst::CopyAsync`.
     pub copies: Vec<Copy>,
-    /// What `Inst::Atomic` names.
+    /// The operands of `Inst::Atomic`.
     pub atomics: Vec<Atomic>,
-    /// What `Inst::Report` names.
+    /// The operands of `Inst::Report`.
     pub reports: Vec<Report>,
-    /// What `Inst::Inline` names.
+    /// The operands of `Inst::Inline`.
     pub inlines: Vec<Inline>,
     /// Mutable variables.
     pub locals: Vec<Local>,
-    /// What `Inst::Named` names: variables that do not change.
+    /// The operands of `Inst::Named`: names of variables that do not change.
     pub names: Vec<(String, Register, Scalar)>,
-    /// What the instructions give by which lanes of a warp tell each other something.
+    /// The results of instructions that exchange values between lanes of a warp.
     pub exchanges: BTreeMap<Pc, (Register, Scalar)>,
     /// Registers that never change, and their bits.
     pub constants: Vec<(Register, u64)>,
@@ -527,19 +535,20 @@ pub struct Code {
     pub slots: u32,
     /// Instructions `Begin`.
     pub begins: u32,
-    /// What a warp keeps of accesses' fixed indices.
+    /// The number of memos of fixed indices in a warp.
     pub memos: u32,
-    /// By shared array, the one whose lifetime its bytes have: itself, or what it is another name of.
+    /// By shared array, the array that determines the lifetime of its bytes: itself, or the array
+    /// that it aliases.
     pub lifetimes: Vec<u32>,
 }
 
 impl Local {
-    /// Type of an element's bits.
+    /// Returns the type of an element's bits.
     pub fn scalar(&self) -> Scalar {
         self.ty.unwrap_or(if self.first.wide { Scalar::U64 } else { Scalar::U32 })
     }
 
-    /// Element `index`.
+    /// Returns the register of element `index`.
     pub fn at(&self, index: u32) -> Register {
         let rows = if self.first.wide { 2 } else { 1 };
         Register { row: self.first.row + rows * index, wide: self.first.wide }

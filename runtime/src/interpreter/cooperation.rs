@@ -1,4 +1,4 @@
-//! What lanes of a warp find out together, beyond shuffles and votes.
+//! Operations across the lanes of a warp, other than shuffles and votes.
 
 use super::check::Check;
 use super::code::Pc;
@@ -32,7 +32,7 @@ pub fn reduce(warp: &mut Warp, mask: u32, op: Binary, ty: Scalar, to: u32, from:
 }
 
 impl Machine<'_, '_> {
-    /// Reports an operation that needs each of the 32 lanes, even such as have ended, where one is missing.
+    /// Reports an operation that needs all 32 lanes, including ended ones, if one is missing.
     pub fn all_lanes(&mut self, what: &str, site: Pc, warp: &Warp, mask: u32) {
         if mask == FULL {
             return;

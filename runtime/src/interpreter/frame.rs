@@ -1,8 +1,9 @@
 //! The registers of a warp: rows of 32 lanes, structure of arrays.
 //!
-//! A value of at most 32 bits takes one row, zero-extended; a `bool` is 0 or 1. A value of 64 bits takes two rows, which
-//! together are 32 `u64`s. Rows are handed out in the order of definition, so that the result of a computation lies above
-//! all its operands: splitting the rows there gives both without a copy. Only moves go against that order, and they copy.
+//! A value of at most 32 bits takes one row, zero-extended; a `bool` is 0 or 1. A value of 64 bits
+//! takes two rows, which together are 32 `u64`s. Rows are allocated in the order of definition, so
+//! the result of a computation is above all its operands. Splitting the rows there borrows both
+//! without a copy. Only moves go against that order, and they copy.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -17,11 +18,11 @@ pub const FULL: u32 = u32::MAX;
 #[repr(C, align(64))]
 pub struct Row(pub [u32; LANES]);
 
-/// What a lane of a register holds: 32 or 64 bits.
+/// The contents of a lane of a register: 32 or 64 bits.
 pub trait Word: Copy + 'static {
-    /// The register at `row`.
+    /// Returns the register at `row`.
     fn lanes(rows: &[Row], row: usize) -> &[Self; LANES];
-    /// The register at `row`.
+    /// Returns the register at `row`.
     fn lanes_mut(rows: &mut [Row], row: usize) -> &mut [Self; LANES];
 }
 
@@ -57,7 +58,7 @@ pub struct Register {
 }
 
 impl Register {
-    /// Lane `lane`, zero-extended.
+    /// Returns lane `lane`, zero-extended.
     pub fn get(self, rows: &[Row], lane: usize) -> u64 {
         if self.wide {
             u64::lanes(rows, self.row as usize)[lane]
@@ -114,7 +115,7 @@ fn blend<W: Word>(rows: &mut [Row], to: u32, from: u32, mask: u32) {
     }
 }
 
-/// The lanes of `mask`, in order.
+/// Returns the lanes of `mask`, in order.
 pub fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = mask.trailing_zeros();

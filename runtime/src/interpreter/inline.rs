@@ -1,4 +1,4 @@
-//! Inline PTX: run by what the PTX interpreter makes of the same instructions.
+//! Inline PTX, executed by the PTX interpreter's implementation of the same instructions.
 
 use super::check::Check;
 use super::code::Pc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A block of inline PTX in a kernel.
 #[derive(Clone, Debug)]
 pub struct Inline {
-    /// What it does.
+    /// The instructions.
     pub block: Arc<Block>,
     /// Where each input goes, and comes from.
     pub inputs: Box<[(Place, Register)]>,
@@ -30,7 +30,8 @@ pub struct Inline {
 }
 
 impl Machine<'_, '_> {
-    /// Runs block `index` of the kernel on the lanes of `mask`; `count` is how many instructions the launch has run.
+    /// Runs block `index` of the kernel on the lanes of `mask`; `count` is the number of
+    /// instructions that the launch has run.
     pub fn inline<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, index: u32, count: u64) {
         let program = self.program;
         let Inline { block, inputs, results, checked, reads_machine, .. } = &program.code.inlines[index as usize];

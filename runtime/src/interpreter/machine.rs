@@ -1,7 +1,8 @@
-//! A launch under way: memory, time, and what was found; runs blocks one after the other.
+//! The state of a running launch: memory, time and findings. Runs blocks one after the other.
 //!
-//! A block runs each of its warps to a barrier, its end, or a loop in which it waits for others ([`livelock`](super::livelock)), then the next;
-//! when all have come, the barrier opens.
+//! A block runs each warp to a barrier, its end, or a loop that waits for other warps
+//! ([`livelock`](super::livelock)), then the next. When all warps have arrived, the barrier
+//! opens.
 
 use super::ahead::Copies;
 use super::check::Check;
@@ -33,15 +34,15 @@ pub const ALL: u8 = 2;
 /// And what [`Watch`] looks at.
 pub const WATCHED: u8 = 3;
 
-/// What all threads of a launch are given alike.
+/// The parameters of a launch that all threads share.
 pub struct Setting {
-    /// What the entry's parameters hold.
+    /// The values of the entry's parameters.
     pub parameters: Vec<u64>,
     /// By argument, its place among the buffers.
     pub by_argument: Vec<Option<usize>>,
     /// Bytes of shared memory that the launch has.
     pub shared_bytes: u32,
-    /// Bytes of it that a cell of shadow memory stands for.
+    /// Bytes of shared memory per cell of shadow memory.
     pub shared_granule: u32,
     /// Where arrays of dynamic size begin.
     pub dynamic: Vec<u32>,
@@ -49,17 +50,17 @@ pub struct Setting {
     pub threads: [u32; 3],
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
-    /// What shadow memory there may be.
+    /// The limit of shadow memory.
     pub budget: Budget,
 }
 
 impl Setting {
-    /// Blocks of the launch.
+    /// Returns the number of blocks of the launch.
     pub fn blocks(&self) -> u64 {
         self.grid.into_iter().map(u64::from).product()
     }
 
-    /// Warps of a block.
+    /// Returns the number of warps of a block.
     pub fn warps(&self) -> u64 {
         self.threads.into_iter().product::<u32>().div_ceil(32).into()
     }
@@ -73,7 +74,7 @@ pub struct Hits {
     pub first: u32,
 }
 
-/// A launch under way.
+/// The state of a running launch.
 pub struct Machine<'p, 'm> {
     pub program: &'p Program,
     pub setting: &'m Setting,
@@ -88,13 +89,13 @@ pub struct Machine<'p, 'm> {
     pub spent: u64,
     /// The epoch. Epochs count from 1.
     pub epoch: u32,
-    /// That in which the block began.
+    /// The epoch in which the block began.
     pub block_epoch: u32,
-    /// That of the block's last barrier.
+    /// The epoch of the block's last barrier.
     pub met: u32,
     /// Blocks that have run, by the epoch in which each began.
     pub history: Vec<(u32, [u32; 3])>,
-    /// What fences order.
+    /// The order of accesses established by fences.
     pub order: Order,
     pub findings: Findings<'p>,
     pub statistics: Statistics,
@@ -103,9 +104,9 @@ pub struct Machine<'p, 'm> {
     pub waiting: u64,
     /// Set when the run is to end early.
     pub stopped: bool,
-    /// Who looks on: such a run has every check.
+    /// The watcher of the run. A watched run has every check.
     pub watch: Watch<'p>,
-    /// What floats it has stored to buffers.
+    /// Whether the run has stored a non-finite float to a buffer.
     pub stored: Stored,
     /// Whether an operation of a warp has given what is undefined.
     pub undefined: bool,
@@ -113,10 +114,10 @@ pub struct Machine<'p, 'm> {
     pub inline: Vec<Registers>,
 }
 
-/// A warp: everything needed to go on with it.
+/// The complete state of a warp.
 #[derive(Clone)]
 pub struct Warp {
-    /// Which of its block.
+    /// The index of the warp in its block.
     pub index: u32,
     /// Registers.
     pub rows: Vec<Row>,
@@ -124,9 +125,10 @@ pub struct Warp {
     pub written: Vec<u32>,
     /// By shared array, its lifetime.
     pub lives: Vec<Life>,
-    /// By instruction that begins lifetimes, how often it was come to.
+    /// The number of executions of each instruction that begins lifetimes.
     pub begun: Vec<u32>,
-    /// By access whose indices are parted, what the fixed ones come to, once it was made.
+    /// By access with partially constant indices, the sum of the constant ones, after the first
+    /// execution.
     pub memos: Vec<Option<Box<Memo>>>,
     /// Copies that have begun.
     pub copies: Copies,
@@ -142,7 +144,8 @@ pub struct Warp {
     pub met: u32,
     /// The barrier that it waits at.
     pub waits: Option<Pc>,
-    /// Whether other lanes of it are a warp of their own ([`independent`](super::independent)).
+    /// Whether other lanes of the warp run as a separate warp
+    /// ([`independent`](super::independent)).
     pub parted: bool,
     /// The lanes that it is made of then.
     pub own: u32,
@@ -155,7 +158,7 @@ pub struct Warp {
 }
 
 impl<'p, 'm> Machine<'p, 'm> {
-    /// Nothing has run yet.
+    /// Returns the state before the first block.
     pub fn new(
         program: &'p Program,
         setting: &'m Setting,
@@ -227,12 +230,12 @@ impl<'p, 'm> Machine<'p, 'm> {
         true
     }
 
-    /// Warp instructions that the block may still run.
+    /// Returns the number of warp instructions that the block may still run.
     pub fn fuel_left(&self) -> u64 {
         self.options.fuel.saturating_sub(self.statistics.warp_instructions - self.spent)
     }
 
-    /// The warps of a block, with the registers filled that no block changes.
+    /// Returns the warps of a block, with the registers filled that are equal in all blocks.
     fn warps(&self) -> Vec<Warp> {
         let code = &self.program.code;
         let Setting { parameters, threads: extents, grid, .. } = self.setting;
@@ -362,14 +365,15 @@ impl<'p, 'm> Machine<'p, 'm> {
     fn go_on_with<const TIER: u8>(&mut self, warp: &mut Warp) {
         if warp.runs() {
             if TIER >= ALL && warp.parted {
-                // What another part of the warp has done here, it has not done at once with this one.
+                // An access of another part of the warp is not simultaneous with an access of this
+                // part.
                 self.tick();
             }
             self.warp::<TIER>(warp);
         }
     }
 
-    /// Whether all warps have come to one barrier.
+    /// Reports a warp of the block that waits at another barrier or has ended.
     fn meeting(&mut self, warps: &[Warp]) {
         let Some((first, site)) = warps.iter().find_map(|w| Some((w, w.waits?))) else { return };
         for other in warps {
@@ -389,7 +393,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// The next epoch.
+    /// Begins the next epoch.
     #[inline(always)]
     pub fn tick(&mut self) {
         if self.epoch == u32::MAX {
@@ -398,7 +402,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.epoch += 1;
     }
 
-    /// Time starts anew: what is noted of earlier times is forgotten.
+    /// Restarts the epochs and forgets all recorded accesses.
     #[cold]
     fn forget(&mut self) {
         self.shared_shadow.clear();
@@ -411,7 +415,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         (self.epoch, self.block_epoch, self.met) = (0, 1, 1);
     }
 
-    /// What races of `warp` in shared memory are held against, but for what fences order.
+    /// Returns the clock for races of `warp` in shared memory, without the order from fences.
     pub fn clock(&self, warp: &Warp) -> Clock<'static> {
         Clock { block: self.block_epoch, met: self.met, warp: warp.met, across: false, known: &[] }
     }
@@ -444,7 +448,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// The same of a conflict with what is done at `other`: each such place is told.
+    /// Reports a conflict with the access at `other`; each such location is listed.
     #[cold]
     pub fn report_against(
         &mut self,

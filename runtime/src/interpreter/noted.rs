@@ -1,4 +1,4 @@
-//! Accesses held against shadow memory: whether they race, and whether what they load was stored.
+//! Checks of accesses against shadow memory: races and uninitialized loads.
 
 use super::access::Action;
 use super::address::Part;
@@ -29,7 +29,8 @@ impl Machine<'_, '_> {
             Target::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
             Target::Buffer(_) => return,
         };
-        // An atomic operation that hands over what a fence has released is handed over with it.
+        // An atomic operation after a fence releases accesses. It counts as made at the fence, so
+        // an acquire orders the operation itself too.
         let fenced = self.order.fenced(warp.index).filter(|epoch| *epoch >= self.met.max(warp.met));
         let epoch = fenced.filter(|_| matches!(action, Action::Atomic)).unwrap_or(self.epoch);
         let stamp = Stamp::new(epoch, site, warp.index * 32);
@@ -68,7 +69,7 @@ impl Machine<'_, '_> {
                 let message = format!("element {element} of `{name}` is loaded, and {why}");
                 Description::new(message).about(object).with(machine.filled(action, access))
             });
-            // Such a load gives `Options::fill`, not what an earlier block left there.
+            // An uninitialized load returns `Options::fill`, not data of an earlier block.
             part.lanes &= !seen.uninitialised;
         }
     }
@@ -110,7 +111,7 @@ impl Machine<'_, '_> {
             );
             // The bytes go after this: memory holds what was there before.
             let held = Some(short(access.element, word(machine.contents(part.target), offset, access.element)));
-            // What a copy brings is in no register.
+            // The data of a copy is in no register.
             let register = access.values.get(race.scalar as usize);
             let value = register.map(|value| short(access.element, value.get(&warp.rows, lane)));
             let mut values = Values::default();
@@ -133,7 +134,7 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// Reports lanes that store where a copy is under way.
+    /// Reports lanes that store to the destination of a copy in flight.
     #[cold]
     #[allow(clippy::too_many_arguments)]
     fn over_a_copy(
@@ -172,7 +173,7 @@ impl Machine<'_, '_> {
         let Some(first) = warps.first() else { return };
         for (stamp, offset) in self.shared_shadow.all_under_way(self.clock(first)) {
             let (site, lane) = (stamp.site(), stamp.thread() as usize % LANES);
-            // Those past the registers are known to the warp.
+            // The warp keeps the copies that bypass the registers.
             if !matches!(code.insts.get(site as usize), Some(Inst::Poison(_))) {
                 continue;
             }
@@ -203,7 +204,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// What an access finds where nothing was stored.
+    /// Returns the values of an access to uninitialized memory.
     pub fn filled(&self, action: Action, access: &Access) -> Values {
         let filled = Some(short(access.element, self.options.filled(access.element)));
         match action {
@@ -212,7 +213,8 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reports lanes that store different values to one element, and, where notes are asked for, such that store the same.
+    /// Reports lanes that store different values to one element; with notes enabled, also lanes
+    /// that store equal values.
     pub fn same_element(&mut self, site: Pc, warp: &Warp, access: &Access, part: &Part) {
         let size = u64::from(access.bytes());
         let mut next = 0;
@@ -263,8 +265,9 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The lanes of `part` that store where a copy is under way which is ordered before them, and what has begun it. A copy by way of registers lands where its own
-/// thread stores: what that thread stores is taken for it.
+/// Returns the lanes of `part` that store to the destination of an earlier copy in flight, and the
+/// first such copy. A copy through registers lands when its thread stores, so a store by that
+/// thread counts as the copy.
 fn copies_under_way(
     insts: &[Inst],
     shadow: &Shadow,
@@ -292,7 +295,7 @@ fn copies_under_way(
     first.map(|begun| (lanes, begun))
 }
 
-/// What shadow memory says of an access.
+/// The result of checking an access against shadow memory.
 #[derive(Default)]
 struct Seen {
     /// With other blocks and warps.
@@ -341,7 +344,8 @@ impl Seen {
     }
 }
 
-/// Notes an atomic operation of every lane of `part`, each on one element. Among themselves they do not race.
+/// Records an atomic operation of every lane of `part`, each on one element. Its lanes do not race
+/// with each other.
 fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life, access: &Access, part: &Part) -> Seen {
     let mut seen = Seen::default();
     for lane in lanes_of(part.lanes) {

@@ -1,5 +1,5 @@
-//! What a launch writes of its buffers: reads of what holds nothing yet, and outputs that the kernel declares to write all
-//! of, or once.
+//! Checks of a launch's buffers: reads of uninitialized elements, and outputs that the kernel
+//! declares to write completely or once.
 
 use super::access::Action;
 use super::address::Part;
@@ -15,10 +15,10 @@ use super::shadow::{Clock, Shadow, Stamp};
 use crate::number::short;
 use crate::uninit::ByteRanges;
 
-/// What is known of a buffer beside its bytes.
+/// The state of a buffer besides its bytes.
 #[derive(Clone, Default, Debug)]
 pub struct Duty {
-    /// Bytes that hold nothing when the launch begins.
+    /// Bytes that are uninitialized at launch.
     pub uninit: ByteRanges,
     /// How much of it the kernel writes.
     pub coverage: Option<Coverage>,
@@ -27,7 +27,7 @@ pub struct Duty {
 }
 
 impl Duty {
-    /// Whether accesses of that kind are held against it.
+    /// Returns whether an access of that kind needs a check.
     pub fn looks(&self, action: Action) -> bool {
         match action {
             Action::Load | Action::Atomic => !self.uninit.is_empty(),
@@ -38,7 +38,7 @@ impl Duty {
 }
 
 impl Machine<'_, '_> {
-    /// Holds an access to buffer `b` against what was stored there before; loads of what holds nothing are taken out.
+    /// Checks an access to buffer `b` against earlier stores, and suppresses uninitialized loads.
     pub fn on_duty(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part, b: usize) {
         let known = self.order.known(warp.index).to_vec();
         let clock = Clock { across: true, known: &known, ..self.clock(warp) };
@@ -96,7 +96,7 @@ impl Machine<'_, '_> {
                     let other = machine.thread_at(before.epoch(), before.thread());
                     let value = access.values.first();
                     let stores = value.map(|value| short(access.element, value.get(&warp.rows, lane)));
-                    // Of lanes that store at once, none has yet.
+                    // With simultaneous stores, no lane has stored yet.
                     let memory = machine.contents(part.target);
                     let held = short(access.element, word(memory, part.offset[lane], access.element));
                     let held = (before.epoch() != stamp.epoch() || before.site() != site).then_some(held);
@@ -160,7 +160,8 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Whether parts of a launch, whose shadows of the buffer these are, have together written what it owes to it.
+/// Returns whether parts of a launch, with these shadows of the buffer, have together written its
+/// declared output.
 pub fn is_covered(buffer: &Buffer<'_>, shadows: &[&Shadow]) -> bool {
     let size = buffer.element.bytes();
     let written = |index: u64| shadows.iter().any(|shadow| shadow.written(index * u64::from(size), size));

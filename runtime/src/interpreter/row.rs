@@ -1,5 +1,5 @@
-//! The common load from a buffer made fast: a word to each lane, those of each half of the warp in a row, with nothing
-//! wrong. What is not that is declined, and goes the way of all others.
+//! A fast path for the common load from a buffer: one word a lane, consecutive in each half of the
+//! warp, without errors. Other loads are declined and take the general path.
 
 use super::access::Action;
 use super::code::{Access, Dim, Origin, Place};
@@ -8,8 +8,8 @@ use super::lanes::versions;
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::words::HALF;
 
-/// Where a view lies in its buffer: the address of its first element, from the buffer's first byte, and its dimensions, the
-/// extent and stride of each alike in all lanes.
+/// The location of a view in its buffer: the offset of its first element in bytes, and its
+/// dimensions. The extent and stride of each are uniform.
 #[derive(Clone, Copy)]
 pub(super) struct Flat<'a> {
     start: u64,
@@ -74,7 +74,8 @@ impl Machine<'_, '_> {
         let Some(Some(buffer)) = self.setting.by_argument.get(*argument as usize) else { return false };
         let buffer = &self.buffers[*buffer];
         let address = u64::lanes(&warp.rows, *base as usize)[0];
-        // Shadow memory keeps loads of what may be written; what holds nothing is no matter of a row.
+        // Shadow memory records loads from writable buffers; uninitialized buffers take the general
+        // path.
         if TIER >= ALL && (buffer.mutable || buffer.duty.looks(Action::Load))
             || TIER >= ACCESSES && !address.is_multiple_of(4)
         {

@@ -1,7 +1,8 @@
-//! What one thread did, line by line: what its variables were given, what it loaded and stored, which way it went.
+//! The trace of one thread, line by line: assignments to variables, loads and stores, and branches.
 //!
-//! Variables that change are locals of the IR; those that do not are named where the kernel was lowered for it
-//! ([`lower_named`](kernel_dsl::compiler::lower::lower_named)). What an instruction leaves is read when the next one comes.
+//! Variables that change are locals of the IR; others have names only where the kernel was lowered
+//! by [`lower_named`](kernel_dsl::compiler::lower::lower_named). The results of an instruction are
+//! read when the next instruction runs.
 
 use super::code::{Access, Inst, Pc, Place, SlotIndex};
 use super::frame::{Register, Word};
@@ -12,7 +13,7 @@ use kernel_dsl::compiler::{Scalar, ir};
 use serde::Serialize;
 use std::fmt;
 
-/// What a thread did.
+/// The trace of a thread.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Trace {
     /// The instance that ran, as Rust names it.
@@ -27,12 +28,12 @@ pub struct Trace {
     pub left_out: u64,
 }
 
-/// What a thread did at a line, until it came to another.
+/// The events of a thread at one line, until it reached another.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Line {
     /// The function.
     pub function: String,
-    /// Its file.
+    /// The file of the function.
     pub file: String,
     /// From 1, in the file.
     pub line: u32,
@@ -42,7 +43,7 @@ pub struct Line {
     pub events: Vec<Event>,
 }
 
-/// Something that a thread did. Values are as Rust writes them.
+/// An event in a thread's execution. Values are in Rust syntax.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -71,7 +72,7 @@ pub enum Event {
     Ended,
 }
 
-/// Who waits at a barrier.
+/// The threads that wait at a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -80,14 +81,15 @@ pub enum Threads {
     Warp,
 }
 
-/// What an access named.
+/// The target of an access.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct At {
     /// The buffer or shared array.
     pub array: String,
     /// The index in each dimension, as the kernel wrote it; empty where places are addresses.
     pub index: Vec<u64>,
-    /// Which element of the whole array it is; `None` where it is none, and nothing was touched.
+    /// The index of the element in the whole array; `None` if the access was out of bounds and
+    /// suppressed.
     pub element: Option<i64>,
 }
 
@@ -97,7 +99,7 @@ pub(super) struct Recorder {
     warp: u32,
     lane: usize,
     limit: usize,
-    /// What is told only when the next instruction comes.
+    /// An instruction whose event is recorded when the next one runs.
     pending: Option<Pending>,
     /// By open construct, the turns of a loop.
     turns: Vec<u64>,
@@ -128,7 +130,7 @@ enum Told {
         to: Register,
         ty: Scalar,
     },
-    /// A loop goes on at `body`, or not.
+    /// The end of a loop's iteration, which continues at `body` or leaves the loop.
     Loop {
         slot: SlotIndex,
         body: Pc,
@@ -160,7 +162,8 @@ impl Recorder {
         let active = mask >> self.lane & 1 == 1;
         self.tell_pending(program, site, warp, active);
         if !active {
-            // It may be about to go on: a loop's next turn takes in who has continued.
+            // The thread may be about to continue: the loop's next iteration includes lanes that
+            // have executed `continue`.
             if let Inst::Step { slot, body, .. } | Inst::StepUniform { slot, body, .. } | Inst::Again { slot, body } =
                 program.code.insts[site as usize]
                 && warp.slots[slot as usize].pending >> self.lane & 1 == 1
@@ -245,7 +248,7 @@ impl Recorder {
             Inst::BlockSync => self.event(program, site, Event::Barrier { scope: Threads::Block }),
             Inst::WarpSync => self.event(program, site, Event::Barrier { scope: Threads::Warp }),
             Inst::Return => self.event(program, site, Event::Ended),
-            // It is no line of its own.
+            // The end of the thread has no line.
             Inst::Exit if self.at.is_some() => self.here(Event::Ended),
             Inst::Exit => self.event(program, site, Event::Ended),
             _ => {}
@@ -267,7 +270,7 @@ impl Recorder {
                 let turns = &mut self.turns[slot as usize];
                 if active && site == body {
                     *turns += 1;
-                    // What comes round by itself, and not by a test, has had a turn before.
+                    // A loop that returns here unconditionally has already had an iteration.
                     let first = matches!(program.code.insts[told as usize], Inst::Again { .. });
                     Event::Turn { number: *turns + u64::from(first) }
                 } else {
@@ -278,7 +281,8 @@ impl Recorder {
         self.event(program, told, event);
     }
 
-    /// What the lane accesses; `None`, and told, where its condition does not hold.
+    /// Returns the target of the lane's access, or records a masked access and returns `None` if
+    /// its condition is false.
     fn at(
         &mut self,
         machine: &mut Machine<'_, '_>,
@@ -307,7 +311,7 @@ impl Recorder {
         Some(At { array: object.name, index, element })
     }
 
-    /// Something at the line that the thread is at.
+    /// Records an event at the current line of the thread.
     fn here(&mut self, event: Event) {
         if self.left_out == 0
             && let Some(line) = self.lines.last_mut()
@@ -333,7 +337,7 @@ impl Recorder {
         self.lines.push(Line { function, file, line, text, events: vec![event] });
     }
 
-    /// What there was to tell of the thread with that index.
+    /// Returns the trace of the thread with index `thread`.
     pub fn trace(self, program: &Program, thread: [u32; 3]) -> Trace {
         Trace {
             kernel: program.instance.clone(),

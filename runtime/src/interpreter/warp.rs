@@ -18,16 +18,16 @@ use kernel_dsl::compiler::ir::{Binary, Shuffle, Vote};
 use std::fmt::Display;
 
 impl Machine<'_, '_> {
-    /// Goes on with `warp`.
+    /// Runs `warp` from its next instruction to a barrier or its end.
     pub fn warp<const TIER: u8>(&mut self, warp: &mut Warp) {
         #[cfg(target_arch = "x86_64")]
         if self.simd.has_avx2() {
-            // As a whole, for the loops over lanes to become part of it.
+            // One function with these features, so that the loops over lanes are inlined into it.
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
             fn fast<const TIER: u8>(machine: &mut Machine<'_, '_>, warp: &mut Warp) {
                 machine.go_on::<TIER>(warp);
             }
-            // SAFETY: `has_avx2` holds only where the processor was found to have all these features.
+            // SAFETY: `has_avx2` is true only if the processor supports all these features.
             return unsafe { fast::<TIER>(self, warp) };
         }
         self.go_on::<TIER>(warp);
@@ -57,7 +57,8 @@ impl Machine<'_, '_> {
         let mut alarm = search.next.min(fuel).min(self.options.pace());
         macro_rules! turn {
             ($site:expr) => {
-                // What a store of the turn before has stored, one of this turn does not store at once with it.
+                // A store of the previous iteration is not simultaneous with a store of this
+                // iteration.
                 if TIER >= ALL {
                     self.tick();
                 }
@@ -80,14 +81,14 @@ impl Machine<'_, '_> {
                 }
             };
         }
-        // Who watches is shown every instruction.
+        // A watched run observes every instruction, so it runs the code without fusion.
         let insts = if TIER >= WATCHED { &code.insts } else { &code.quick };
         while let Some(inst) = insts.get(pc as usize) {
             let site = pc;
             let inst = match *inst {
                 Inst::Fused(i) => {
                     let fused = &code.fused[i as usize];
-                    // Shadow memory is asked in each turn.
+                    // With races checked, shadow memory needs an update in each iteration.
                     if TIER < ALL
                         && let Some(turns) = fused.turns
                     {
@@ -240,7 +241,7 @@ impl Machine<'_, '_> {
                     if TIER >= ALL {
                         let at = At { block: self.met, warp: warp.met, now: self.epoch };
                         self.order.fence(warp.index, mask, scope, at);
-                        // What the warp does from here on is later than what it has released.
+                        // The warp's accesses from here on are later than those it has released.
                         self.tick();
                     }
                 }
@@ -295,7 +296,7 @@ impl Machine<'_, '_> {
                     warp.slots[slot as usize] = Default::default();
                     if TIER >= ACCESSES {
                         let bad = self.without_step(site, warp, mask, ty, step);
-                        // Such a lane's loop is over, or it would never be.
+                        // The loop ends for such a lane; otherwise it would never end.
                         warp.slots[slot as usize].done |= bad;
                         activate!(mask & !bad);
                     }
@@ -315,7 +316,8 @@ impl Machine<'_, '_> {
                         let bad = simd.overflows(&warp.rows, Binary::Add, ty, index, step) & mask;
                         if bad != 0 {
                             self.overflowing(site, warp, bad, Binary::Add, ty, index, step);
-                            // Such a lane's loop is over: from a wrapped index on, it might never be.
+                            // The loop ends for such a lane: from a wrapped index on, it might
+                            // never end.
                             warp.slots[slot as usize].done |= bad;
                             activate!(mask & !bad);
                         }
@@ -397,7 +399,7 @@ impl Machine<'_, '_> {
             }
             _ => format!("the block has run {} warp instructions, and this loop goes on", self.options.fuel),
         };
-        // The loop may just have ended for all lanes: then the first lane stands for the warp.
+        // The loop may just have ended for all lanes: then the report names the first lane.
         self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
             Description::new(message)
         });
@@ -553,7 +555,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The lane that each lane of a shuffle reads.
+/// Returns the lane that each lane of a shuffle reads.
 pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; LANES] {
     std::array::from_fn(|lane| {
         let (lane, selector) = (lane as u32, selectors[lane]);

@@ -1,7 +1,7 @@
-//! The common access made fast: one word of a shared array a lane, with nothing wrong.
+//! A fast path for the common access to shared arrays: one word a lane, without errors.
 //!
-//! What is found to be wrong here is not reported here: the access is declined, and goes the way of all others, which
-//! finds it again.
+//! An access with errors is not reported here: the fast path declines it, and the general path
+//! finds the errors again.
 
 use super::code::{Access, Pc, Place, SharedDim, Split};
 use super::frame::{FULL, LANES, Row, Word, lanes_of};
@@ -25,13 +25,13 @@ pub(super) const HALF: usize = LANES / 2;
 pub(super) enum Pattern {
     /// The lanes of each half have one word.
     Same,
-    /// Those of each half have words in a row.
+    /// The lanes of each half have consecutive words.
     Row,
     /// Some other way.
     Other,
 }
 
-/// What the fixed indices of an access come to, in a warp.
+/// The words that a warp's fixed indices select, relative to those of the uniform indices.
 #[derive(Clone, Debug)]
 pub struct Memo {
     /// Words, by lane.
@@ -50,7 +50,7 @@ pub(super) struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// That of lane `lane`.
+    /// Returns the word of lane `lane`.
     #[inline(always)]
     pub(super) fn of(self, lane: usize) -> u32 {
         self.relative[lane].wrapping_add(self.first)
@@ -124,7 +124,8 @@ impl Memo {
     }
 }
 
-/// The words that the lanes of an access name by its parted indices; `None` if a lane is beyond an extent.
+/// Returns the words that the lanes access by fixed and uniform indices, or `None` if a lane is out
+/// of bounds.
 #[inline(always)]
 pub(super) fn parted<'a>(
     simd: Simd,
@@ -150,8 +151,8 @@ pub(super) fn parted<'a>(
     (memo.beyond & lanes == 0).then_some(Words { relative: &memo.words, pattern: memo.pattern, first })
 }
 
-/// The words that the lanes of an access name; `None` if it is of another kind, or a lane is beyond an extent. `to` is where they
-/// are put if nothing is known of its indices.
+/// Returns the words that the lanes access, or `None` if the access is of another kind or a lane is
+/// out of bounds. `to` holds them if the indices are not classified.
 #[inline(always)]
 fn locate<'a>(
     simd: Simd,
@@ -217,7 +218,8 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Notes the stores of `lanes` if none of them races and no two go to one element; whether that is so.
+/// Records the stores of `lanes` if none races and no two go to one element, and returns whether
+/// that is so.
 #[inline(always)]
 fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     // Ascending words are distinct.
@@ -233,7 +235,7 @@ fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32,
     well
 }
 
-/// Notes the loads of `lanes`; whether none of them races or reads what nobody stored.
+/// Records the loads of `lanes` and returns whether they are free of races and initialized.
 #[inline(always)]
 pub(super) fn loads_well(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     let twice = words.relative[0] == words.relative[HALF];

@@ -1,4 +1,4 @@
-//! Operations that only compute: one result from operands, nothing else.
+//! Operations that only compute: one result from operands.
 
 use super::{Decoder, Result};
 use crate::interpreter::bits::Operation;

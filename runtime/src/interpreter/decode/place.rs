@@ -1,4 +1,4 @@
-//! What accesses name: places in memory.
+//! The locations in memory that accesses name.
 
 use super::{Decoder, Result};
 use crate::interpreter::code::{Access, Dim, Place, SharedDim, Within};
@@ -6,7 +6,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{self, Type, Value};
 
 impl Decoder<'_> {
-    /// An access to `count` scalars, in all lanes; from or to no registers yet.
+    /// Returns an access to `count` scalars in all lanes, without registers yet.
     pub(super) fn access(&mut self, place: &ir::Place, element: Scalar, count: u32) -> Result<Access> {
         let (place, within) = self.place(place, element, count)?;
         let (values, otherwise) = (Box::default(), Box::default());
