@@ -23,12 +23,12 @@ pub enum Action {
     Load,
     Store,
     Atomic,
-    /// A store of nothing.
+    /// A store that makes the bytes undefined.
     Poison,
 }
 
 impl Machine<'_, '_> {
-    /// Loads to the results of `access`.
+    /// Loads into the result registers of `access`.
     pub fn load<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &Access) {
         if self.load_word::<TIER>(site, warp, mask, access) {
             return;

@@ -15,7 +15,8 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, WIDEST};
 
 versions! {
-    /// Adds `index` · `stride` · `size` to each address; rows, and `None` is a stride of 1.
+    /// Adds `index` · `stride` · `size` to each address, with operands by row; a stride of `None`
+    /// is 1.
     fn add_term(rows: &[Row], address: &mut [u64; LANES], index: u32, stride: Option<u32>, size: u32);
     /// Adds `index` · `factor` to each address.
     fn add_scaled(rows: &[Row], address: &mut [u64; LANES], index: u32, factor: u64);
@@ -23,7 +24,7 @@ versions! {
     fn beyond(rows: &[Row], index: u32, extent: u32, n: u32) -> u32;
     /// Returns the lanes where `index` + `n` exceeds a constant extent.
     fn beyond_constant(rows: &[Row], index: u32, extent: u32, n: u32) -> u32;
-    /// Takes `base` off each address; lanes where the result exceeds `last`.
+    /// Subtracts `base` from each address, and returns lanes where the result exceeds `last`.
     fn outside(address: &mut [u64; LANES], base: u64, last: u64) -> u32;
     /// Returns the lanes where `base` + `offset` has one of the `low` bits set.
     fn misaligned(offset: &[u64; LANES], base: u64, low: u64) -> u32;
@@ -86,7 +87,7 @@ fn misaligned(offset: &[u64; LANES], base: u64, low: u64) -> u32 {
 /// The lanes of an access that go to one target.
 pub struct Part {
     pub target: Target,
-    /// Bytes from the target's beginning.
+    /// The offset in bytes from the target's beginning.
     pub offset: [u64; LANES],
     pub lanes: u32,
 }
@@ -105,7 +106,7 @@ impl Access {
 }
 
 impl Machine<'_, '_> {
-    /// Moves an address.
+    /// Adds an offset to an address.
     pub fn offset<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, offset: &Offset) {
         for &(index, stride) in &offset.terms {
             if TIER >= ACCESSES
@@ -213,7 +214,8 @@ impl Machine<'_, '_> {
         (address, active & !bad & !outside)
     }
 
-    /// Takes from `rest` the lanes that go where its first lane goes; without those that must not.
+    /// Removes from `rest` the lanes with the target of its first lane, and returns those whose
+    /// access is valid.
     pub fn part<const TIER: u8>(
         &mut self,
         site: Pc,

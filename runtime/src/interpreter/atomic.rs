@@ -11,7 +11,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir;
 
 impl Machine<'_, '_> {
-    /// Does what `atomic` says, in each lane of `mask` that may.
+    /// Performs `atomic` in each lane of `mask` whose access is valid.
     pub fn atomic<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, atomic: &Atomic) {
         let access = &atomic.access;
         let (address, inside) = self.addresses::<TIER>(site, warp, mask, access);
@@ -66,7 +66,8 @@ fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedu
     let mut written = 0;
     for lane in schedule.lanes(part.lanes) {
         let start = part.offset[lane] as usize;
-        // Offsets were held against `memory` before; what is outside nevertheless stays as it is.
+        // Offsets have been checked against `memory`; an offset outside nevertheless leaves it
+        // unchanged.
         let Some(bytes) = memory.get_mut(start..start + size) else { continue };
         let mut word = [0; 8];
         word[..size].copy_from_slice(bytes);

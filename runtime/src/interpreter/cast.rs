@@ -59,7 +59,7 @@ fn map<A: Word, T: Word>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) 
 
 #[inline(always)]
 fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
-    // $word is what the lane holds, $load how to see the source type in it.
+    // $word is the type of a lane, $load the expression for the source value.
     macro_rules! from {
         ($word:ty, $w:ident => $load:expr) => {
             match into {
@@ -121,7 +121,7 @@ mod tests {
             let (bits, whole) = (u64::from(x.to_bits()), f64::from(x).trunc());
             macro_rules! held {
                 ($($ty:ident $scalar:ident),*) => {$(
-                    // The largest of 64 bits is no float: beyond it all is lost.
+                    // The largest 64-bit integer is no float: every larger float loses information.
                     let back = (x as $ty) as i128 as f64 == whole && whole < ($ty::MAX as i128 + 1) as f64;
                     assert_eq!(loses(Scalar::F32, Scalar::$scalar, bits), !back, "{x} as {}", stringify!($ty));
                     let wide = f64::from(x).to_bits();

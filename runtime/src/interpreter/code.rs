@@ -20,7 +20,7 @@ pub type RowIndex = u32;
 /// Index of an instruction.
 pub type Pc = u32;
 
-/// Index of a construct's masks: how deep it is nested.
+/// The index of a construct's masks: its nesting depth.
 pub type SlotIndex = u32;
 
 /// The masks of an open construct.
@@ -91,10 +91,10 @@ pub enum Inst {
         into: Scalar,
         to: RowIndex,
         a: RowIndex,
-        /// Whether there are values that the result does not hold.
+        /// Whether some operand values do not fit the result.
         lossy: bool,
     },
-    /// All lanes.
+    /// In all lanes.
     Copy {
         to: Register,
         from: Register,
@@ -106,7 +106,7 @@ pub enum Inst {
         to: Register,
         a: Register,
     },
-    /// Active lanes.
+    /// In the active lanes.
     Move {
         to: Register,
         from: Register,
@@ -138,14 +138,14 @@ pub enum Inst {
         array: u32,
         number: u32,
     },
-    /// Where an array of dynamic size begins.
+    /// The offset of an array of dynamic size.
     Dynamic {
         array: u32,
         to: RowIndex,
     },
     /// Index into [`Code::atomics`].
     Atomic(u32),
-    /// Element 0 of a local.
+    /// Reads element 0 of a local.
     ReadLocal {
         local: u32,
         to: Register,
@@ -154,7 +154,7 @@ pub enum Inst {
         local: u32,
         from: Register,
     },
-    /// Another element of a local.
+    /// Reads an element of a local by index.
     ReadElement {
         local: u32,
         index: RowIndex,
@@ -184,7 +184,7 @@ pub enum Inst {
         to: RowIndex,
         from: Register,
     },
-    /// `i32`, or an unsigned type of 32 bits.
+    /// The type is `i32` or an unsigned type of 32 bits.
     Reduce {
         op: Binary,
         ty: Scalar,
@@ -193,11 +193,11 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
-    /// Nothing: says what a variable is called. Index into [`Code::names`].
+    /// The name of a variable, without effect. Index into [`Code::names`].
     Named(u32),
     /// Index into [`Code::inlines`].
     Inline(u32),
-    /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
+    /// Lanes whose condition is false wait for `otherwise`; if all do, jumps there.
     If {
         slot: SlotIndex,
         condition: RowIndex,
@@ -214,17 +214,17 @@ pub enum Inst {
         slot: SlotIndex,
         exit: Pc,
     },
-    /// A block, or a loop, begins.
+    /// Begins a block or a loop.
     Enter {
         slot: SlotIndex,
     },
-    /// A `For` begins; its step is positive, or is reported.
+    /// Begins a `For`, and reports a step that is not positive.
     EnterFor {
         ty: Scalar,
         slot: SlotIndex,
         step: RowIndex,
     },
-    /// Lanes whose index has reached the end wait; if all have, on to `end`.
+    /// Lanes whose index has reached the limit wait; if all have, jumps to `end`.
     Test {
         ty: Scalar,
         slot: SlotIndex,
@@ -232,7 +232,7 @@ pub enum Inst {
         limit: RowIndex,
         end: Pc,
     },
-    /// Steps the index and tests; back to `body` if a lane is left.
+    /// Steps the index and tests it; jumps to `body` if a lane is left.
     Step {
         ty: Scalar,
         slot: SlotIndex,
@@ -250,7 +250,7 @@ pub enum Inst {
         limit: RowIndex,
         body: Pc,
     },
-    /// Back to `body` if a lane is left.
+    /// Jumps to `body` if a lane is left.
     Again {
         slot: SlotIndex,
         body: Pc,
@@ -266,15 +266,15 @@ pub enum Inst {
     Continue {
         slot: SlotIndex,
     },
-    /// A run of instructions, of which this is the first: index into [`Code::fused`].
+    /// A fused sequence that begins here: index into [`Code::fused`].
     Fused(u32),
-    /// Active lanes have ended.
+    /// Ends the active lanes.
     Return,
     /// The end of the kernel.
     Exit,
 }
 
-/// How addresses move: [`Op::Offset`](kernel_dsl::compiler::ir::Op::Offset).
+/// Address arithmetic: [`Op::Offset`](kernel_dsl::compiler::ir::Op::Offset).
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Offset {
@@ -284,7 +284,7 @@ pub struct Offset {
     pub terms: Box<[(RowIndex, Option<RowIndex>)]>,
     /// Bytes of an element.
     pub size: u32,
-    /// Whether a product that overflows is a fault of the program.
+    /// Whether overflow of a product is an error.
     pub checked: bool,
 }
 
@@ -293,7 +293,7 @@ pub struct Offset {
 pub struct Access {
     /// The element.
     pub place: Place,
-    /// Where in it.
+    /// The location inside the element.
     pub within: Within,
     /// Type of the scalars.
     pub element: Scalar,
@@ -301,7 +301,7 @@ pub struct Access {
     pub count: u32,
     /// The registers that the scalars are loaded to or stored from.
     pub values: Box<[Register]>,
-    /// Lanes that access; `None` is all.
+    /// The condition of the access, by lane; `None` is all lanes.
     pub guard: Option<RowIndex>,
     /// The result of a load in the other lanes.
     pub otherwise: Box<[Register]>,
@@ -350,11 +350,11 @@ pub struct Copy {
 pub enum WaitGroup {
     /// Copies up to the group of this number.
     UpTo(RowIndex),
-    /// All but those of the last so many groups.
+    /// All copies except for the last groups of this number.
     AllBut(u32),
 }
 
-/// Where in an element an access begins: at `offset` + Σ index · stride bytes.
+/// The start of an access inside an element: `offset` + Σ index · stride bytes.
 #[derive(Clone, Debug)]
 pub struct Within {
     /// Bytes of an element.
@@ -363,14 +363,14 @@ pub struct Within {
     pub offset: u32,
     /// Arrays in the element; strides are in bytes.
     pub steps: Box<[SharedDim]>,
-    /// Elements that the access reaches over.
+    /// Elements that the access spans.
     pub reach: u32,
 }
 
 /// An atomic operation.
 #[derive(Clone, Debug)]
 pub struct Atomic {
-    /// The element, and the operand that `operation` has or has last.
+    /// The element, and the last operand of `operation`.
     pub access: Access,
     /// The operation that computes the new value.
     pub operation: ir::Atomic,
@@ -400,7 +400,7 @@ pub enum Place {
         dims: Box<[Dim]>,
         origin: Origin,
     },
-    /// `offset` is the array's.
+    /// An element of a shared array at byte `offset` of shared memory.
     Shared {
         array: u32,
         offset: u32,
@@ -451,7 +451,7 @@ pub struct SharedDim {
     pub stride: u32,
 }
 
-/// The argument whose address an address was computed from.
+/// The argument that an address was computed from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// No argument.
@@ -498,7 +498,7 @@ pub struct Code {
     pub quick: Vec<Inst>,
     /// The operands of `Inst::Fused`.
     pub fused: Vec<Fused>,
-    /// Where each comes from.
+    /// The location of each instruction.
     pub locations: Vec<Location>,
     /// The operands of `Inst::Offset`.
     pub offsets: Vec<Offset>,
@@ -513,27 +513,27 @@ pub struct Code {
     pub reports: Vec<Report>,
     /// The operands of `Inst::Inline`.
     pub inlines: Vec<Inline>,
-    /// Mutable variables.
+    /// The mutable variables.
     pub locals: Vec<Local>,
     /// The operands of `Inst::Named`: names of variables that do not change.
     pub names: Vec<(String, Register, Scalar)>,
     /// The results of instructions that exchange values between lanes of a warp.
     pub exchanges: BTreeMap<Pc, (Register, Scalar)>,
-    /// Registers that never change, and their bits.
+    /// The constant registers and their bits.
     pub constants: Vec<(Register, u64)>,
-    /// The rows of those that hold a NaN or an infinity, with its type.
+    /// The rows of constants that are a NaN or an infinity, with their types.
     pub written: HashMap<RowIndex, Scalar>,
-    /// Registers that hold a parameter of the entry, by its index.
+    /// The registers that hold a parameter of the entry, by its index.
     pub parameters: Vec<(Register, u32)>,
-    /// Registers that hold a special register.
+    /// The registers that hold a special register.
     pub specials: Vec<(RowIndex, Special)>,
-    /// Rows of a frame.
+    /// The number of rows of a frame.
     pub rows: u32,
-    /// Elements of all locals.
+    /// The number of elements of all locals.
     pub elements: u32,
-    /// Constructs that are open at once at most.
+    /// The maximum nesting depth of constructs.
     pub slots: u32,
-    /// Instructions `Begin`.
+    /// The number of `Begin` instructions.
     pub begins: u32,
     /// The number of memos of fixed indices in a warp.
     pub memos: u32,

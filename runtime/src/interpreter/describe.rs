@@ -9,10 +9,10 @@ use super::memory::argument_at;
 use super::report::{Object, Space};
 use kernel_dsl::compiler::ir::Table;
 
-/// Where an access goes.
+/// The target of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// A buffer, by its place among the machine's.
+    /// A buffer, by its index in the machine.
     Buffer(usize),
     /// The block's shared memory.
     Shared,
@@ -21,7 +21,7 @@ pub enum Target {
 /// The name of an indexed array inside an element.
 pub const WITHIN: &str = "the array in the element";
 
-/// Says that `n` elements from `index` do not lie within the `extents` of what `of` names.
+/// Describes that `n` elements from `index` exceed the `extents` of the object `of`.
 pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
     match (index, extents) {
         ([i], [len]) if n == 1 => format!("index {i} is out of bounds of {of}, which has {len} elements"),
@@ -39,7 +39,7 @@ pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
 }
 
 impl Machine<'_, '_> {
-    /// Reports indices that are not below their extents.
+    /// Reports indices that are out of bounds.
     #[cold]
     pub fn out_of_extent(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
         self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
@@ -84,7 +84,7 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// Reports indices into arrays in an element that are not below their extents.
+    /// Reports indices into arrays inside an element that are out of bounds.
     #[cold]
     pub fn out_of_element(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
         self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {

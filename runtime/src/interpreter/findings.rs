@@ -15,18 +15,18 @@ use std::collections::HashMap;
 pub struct Description {
     /// The sentence.
     pub message: String,
-    /// The memory that it is about.
+    /// The memory.
     pub object: Option<Object>,
-    /// The values that it is about.
+    /// The values.
     pub values: Option<Values>,
-    /// The other side: site, thread, and what it does there.
+    /// The other side: its site, thread and action.
     pub other: Option<(Option<Pc>, Thread, &'static str)>,
-    /// The operation that made the number.
+    /// The operation that produced the number.
     pub produced: Option<Produced>,
 }
 
 impl Description {
-    /// A sentence alone.
+    /// Returns a description with only a message.
     pub fn new(message: impl Into<String>) -> Description {
         Description { message: message.into(), object: None, values: None, other: None, produced: None }
     }
@@ -56,14 +56,14 @@ impl Description {
     }
 }
 
-/// Where a check at a site is noted.
+/// The place of a check and site in the lists.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Found(usize),
     Allowed(usize),
 }
 
-/// Findings so far.
+/// The findings of a run so far.
 #[derive(Debug)]
 pub struct Findings<'p> {
     program: &'p Program,
@@ -72,7 +72,7 @@ pub struct Findings<'p> {
     pairs: HashMap<(Check, Pc, Pc), Known>,
     list: Vec<Finding>,
     allowed: Vec<Allowed>,
-    /// By check and allowance, its place among those.
+    /// By check and allowance, the index in `allowed`.
     allowances: HashMap<(Check, usize), usize>,
     limit: usize,
     truncated: bool,
@@ -171,7 +171,7 @@ impl<'p> Findings<'p> {
             ptx: Vec::new(),
             count: u64::from(hits),
         });
-        // Warnings end no run: it might be taken for one without errors.
+        // Warnings do not end a run: a truncated run might be taken for one without errors.
         self.truncated = self.list.iter().filter(|f| f.severity == Severity::Error).count() >= self.limit;
     }
 

@@ -7,13 +7,13 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 pub const LANES: usize = 32;
 
 /// The mask of a whole warp.
 pub const FULL: u32 = u32::MAX;
 
-/// One 32-bit register of all lanes.
+/// A 32-bit register of all lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Row(pub [u32; LANES]);
@@ -51,9 +51,9 @@ impl Word for u64 {
 /// A register: its first row, and whether it has a second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Register {
-    /// First row.
+    /// The first row.
     pub row: u32,
-    /// 64 bits a lane.
+    /// Whether the register has 64 bits a lane.
     pub wide: bool,
 }
 
@@ -98,7 +98,7 @@ impl Register {
 
 #[inline(always)]
 fn blend<W: Word>(rows: &mut [Row], to: u32, from: u32, mask: u32) {
-    // Moves go up and down the frame; either way, it is split between the two registers.
+    // Moves go in both directions; in either case, the frame is split between the two registers.
     let middle = to.max(from) as usize;
     let (low, high) = rows.split_at_mut(middle);
     let (to, from) = if to < from {

@@ -14,15 +14,15 @@ use std::collections::HashMap;
 struct Kept {
     /// The epoch in which the block began.
     block: u32,
-    /// Two lanes', as no lane races with itself.
+    /// Loads of two lanes, since a lane does not race with itself.
     loads: [Stamp; 2],
 }
 
-/// By cell, the further loads of each warp, those of later blocks last.
+/// By cell, the further loads of each warp, with later blocks last.
 #[derive(Debug)]
 pub struct Further {
     kept: HashMap<usize, Vec<Kept>>,
-    /// Entries that the budget has paid for and that are not taken.
+    /// Entries that the budget has paid for and that are unused.
     paid: usize,
     /// Pages of the budget that the entries occupy.
     pages: usize,
@@ -38,7 +38,7 @@ impl Further {
         Further { kept: HashMap::new(), paid: 0, pages: 0, budget }
     }
 
-    /// Keeps a load of `cell`.
+    /// Records a load of `cell`.
     pub fn keep(&mut self, cell: usize, clock: Clock<'_>, now: Stamp) {
         let all = self.kept.entry(cell).or_default();
         let running = all.iter_mut().rev().take_while(|kept| kept.block == clock.block);
@@ -67,12 +67,12 @@ impl Further {
         all.filter(move |load| clock.unordered(*load, now))
     }
 
-    /// Pages of the budget that it has taken.
+    /// Returns the number of pages taken from the budget.
     pub fn pages(&self) -> usize {
         self.pages
     }
 
-    /// Forgets all.
+    /// Forgets all loads.
     pub fn clear(&mut self) {
         self.kept.clear();
     }

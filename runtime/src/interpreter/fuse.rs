@@ -18,23 +18,23 @@ use kernel_dsl::compiler::ir::Binary;
 /// write of the result to a variable.
 #[derive(Clone, Debug)]
 pub struct Fused {
-    /// Instructions of the run.
+    /// The number of instructions in the sequence.
     pub length: u32,
     /// The arithmetic operation.
     pub arithmetic: Arithmetic,
-    /// From what.
+    /// The operands.
     pub operands: [Operand; 2],
-    /// And what a `MulAdd` adds.
+    /// The addend of a `MulAdd`.
     pub addend: Option<Operand>,
-    /// Where others read the result, if they do.
+    /// The row of the result, if other instructions read it.
     pub to: Option<RowIndex>,
     /// The variable that the result is written to.
     pub variable: Option<Element>,
-    /// If the run is all that a loop does, to add up a product: how that goes round.
+    /// The loop around the sequence, if the sequence is its whole body and accumulates a product.
     pub turns: Option<Turns>,
 }
 
-/// A loop whose index, step and limit are alike in all active lanes.
+/// A loop whose index, step and limit are uniform across the active lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Turns {
@@ -53,10 +53,10 @@ pub enum Arithmetic {
     Mul,
 }
 
-/// Where an operand comes from.
+/// The source of an operand.
 #[derive(Clone, Debug)]
 pub enum Operand {
-    /// An earlier instruction has left it there.
+    /// A row written by an earlier instruction.
     Row(RowIndex),
     /// A variable.
     Element(Element),
@@ -67,13 +67,13 @@ pub enum Operand {
 /// An element of a local.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Element {
-    /// The row of the first.
+    /// The row of the first element.
     pub row: RowIndex,
     /// The index of the first element among all elements of locals.
     pub element: u32,
-    /// How many there are.
+    /// The number of elements.
     pub len: u32,
-    /// The index, alike in all active lanes; `None` is 0.
+    /// The index, uniform across the active lanes; `None` is 0.
     pub index: Option<RowIndex>,
 }
 
@@ -82,13 +82,13 @@ pub struct Element {
 pub struct Word {
     /// The classified indices of the access.
     pub split: Split,
-    /// How far behind the run's first instruction it stands.
+    /// The distance in instructions from the first of the sequence.
     pub after: u32,
     /// The row that the word is loaded to; no other instruction reads it.
     pub to: RowIndex,
 }
 
-/// Finds the runs of `code`.
+/// Finds the fusible sequences of `code`.
 pub fn fuse(code: &mut Code, kinds: &Kinds) {
     let finder = Finder { code, kinds, reads: reads(code), landings: landings(code) };
     let runs: Vec<(usize, Fused)> = (0..code.insts.len()).filter_map(|pc| finder.run(pc)).collect();

@@ -8,7 +8,7 @@ use super::memory::SHARED_WORDS;
 use super::shadow::{Clock, Stamp};
 use super::words::{HALF, Pattern, loads_well, parted};
 
-/// Where the lanes of an operand are.
+/// The location of an operand's lanes.
 #[derive(Clone, Copy)]
 enum Source {
     /// In a row.
@@ -19,7 +19,7 @@ enum Source {
     Same(u32, u32),
 }
 
-/// Where the lanes of an operand are in each turn of a loop.
+/// The location of an operand's lanes in each iteration of a loop.
 #[derive(Clone, Copy)]
 enum Walk {
     /// In a row.
@@ -86,7 +86,7 @@ fn each(f: impl Fn(usize) -> f32) -> [u32; HALF] {
     out
 }
 
-/// `a` · `b` + `c` in half `h` of the warp.
+/// Returns `a` · `b` + `c` in half `h` of the warp.
 #[inline(always)]
 fn mul_add(h: usize, a: Lanes<'_>, b: Lanes<'_>, c: [u32; HALF]) -> [u32; HALF] {
     let of = f32::from_bits;
@@ -133,7 +133,7 @@ fn blend(to: &mut [u32], from: &[u32; HALF], mask: u32) {
 }
 
 impl Machine<'_, '_> {
-    /// Runs instructions as one, if there is nothing to report; whether it did.
+    /// Runs a fused sequence if there is nothing to report, and returns whether it ran.
     #[inline(always)]
     pub fn fused<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, fused: &Fused) -> bool {
         let [a, b] = &fused.operands;

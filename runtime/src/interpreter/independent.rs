@@ -21,7 +21,7 @@ impl Warp {
         !self.ended && self.waits.is_none() && self.meets.is_none()
     }
 
-    /// Has nothing but the lanes of `own`.
+    /// Keeps only the lanes of `own`.
     fn keep(&mut self, own: u32) {
         self.own = own;
         self.mask &= own;
@@ -33,7 +33,7 @@ impl Warp {
         }
     }
 
-    /// Takes the lanes of another part, which stands at the same instruction.
+    /// Takes over the lanes of another part at the same instruction.
     fn take(&mut self, other: Warp) {
         for (to, from) in self.rows.chunks_mut(1).zip(&other.rows) {
             let lanes = super::frame::lanes_of(other.own);
@@ -130,7 +130,7 @@ impl Machine<'_, '_> {
         goes_on
     }
 
-    /// Reports parts of a warp that wait for one another at different places.
+    /// Reports parts of a warp that wait for each other at different instructions.
     fn never_meet(&mut self, site: super::code::Pc, warps: &[Warp], parts: &[usize]) {
         let [one, other, ..] = *parts else { return };
         let (one, other) = (&warps[one], &warps[other]);

@@ -15,13 +15,13 @@ use std::sync::Arc;
 pub struct Inline {
     /// The instructions.
     pub block: Arc<Block>,
-    /// Where each input goes, and comes from.
+    /// The destination and source of each input.
     pub inputs: Box<[(Place, Register)]>,
-    /// Where each result goes, and comes from.
+    /// The destination and source of each result.
     pub results: Box<[(Register, Place)]>,
-    /// Whether what has no defined result is a fault of the program.
+    /// Whether an operation without a defined result is an error.
     pub checked: bool,
-    /// Whether it reads what the machine gives and not the launch.
+    /// Whether the block reads values that depend on the machine rather than the launch.
     pub reads_machine: bool,
     /// The inputs with their types.
     pub typed: Box<[(Scalar, Register)]>,
@@ -53,7 +53,7 @@ impl Machine<'_, '_> {
             dynamic_shared: self.setting.shared_bytes.saturating_sub(shared.fixed),
             total_shared: self.setting.shared_bytes,
         };
-        // A reading in a later instruction is later, as long as blocks are shorter than this.
+        // Clock values of later instructions are later, as long as blocks are shorter than this.
         let time = count << 16;
         block.run(&mut registers, mask, &standing, time, |undefined| {
             if TIER >= ACCESSES && *checked {

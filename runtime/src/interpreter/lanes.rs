@@ -39,7 +39,7 @@ impl Simd {
     }
 }
 
-/// Makes a method of [`Simd`] of each function, compiled for the baseline and for AVX2.
+/// Defines a method of [`Simd`] for each function, compiled for the baseline and for AVX2.
 macro_rules! versions {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $ty:ty),*) $(-> $result:ty)?;)*) => {
         impl $crate::interpreter::lanes::Simd {$(
@@ -78,7 +78,7 @@ versions! {
     fn is_zero(rows: &[Row], ty: Scalar, a: u32) -> u32;
     /// `to` ← `a` · `b` + `c`, rounded once.
     fn mul_add(rows: &mut [Row], ty: Scalar, to: u32, a: u32, b: u32, c: u32);
-    /// `to` ← whether `a` compares so with `b`.
+    /// `to` ← the result of comparing `a` with `b`.
     fn compare(rows: &mut [Row], op: Comparison, ty: Scalar, to: u32, a: u32, b: u32);
     /// Returns the lanes where `a` < `b`.
     fn less(rows: &[Row], ty: Scalar, a: u32, b: u32) -> u32;
@@ -90,7 +90,7 @@ versions! {
     fn truth(rows: &[Row], row: u32) -> u32;
 }
 
-/// A scalar as it lies in a lane.
+/// A scalar as stored in a lane.
 pub(super) trait Lane: Copy {
     type Word: Word;
     fn load(word: Self::Word) -> Self;
@@ -414,7 +414,7 @@ fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32, limit: u32) -> u
                 index[l] = next.store();
                 all &= next < <$t>::load(limit[l]);
             }
-            // Mostly all lanes go round once more.
+            // Usually, all lanes continue with another iteration.
             if all { FULL } else { mask(|l| <$t>::load(index[l]) < <$t>::load(limit[l])) }
         }};
     }

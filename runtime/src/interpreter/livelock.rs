@@ -28,16 +28,17 @@ use std::hash::{DefaultHasher, Hasher};
 /// Warp instructions before the first check of a warp, counted since it last resumed.
 const INSTRUCTIONS: u64 = 1 << 14;
 
-/// Turns that are held against what is kept then; as often as the instructions double, so do they.
+/// Iterations that are compared with a saved state at first; doubles with the number of
+/// instructions.
 const TURNS: u64 = 32;
 
-/// Barriers of a block after which it is looked at first.
+/// Barriers of a block before the first check.
 const BARRIERS: u64 = 1 << 10;
 
 /// Barriers that are compared with a saved state at first.
 const MEETINGS: u64 = 8;
 
-/// Elements that are named at most.
+/// The maximum number of elements that a report names.
 const NAMED: usize = 3;
 
 /// The state that determines the next steps of a warp, except for memory.
@@ -76,28 +77,28 @@ impl State {
     }
 }
 
-/// Looks for a state that comes again.
+/// A search for a repeated state.
 #[derive(Default)]
 pub struct Search {
-    /// When it looks next, in instructions or barriers.
+    /// The time of the next check, in instructions or barriers.
     pub next: u64,
-    /// Turns that it then looks at.
+    /// The number of iterations in the window of the check.
     window: u64,
     /// Iterations left in the window.
     left: u64,
-    /// How many turns it has looked at.
+    /// The number of iterations since the state was saved.
     turns: u64,
     kept: Option<Vec<State>>,
-    /// Memory's hash when the state had come again.
+    /// The hash of memory when the state was first repeated.
     memory: Option<u64>,
 }
 
-/// A turn that changes nothing.
+/// A loop whose iterations change nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Circle {
-    /// Where it was found.
+    /// The site at which the loop was found.
     pub site: Pc,
-    /// The hash of what memory held.
+    /// The hash of the memory contents.
     pub memory: u64,
 }
 
@@ -141,13 +142,14 @@ impl Search {
 /// The elements that a loop reads and others could change.
 #[derive(Default)]
 pub struct Reads {
-    /// By instruction, the element of its first lane, where that is, and what it holds.
+    /// By instruction: the element that its first lane reads, the element's location, and its
+    /// value.
     all: BTreeMap<Pc, (Object, Place, String)>,
     /// The elements that the loop itself stores.
     stored: BTreeSet<Place>,
 }
 
-/// A buffer, or the block's shared memory, and a byte of it.
+/// A byte of a buffer or of the block's shared memory (`None`).
 type Place = (Option<usize>, u64);
 
 impl Machine<'_, '_> {
@@ -164,7 +166,7 @@ impl Machine<'_, '_> {
             self.exhausted(site, warp.index, warp.mask);
             return None;
         }
-        // A loop that has ended for all lanes has no next turn.
+        // A loop that has ended for all lanes has no next iteration.
         if warp.mask != 0
             && count > search.next
             && let Some(memory) = search.turn(std::slice::from_ref(warp), count, || self.hash())
@@ -176,7 +178,7 @@ impl Machine<'_, '_> {
         Some(if search.kept.is_some() { 0 } else { search.next.min(left).min(pace) })
     }
 
-    /// A hash of all memory that the launch may write.
+    /// Returns a hash of all memory that the launch may write.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.buffers.iter().filter(|buffer| buffer.mutable).for_each(|buffer| hasher.write(buffer.bytes.get()));
@@ -284,7 +286,7 @@ impl Machine<'_, '_> {
         self.stopped = true;
     }
 
-    /// Sees what the instruction at `site` reads.
+    /// Records the elements that the instruction at `site` reads.
     pub fn see_reads(&mut self, reads: &mut Reads, site: Pc, warp: &Warp, mask: u32) {
         let code = &self.program.code;
         let (access, stores) = match code.insts[site as usize] {

@@ -27,24 +27,24 @@ use super::code::Slot;
 
 /// Values only.
 pub const VALUES: u8 = 0;
-/// And every check but races.
+/// Values and every check except for races.
 pub const ACCESSES: u8 = 1;
-/// And races.
+/// All checks.
 pub const ALL: u8 = 2;
-/// And what [`Watch`] looks at.
+/// All checks, with a watcher ([`Watch`]).
 pub const WATCHED: u8 = 3;
 
 /// The parameters of a launch that all threads share.
 pub struct Setting {
     /// The values of the entry's parameters.
     pub parameters: Vec<u64>,
-    /// By argument, its place among the buffers.
+    /// By argument, its index among the buffers.
     pub by_argument: Vec<Option<usize>>,
     /// Bytes of shared memory that the launch has.
     pub shared_bytes: u32,
     /// Bytes of shared memory per cell of shadow memory.
     pub shared_granule: u32,
-    /// Where arrays of dynamic size begin.
+    /// The offsets of arrays of dynamic size.
     pub dynamic: Vec<u32>,
     /// Threads of a block in x, y, z.
     pub threads: [u32; 3],
@@ -66,11 +66,11 @@ impl Setting {
     }
 }
 
-/// Hits of a check by lanes of a warp.
+/// Hits of a check in lanes of a warp.
 pub struct Hits {
     pub count: u32,
     pub warp: u32,
-    /// The first of these lanes is described.
+    /// The lanes that hit; the first of them is described.
     pub first: u32,
 }
 
@@ -83,11 +83,11 @@ pub struct Machine<'p, 'm> {
     /// The block's shared memory.
     pub shared: SharedMemory,
     pub shared_shadow: Shadow,
-    /// The block that runs.
+    /// The index of the running block in x, y, z.
     pub block: [u32; 3],
-    /// Warp instructions of the blocks before it.
+    /// Warp instructions of the blocks before the running one.
     pub spent: u64,
-    /// The epoch. Epochs count from 1.
+    /// The current epoch, counted from 1.
     pub epoch: u32,
     /// The epoch in which the block began.
     pub block_epoch: u32,
@@ -102,15 +102,15 @@ pub struct Machine<'p, 'm> {
     pub options: Options,
     /// Blocks that have not begun.
     pub waiting: u64,
-    /// Set when the run is to end early.
+    /// Whether the run is to end early.
     pub stopped: bool,
     /// The watcher of the run. A watched run has every check.
     pub watch: Watch<'p>,
     /// Whether the run has stored a non-finite float to a buffer.
     pub stored: Stored,
-    /// Whether an operation of a warp has given what is undefined.
+    /// Whether an operation of a warp has returned an undefined value.
     pub undefined: bool,
-    /// By block of inline PTX, its registers.
+    /// The registers of each block of inline PTX.
     pub inline: Vec<Registers>,
 }
 
@@ -123,14 +123,14 @@ pub struct Warp {
     pub rows: Vec<Row>,
     /// By element of locals, the lanes that have written it.
     pub written: Vec<u32>,
-    /// By shared array, its lifetime.
+    /// The lifetime of each shared array.
     pub lives: Vec<Life>,
     /// The number of executions of each instruction that begins lifetimes.
     pub begun: Vec<u32>,
     /// By access with partially constant indices, the sum of the constant ones, after the first
     /// execution.
     pub memos: Vec<Option<Box<Memo>>>,
-    /// Copies that have begun.
+    /// Copies in flight.
     pub copies: Copies,
     /// Open constructs.
     pub slots: Vec<Slot>,
@@ -140,20 +140,20 @@ pub struct Warp {
     pub mask: u32,
     /// Lanes that have not ended.
     pub live: u32,
-    /// The epoch of its last `warp::sync()` or barrier.
+    /// The epoch of the warp's last barrier.
     pub met: u32,
-    /// The barrier that it waits at.
+    /// The barrier at which the warp waits.
     pub waits: Option<Pc>,
     /// Whether other lanes of the warp run as a separate warp
     /// ([`independent`](super::independent)).
     pub parted: bool,
-    /// The lanes that it is made of then.
+    /// The lanes of this part of the warp.
     pub own: u32,
-    /// Where it waits for those others.
+    /// The instruction at which this part waits for the other parts.
     pub meets: Option<Pc>,
-    /// The loop that it cannot leave unless others change memory.
+    /// The loop that the warp cannot leave unless other threads change memory.
     pub circle: Option<Circle>,
-    /// Whether it has ended.
+    /// Whether the warp has ended.
     pub ended: bool,
 }
 
@@ -200,7 +200,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// Runs these of the launch's blocks, by their turn; whether all of them came to their end.
+    /// Runs blocks of the launch in the given order and returns whether all of them reached their
+    /// end.
     pub fn run(&mut self, turns_of_blocks: impl Iterator<Item = u64>) -> bool {
         let mut warps = self.warps();
         let mut turns = vec![0; warps.len()];
@@ -221,7 +222,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
                 Checks::All => self.block::<ALL>(&mut warps, &mut turns),
             }
-            // Parts of warps end with their block.
+            // Parts of warps last until the end of their block.
             warps.truncate(turns.len());
             if self.stopped || self.setting.budget.is_spent() {
                 return false;
@@ -420,20 +421,20 @@ impl<'p, 'm> Machine<'p, 'm> {
         Clock { block: self.block_epoch, met: self.met, warp: warp.met, across: false, known: &[] }
     }
 
-    /// A thread of the running block.
+    /// Returns a thread of the running block.
     pub fn thread(&self, warp: u32, lane: usize) -> Thread {
         let thread = self.program.thread(warp * 32 + lane as u32);
         Thread { block: self.block, thread, warp, lane: lane as u32 }
     }
 
-    /// A thread of the block that ran in `epoch`, by its linear index.
+    /// Returns a thread of the block that ran in `epoch`, by its linear index.
     pub fn thread_at(&self, epoch: u32, thread: u32) -> Thread {
         let next = self.history.partition_point(|(start, _)| *start <= epoch);
         let block = next.checked_sub(1).map_or(self.block, |i| self.history[i].1);
         Thread { block, thread: self.program.thread(thread), warp: thread / 32, lane: thread % 32 }
     }
 
-    /// Reports that the lanes of `mask` do what `check` forbids; `describe` tells of the first.
+    /// Reports that the lanes of `mask` violate `check`; `describe` describes the first one.
     #[cold]
     pub fn report(
         &mut self,

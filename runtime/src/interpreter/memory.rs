@@ -18,15 +18,15 @@ pub type SharedMemory = Box<[u32; SHARED_WORDS]>;
 /// log₂ of the distance between buffers.
 const APART: u32 = 40;
 
-/// Bits of the host's address that are kept.
+/// The bits of the host's address that a buffer's address keeps.
 const ALIGNMENT: u64 = 0xff;
 
 /// Bytes of an argument.
 #[derive(Debug)]
 pub enum Bytes<'m> {
-    /// The kernel only reads them.
+    /// Bytes that the kernel only reads.
     Shared(&'m [u8]),
-    /// The kernel may write them.
+    /// Bytes that the kernel may write.
     Exclusive(&'m mut [u8]),
 }
 
@@ -56,7 +56,7 @@ pub struct Buffer<'m> {
     pub mutable: bool,
     /// Contents.
     pub bytes: Bytes<'m>,
-    /// For races; of no use where nothing is written.
+    /// The shadow memory; unused for read-only buffers.
     pub shadow: Shadow,
     /// The declared output of the launch to the buffer, and its uninitialized bytes.
     pub duty: Duty,
@@ -79,7 +79,7 @@ impl<'m> Buffer<'m> {
         Buffer { name, argument, element, base, mutable, bytes, shadow, duty: Duty::default() }
     }
 
-    /// A copy of its bytes, if a launch may write them.
+    /// Returns a copy of the bytes, if a launch may write them.
     pub fn copied(&self) -> Option<Vec<u8>> {
         let may = self.mutable && matches!(self.bytes, Bytes::Exclusive(_));
         may.then(|| self.bytes.get().to_vec())
@@ -105,7 +105,7 @@ impl<'m> Buffer<'m> {
         }
     }
 
-    /// A table, which stands in the place of argument `argument`.
+    /// Returns a table as the buffer of argument `argument`.
     pub fn table(table: &Table, argument: u32, bytes: &'m [u8]) -> Buffer<'m> {
         Buffer {
             name: table.name.clone(),

@@ -132,7 +132,7 @@ pub struct Program {
     locations: Vec<SourceLocation>,
     declared: Declared,
     code: Code,
-    /// Whether it is as lowered: then it can be asked where values come from, and go.
+    /// Whether the code was decoded as lowered: then the origins of values can be tracked.
     lowered: bool,
     /// Whether it also stores floats to buffers, so that NaNs and infinities may have origins.
     traced: bool,
@@ -148,7 +148,7 @@ pub struct Launch<'m> {
     pub block: Option<[u32; 3]>,
     /// One for each argument of the kernel in Rust.
     pub arguments: Vec<Binding<'m>>,
-    /// How to run.
+    /// Options of the run.
     pub options: Options,
 }
 
@@ -169,19 +169,19 @@ pub enum Binding<'m> {
     },
 }
 
-/// How to run a launch.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The active checks.
     pub checks: Checks,
-    /// Warp instructions of a block after which the loop that runs is taken to be endless. A launch
-    /// of more blocks may run more.
+    /// The limit of warp instructions in a block: a loop that exceeds it is reported as endless. A
+    /// launch of several blocks may run more.
     pub fuel: u64,
-    /// When a launch that still runs is taken to be endless too.
+    /// The time at which a launch that still runs is reported as endless.
     pub deadline: Option<Deadline>,
-    /// Errors after which a run ends: with 1, at the first. Warnings and notes end none.
+    /// The number of errors that ends a run: 1 stops at the first. Warnings and notes do not count.
     pub limit: usize,
-    /// In which order blocks and warps run.
+    /// The order in which blocks and warps run.
     pub schedule: Schedule,
     /// Checks that report nothing. The accesses that violate these checks are still suppressed.
     /// Checks that end a launch ([`Check::ends_launch`]) report in any case.
@@ -218,7 +218,7 @@ pub struct Options {
     pub notes: bool,
 }
 
-/// The end of a launch's time.
+/// The time limit of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
     at: Instant,
@@ -228,7 +228,7 @@ pub struct Deadline {
 impl Deadline {
     /// Returns the deadline `limit` from now.
     pub fn after(limit: Duration) -> Deadline {
-        // A time that cannot be told is never.
+        // A time that is not representable is effectively never.
         let now = Instant::now();
         Deadline { at: now.checked_add(limit).unwrap_or(now + Duration::from_secs(u32::MAX.into())), limit }
     }
@@ -272,7 +272,7 @@ impl Options {
     }
 }
 
-/// How much is checked.
+/// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Checks {
     /// Only the termination of loops: values are computed, and accesses outside buffers are
@@ -281,18 +281,18 @@ pub enum Checks {
     /// All checks except those that need shadow memory (races, store conflicts, uninitialized
     /// shared memory).
     Accesses,
-    /// All.
+    /// All checks.
     All,
 }
 
-/// How a run went.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// Counts of executed operations.
     pub statistics: Statistics,
     /// The findings: errors and warnings, and notes if [`Options::notes`] is set.
     pub report: Report,
-    /// By argument, the bytes that held nothing and do so still.
+    /// By argument, the bytes that are still uninitialized.
     pub uninit: Vec<(usize, ByteRanges)>,
 }
 
@@ -329,7 +329,7 @@ impl Outcome {
 }
 
 impl Program {
-    /// Makes code of `kernel`, as lowered or after passes.
+    /// Decodes `kernel`, as lowered or after passes.
     pub fn decode(kernel: &Kernel) -> Result<Program, Unsupported> {
         Program::new(kernel, decode::Arithmetic::Checked)
     }
@@ -399,7 +399,7 @@ impl Program {
         }
     }
 
-    /// Runs a launch with every check, and counts what its accesses ask of memory.
+    /// Runs a launch with every check and measures the memory costs of its accesses.
     pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Refused> {
         let bits = |passed: &Passed| if let Passed::Bits(bits) = passed { Some(*bits) } else { None };
         let parameters = self.bind(&launch.arguments)?.iter().map(bits).collect();
@@ -497,7 +497,7 @@ impl Program {
         Ok((Outcome { statistics, report, uninit: uninit(&buffers) }, watch))
     }
 
-    /// Runs a launch once more, on copies of what its buffers held at first, for one who looks on.
+    /// Runs a launch once more with a watcher, on copies of the buffers' initial contents.
     fn once_more<'p>(
         &'p self,
         setting: &Setting,
@@ -624,7 +624,7 @@ struct Granules {
 /// The value of an entry parameter.
 enum Passed {
     Bits(u64),
-    /// The address of that argument's memory.
+    /// The address of the argument's memory.
     AddressOf(usize),
 }
 
@@ -647,7 +647,7 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<Passed, String> 
             Err("is written by the kernel, and its bytes are given to be read only".into())
         }
         Role::Address { element, .. } => {
-            // The last element's end; in u128, for no product of these overflows there.
+            // The end of the last element; computed in u128, which the products cannot overflow.
             let mut last = 0u128;
             for (d, n) in extents.iter().enumerate() {
                 let stride = stride(d).ok_or_else(|| format!("has no stride for dimension {d}"))?;

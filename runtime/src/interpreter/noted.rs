@@ -14,7 +14,7 @@ use super::shadow::{By, Clock, Conflict, Life, Shadow, Stamp};
 use crate::number::short;
 
 impl Machine<'_, '_> {
-    /// Holds an access against shadow memory; a load of what was not stored is taken out.
+    /// Checks an access against shadow memory, and suppresses uninitialized loads.
     pub fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
         let in_shared = part.target == Target::Shared;
         if let Target::Buffer(b) = part.target
@@ -74,7 +74,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reports an access that races, and where with.
+    /// Reports an access that races, and the other access.
     #[cold]
     #[allow(clippy::too_many_arguments)]
     fn race(
@@ -109,7 +109,7 @@ impl Machine<'_, '_> {
             let message = format!(
                 "a race: this {verb} element {element} of `{name}`, another thread {other}, and nothing orders them"
             );
-            // The bytes go after this: memory holds what was there before.
+            // The bytes are stored after this check: memory still holds the old value.
             let held = Some(short(access.element, word(machine.contents(part.target), offset, access.element)));
             // The data of a copy is in no register.
             let register = access.values.get(race.scalar as usize);
@@ -162,7 +162,7 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// Reports what the running block's threads have begun to copy and not waited for, at its end.
+    /// Reports copies in flight of the running block's threads at its end.
     #[cold]
     pub fn end_copies(&mut self, warps: &[Warp]) {
         let code = &self.program.code;
@@ -298,14 +298,14 @@ fn copies_under_way(
 /// The result of checking an access against shadow memory.
 #[derive(Default)]
 struct Seen {
-    /// With other blocks and warps.
+    /// Races with other blocks and warps.
     apart: Races,
-    /// With other lanes of the warp.
+    /// Races with other lanes of the warp.
     within_warp: Races,
     uninitialised: u32,
 }
 
-/// The races of an access, by what they are with.
+/// The races of an access with one kind of other access.
 #[derive(Default)]
 struct Races {
     /// Lanes that race.
@@ -313,12 +313,12 @@ struct Races {
     all: Vec<Race>,
 }
 
-/// A race of an access with what is done at one place.
+/// A race of an access with the accesses at one site.
 struct Race {
     with: Conflict,
-    /// Lanes that race with nothing that came before.
+    /// Lanes that have no earlier race.
     lanes: u32,
-    /// The first lane that races with it, and which of its scalars.
+    /// The first lane that races with it, and the index of the scalar.
     lane: usize,
     scalar: u32,
 }
@@ -367,7 +367,7 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
     seen
 }
 
-/// Notes an access of every lane of `part`.
+/// Records an access of every lane of `part`.
 fn touch_all<const STORE: bool>(
     shadow: &mut Shadow,
     clock: Clock<'_>,

@@ -117,7 +117,7 @@ impl Access {
         self.otherwise.iter().for_each(|value| f(value.row));
     }
 
-    /// Calls `f` with the rows that say what is accessed.
+    /// Calls `f` with the rows that determine the accessed location.
     pub fn each_index(&self, mut f: impl FnMut(RowIndex)) {
         match &self.place {
             Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {

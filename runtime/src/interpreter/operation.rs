@@ -9,7 +9,7 @@ use crate::number::value;
 use kernel_dsl::compiler::Approximation;
 use kernel_dsl::compiler::ir::{Binary, Unary};
 
-/// The file in which the functions of `math::` are.
+/// The source file of the functions of `math::`.
 const MATH: &str = "kernel-dsl/src/math/";
 
 impl Program {
@@ -56,7 +56,7 @@ fn function(program: &Program, site: Pc) -> String {
     outermost.map(|source| source.name.clone()).unwrap_or_default()
 }
 
-/// A number before a dot.
+/// Formats a number as the receiver of a method call.
 fn receiver(number: &str) -> String {
     if number.starts_with('-') { format!("({number})") } else { number.to_string() }
 }

@@ -14,8 +14,8 @@
 //! whole block has.
 //!
 //! Both fences must include the other side in their scope: a block fence orders nothing between
-//! blocks. A thread releases what it has acquired within the scope of its own fence, regardless of
-//! how it was acquired.
+//! blocks. A thread's fence releases acquired accesses within its scope, regardless of how they
+//! were acquired.
 //!
 //! Accesses are ordered as in this run, as in any detector of races that observes one execution.
 
@@ -30,16 +30,16 @@ pub struct Past {
     /// The epoch in which the block began.
     block: u32,
     at: At,
-    /// By linear index in the block.
+    /// The thread, by linear index in the block.
     thread: u32,
 }
 
 /// The threads that may acquire the accesses that an element carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
-    /// Threads of the block that began in that epoch: by any fence.
+    /// Threads of the block that began in this epoch, by any fence.
     Block(u32),
-    /// All: by a fence that reaches other blocks.
+    /// All threads, by a fence that includes other blocks.
     Device,
 }
 
@@ -69,14 +69,14 @@ struct Read {
     lanes: u32,
 }
 
-/// When a thread makes a fence, in epochs.
+/// The epochs of a thread's fence and of the barriers before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
-    /// The block's last barrier before it.
+    /// The epoch of the block's last barrier before the fence.
     pub block: u32,
-    /// The last of the warp, its own or the block's.
+    /// The epoch of the warp's last barrier, of the warp or of the block.
     pub warp: u32,
-    /// The fence.
+    /// The epoch of the fence.
     pub now: u32,
 }
 
@@ -131,7 +131,7 @@ struct Fenced {
 /// The state of a warp.
 #[derive(Clone, Default, Debug)]
 struct Warp {
-    /// The last fences of its lanes, for the block, and for more.
+    /// The last fences of the warp's lanes, of block scope or wider, and of a wider scope.
     fenced: [Vec<Fenced>; 2],
     /// Released accesses that lanes have read since their last fences.
     read: Vec<Read>,
@@ -142,7 +142,7 @@ struct Warp {
 /// The order of accesses established by fences and atomic operations.
 #[derive(Default, Debug)]
 pub struct Order {
-    /// Whether there has been a fence: without one, nothing here is ever kept.
+    /// Whether there has been a fence: without one, nothing is recorded.
     active: bool,
     carried: HashMap<Element, Vec<Carried>>,
     warps: Vec<Warp>,
@@ -151,7 +151,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// A block of so many warps begins; its shared memory has carried nothing.
+    /// Begins a block of `warps` warps; its shared memory carries no released accesses.
     pub fn begin(&mut self, warps: usize, epoch: u32) {
         self.block = epoch;
         if self.active {
@@ -213,7 +213,7 @@ impl Order {
         self.active
     }
 
-    /// A lane of a warp looks at `element` by an atomic operation that leaves it as it is.
+    /// Records an atomic operation of a lane that leaves `element` unchanged.
     pub fn look(&mut self, warp: u32, lane: u32, element: Element) {
         let own = &mut self.warps[warp as usize];
         let Some(carried) = self.carried.get_mut(&element) else { return };
@@ -224,7 +224,7 @@ impl Order {
         }
     }
 
-    /// A lane of a warp changes `element` by an atomic operation.
+    /// Records an atomic operation of a lane that changes `element`.
     pub fn atomic(&mut self, warp: u32, lane: u32, element: Element) {
         self.look(warp, lane, element);
         let own = &self.warps[warp as usize];
@@ -251,7 +251,7 @@ impl Order {
         self.warps.get(warp as usize).map_or(&[], |w| &w.known)
     }
 
-    /// Forgets all that is over; the running block counts as begun in `epoch`.
+    /// Forgets all released and acquired accesses; the running block counts as begun in `epoch`.
     pub fn clear(&mut self, epoch: u32) {
         self.block = epoch;
         self.carried.clear();
@@ -266,7 +266,7 @@ impl Past {
     }
 }
 
-/// Adds `of` to `to`, which keeps of each thread the latest.
+/// Adds `of` to `to`, which keeps the latest fence of each thread.
 fn merge(to: &mut Vec<Carried>, of: Carried) {
     match to.iter_mut().find(|carried| carried.reach == of.reach && carried.past.is_like(&of.past)) {
         Some(same) => same.past.at = same.past.at.max(of.past.at),
@@ -274,7 +274,7 @@ fn merge(to: &mut Vec<Carried>, of: Carried) {
     }
 }
 
-/// Adds what lanes read to `to`.
+/// Adds accesses read by lanes to `to`.
 fn read(to: &mut Vec<Read>, of: Read) {
     let like = |read: &&mut Read| read.reach == of.reach && read.past.is_like(&of.past);
     match to.iter_mut().filter(like).find(|read| read.lanes == of.lanes || read.past.at == of.past.at) {
@@ -284,7 +284,8 @@ fn read(to: &mut Vec<Read>, of: Read) {
     }
 }
 
-/// Adds what lanes learn to `to`, which keeps the latest of what the same lanes know of a thread.
+/// Adds accesses acquired by lanes to `to`, which keeps the latest fence of each thread for the
+/// same lanes.
 fn learn(to: &mut Vec<Known>, of: Known) {
     let like = |known: &&mut Known| known.past.is_like(&of.past);
     match to.iter_mut().filter(like).find(|known| known.lanes == of.lanes || known.past.at == of.past.at) {
@@ -333,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_fence_on_either_side_hands_over_what_came_before() {
-        // The other warp's access in the epoch of the fence is behind no barrier.
+        // No barrier lies before the other warp's access in the epoch of the fence.
         assert_eq!(handed_over(Some(Scope::Grid), Some(Scope::System)), [true, true, false, true]);
         assert_eq!(handed_over(Some(Scope::Grid), None), [false; 4]);
         assert_eq!(handed_over(None, Some(Scope::Grid)), [false; 4]);
@@ -388,7 +389,7 @@ mod tests {
             order.fence(to, 1, scope, now);
         };
         let other = (Some(0), 0);
-        // From warp 0 to warp 1 within the block, and on to the next block.
+        // From warp 0 to warp 1 within the block, then to the next block.
         order.begin(2, 1);
         hand_over(&mut order, [0, 1], (None, 0), Scope::Block, at(1));
         order.fence(1, 1, Scope::Grid, at(1));
@@ -399,10 +400,10 @@ mod tests {
         let (first, second) = (Stamp::new(1, 0, 0), Stamp::new(1, 1, 32));
         let knows = |order: &Order, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp));
         assert!(knows(&order, 0, first) && knows(&order, 0, second));
-        // And from that block's first warp to its second.
+        // Then from that block's first warp to its second.
         hand_over(&mut order, [0, 1], other, Scope::Block, at(5));
         assert!(knows(&order, 1, first) && knows(&order, 1, second));
-        // The second warp has made a fence for its block alone.
+        // The second warp has made a block fence only.
         order.atomic(1, 0, FLAG);
         order.begin(2, 9);
         order.atomic(0, 0, FLAG);
@@ -418,7 +419,7 @@ mod tests {
         order.fence(0, 1, Scope::Grid, at(1));
         order.atomic(0, 0, FLAG);
         order.begin(2, 5);
-        // Warp 1 has made its fence before warp 0 acquires, and they meet.
+        // Warp 1 makes its fence before warp 0 acquires; then both reach a barrier.
         order.fence(1, 1, Scope::Grid, at(5));
         order.atomic(0, 0, FLAG);
         order.fence(0, 1, Scope::Grid, at(5));

@@ -58,7 +58,7 @@ impl Flow<'_> {
                         self.join(*to, Origin::Argument(p.argument));
                     }
                 }
-                // Tables lie behind the arguments.
+                // Tables follow the arguments.
                 Op::Table(table) => {
                     let arguments = self.kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
                     results.iter().for_each(|to| self.join(*to, Origin::Argument(arguments + table.0)));

@@ -20,7 +20,7 @@ use crate::uninit::ByteRanges;
 pub struct Duty {
     /// Bytes that are uninitialized at launch.
     pub uninit: ByteRanges,
-    /// How much of it the kernel writes.
+    /// The declared coverage of the output.
     pub coverage: Option<Coverage>,
     /// Extent and stride of each dimension, in elements.
     pub shape: Vec<(u32, u32)>,
@@ -108,7 +108,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reports the outputs of which the launch, which has ended, has not written all.
+    /// Reports outputs that a launch, which has ended, has not completely written.
     pub fn unwritten_outputs(&mut self) {
         for b in 0..self.buffers.len() {
             if self.buffers[b].duty.coverage.is_none() {
@@ -121,7 +121,7 @@ impl Machine<'_, '_> {
             let Some(first) = elements.find(missing) else { continue };
             let count = 1 + elements.filter(missing).count() as u64;
             let total = Elements::of(buffer).count() as u64;
-            // The store that came nearest says where the kernel would have written it.
+            // The nearest store shows where the kernel should have written it.
             let distance = |index: &u64| index.abs_diff(first);
             let near = Elements::of(buffer).filter(|i| !missing(i)).min_by_key(distance);
             let stamp = near.and_then(|index| buffer.shadow.last_store(index * u64::from(size)));
@@ -168,7 +168,7 @@ pub fn is_covered(buffer: &Buffer<'_>, shadows: &[&Shadow]) -> bool {
     buffer.duty.coverage.is_none() || Elements::of(buffer).all(written)
 }
 
-/// The elements of a buffer that its argument names, counted from its first, by ascending index.
+/// The elements of a buffer that belong to its argument, by ascending index.
 struct Elements<'b> {
     shape: &'b [(u32, u32)],
     index: Vec<u32>,

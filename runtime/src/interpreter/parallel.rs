@@ -25,9 +25,9 @@ use crate::cores::{Copies, Demand, block_numbers, each, merge};
 /// The results of one thread.
 struct Part {
     statistics: Statistics,
-    /// Whether it found anything, or anything to look for.
+    /// Whether the thread has a finding, or a value that a second run must trace.
     found: bool,
-    /// By buffer.
+    /// The shadow memory of each buffer.
     shadows: Vec<Shadow>,
 }
 

@@ -27,7 +27,7 @@ use std::collections::HashMap;
 /// A source, from 1; 0 is none.
 type Id = u32;
 
-/// Sources that are kept apart; later ones are taken for the last.
+/// The maximum number of distinct sources; later ones are merged with the last.
 const MOST: usize = 1 << 16;
 
 /// An operation whose result is undefined, in one lane.
@@ -43,7 +43,7 @@ pub struct Poison<'p> {
     sources: Vec<Source>,
     /// By warp, by row, by lane.
     frames: Vec<Vec<[Id; LANES]>>,
-    /// By the first byte of what is in memory; `None` is the block's shared memory.
+    /// By buffer and offset of a value's first byte; `None` is the block's shared memory.
     memory: HashMap<(Option<usize>, u64), Id>,
 }
 
@@ -307,7 +307,7 @@ impl<'p> Machine<'p, '_> {
         p.set(at, to, |_| id);
     }
 
-    /// Tells where an access's address, or whether it is made, is undefined.
+    /// Reports accesses whose address or condition is undefined.
     fn addressed(&self, p: &mut Poison<'p>, at: Where, access: &Access) {
         if let Some(guard) = access.guard {
             let ids = p.row(at.warp, guard);

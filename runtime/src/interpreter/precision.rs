@@ -34,11 +34,11 @@ use std::collections::HashMap;
 /// three binary digits.
 const GROWTH: f64 = 8.0;
 
-/// A float in more digits.
+/// A float with more digits.
 #[derive(Clone, Copy, Debug)]
 struct Twin {
     ty: Scalar,
-    /// The bits that it belongs to.
+    /// The bits of the value.
     of: u64,
     exact: Twice,
     /// The event at which its digits canceled, from 1; 0 is none.
@@ -109,14 +109,14 @@ struct Event {
     twin: Twin,
 }
 
-/// A launch that is looked at.
+/// The twins of all values in a running launch.
 pub struct Precision<'p> {
     findings: Findings<'p>,
-    /// The relative error from which on a value is bad.
+    /// The relative error from which a value counts as inaccurate.
     bound: f64,
     /// By warp, by row, by lane.
     frames: Vec<Vec<[Option<Twin>; LANES]>>,
-    /// By the first byte of what is in memory; `None` is the block's shared memory.
+    /// By buffer and offset of a value's first byte; `None` is the block's shared memory.
     memory: HashMap<(Option<usize>, u64), Twin>,
     events: Vec<Event>,
     /// The event of each instruction and warp: one represents all lanes.

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SECTOR: u64 = 32;
 /// Bytes of a line of the caches.
 const LINE: u64 = 128;
-/// Bytes that a bank of shared memory gives at once.
+/// Bytes that a bank of shared memory delivers at once.
 const BANK: u64 = 4;
 /// Banks of shared memory.
 const BANKS: u64 = 32;
@@ -32,36 +32,36 @@ const AT_ONCE: u64 = BANK * BANKS;
 /// The memory costs of a launch.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Profile {
-    /// The accesses that were made, in the order of the code.
+    /// The accesses that were executed, in the order of the code.
     pub accesses: Vec<Accessed>,
     /// The branches and loops that were executed, in the order of the code.
     pub branches: Vec<Branched>,
-    /// How many lanes took part, line by line of the Rust.
+    /// The active lanes, by line of Rust.
     pub lines: Vec<Line>,
     /// The parameters of the launch.
     #[serde(skip)]
     pub launched: Launched,
 }
 
-/// A branch, or the end of a loop's turn, in all warps.
+/// A branch, or the end of a loop's iteration, in all warps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Branched {
     /// In the kernel's IR.
     #[serde(skip)]
     pub location: Location,
-    /// Where in the Rust.
+    /// The source location.
     pub place: report::Place,
     /// Whether it is a loop.
     pub looped: bool,
-    /// How it was decided.
+    /// The decisions of warps.
     #[serde(flatten)]
     pub ways: Ways,
 }
 
-/// How often a warp decided which way to go, and how often its active lanes went both.
+/// The number of decisions of a warp at a branch, and of those at which its lanes diverged.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Ways {
-    /// With one active lane or more.
+    /// Decisions with at least one active lane.
     pub decided: u64,
     /// The number of decisions at which the active lanes diverged.
     pub parted: u64,
@@ -86,9 +86,9 @@ pub struct Line {
     pub file: String,
     /// From 1.
     pub line: u32,
-    /// How many instructions warps ran.
+    /// The number of instructions that warps executed.
     pub instructions: u64,
-    /// Lanes that took part, in all of them.
+    /// Active lanes, summed over the instructions.
     pub lanes: u64,
 }
 
@@ -99,17 +99,17 @@ impl Line {
     }
 }
 
-/// One access of the code, in all warps.
+/// An access of the code, in all warps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Accessed {
     /// In the kernel's IR.
     #[serde(skip)]
     pub location: Location,
-    /// Where in the Rust.
+    /// The source location.
     pub place: report::Place,
     /// The kind of the access.
     pub kind: Kind,
-    /// The array or parameter; `None` where it was not always the same.
+    /// The array or parameter; `None` if it was not always the same.
     pub array: Option<String>,
     /// Bytes that a lane accesses.
     pub bytes: u32,
@@ -123,11 +123,12 @@ pub struct Accessed {
 /// The range of bytes touched in a buffer or array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Touched {
-    /// The first byte, from its beginning.
+    /// The first byte, counted from the beginning of the buffer or array.
     pub first: u64,
-    /// Behind the last.
+    /// The end of the last byte.
     pub end: u64,
-    /// Bytes of all of it; `None` of an array whose size the launch evaluates.
+    /// The size of the buffer or array in bytes; `None` for an array whose size the launch
+    /// determines.
     pub of: Option<u64>,
 }
 
@@ -152,39 +153,40 @@ pub enum Kind {
 /// form one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Counts {
-    /// Where it leads to.
+    /// The accessed memory.
     pub memory: Memory,
-    /// Requests with one lane or more.
+    /// Requests with at least one lane.
     pub requests: u64,
-    /// Lanes that took part, in all of them.
+    /// Active lanes, summed over the requests.
     pub lanes: u64,
     /// The total cost of all requests.
     pub cost: u64,
     /// The cost of the most expensive request.
     pub most: u32,
-    /// Bytes that were asked for, in all of them; what several lanes of one ask for counts once.
+    /// Bytes requested, summed over the requests; a byte that several lanes of a request access
+    /// counts once.
     pub used: u64,
-    /// Lines of 128 bytes that were touched, of global memory.
+    /// Lines of 128 bytes that were touched, for global memory.
     pub lines: u64,
-    /// Requests whose lanes all had one address.
+    /// Requests whose lanes all had the same address.
     pub together: u64,
     /// The worst request among those with the most active lanes: for a full block, a request that
     /// the compiler's analyses predict.
     pub fullest: Request,
 }
 
-/// One request.
+/// A request of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Request {
-    /// Lanes that took part.
+    /// The number of active lanes.
     pub lanes: u32,
     /// The cost of the request.
     pub cost: u32,
     /// The least cost of a request of the same size in bytes.
     pub least: u32,
-    /// Bytes that it asked for, each counted once.
+    /// Bytes that the lanes requested, each counted once.
     pub used: u32,
-    /// Lines of 128 bytes that it touched, of global memory.
+    /// Lines of 128 bytes that the request touched, for global memory.
     pub lines: u32,
 }
 
@@ -192,12 +194,12 @@ pub struct Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// Sectors of 32 bytes that are touched.
+    /// Global memory: sectors of 32 bytes that are touched.
     Global,
     /// Distinct words that the request needs from the busiest of the 32 banks: 1 is free of
     /// conflicts.
     Shared,
-    /// Places that lanes read, one after the other.
+    /// Constant memory: distinct words that lanes read, served one after the other.
     Constant,
 }
 
@@ -249,7 +251,8 @@ impl Counts {
     }
 }
 
-/// Counts as a launch runs. A copy past the registers is two accesses at one instruction.
+/// The counters of a running launch. A copy that bypasses the registers is two accesses of one
+/// instruction.
 #[derive(Default)]
 pub(super) struct Counters {
     accesses: BTreeMap<(Pc, Kind), Counter>,
@@ -257,7 +260,7 @@ pub(super) struct Counters {
     /// By end of a loop without a counter and by warp: the lanes that had left the loop at its
     /// previous iteration, while others continue.
     left: BTreeMap<(Pc, u32), u32>,
-    /// By instruction, how often a warp ran it, and with how many lanes in all.
+    /// By instruction, the number of executions and the sum of active lanes.
     run: Vec<(u64, u64)>,
 }
 
@@ -290,7 +293,7 @@ impl Counters {
         }
     }
 
-    /// Counts the lanes of an instruction; what only says where control goes is none.
+    /// Counts the lanes of an instruction, except for markers of control flow.
     fn ran(&mut self, machine: &Machine<'_, '_>, site: Pc, mask: u32) {
         let insts = &machine.program.code.insts;
         let marks = matches!(
@@ -323,7 +326,7 @@ impl Counters {
         }
     }
 
-    /// Counts the instruction at `site`, if lanes may part there.
+    /// Counts the decision of the instruction at `site`, if lanes may diverge there.
     fn branch(&mut self, machine: &Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         let (active, on) = match machine.program.code.insts[site as usize] {
             Inst::If { condition, .. } => (mask, machine.simd.truth(&warp.rows, condition)),

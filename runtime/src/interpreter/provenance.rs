@@ -33,9 +33,9 @@ use std::collections::HashMap;
 pub enum Stored {
     /// Not tracked.
     Ignored,
-    /// No NaN and no infinity yet.
+    /// No NaN and no infinity so far.
     Finite,
-    /// One or the other.
+    /// A NaN or an infinity.
     Strange,
 }
 
@@ -45,10 +45,10 @@ type Id = u32;
 
 const BITS: Id = 1 << 31;
 
-/// Events that are kept apart; later ones are taken for the last of their instruction.
+/// The maximum number of distinct events; later ones are merged with the last of their instruction.
 const MOST: usize = 1 << 16;
 
-/// A NaN or an infinity was made.
+/// An operation that produced a NaN or an infinity.
 #[derive(Clone, Debug)]
 pub struct Event {
     check: Check,
@@ -68,7 +68,7 @@ pub struct Tracer<'p> {
     last: HashMap<Pc, Id>,
     /// By warp, by row, by lane.
     frames: Vec<Vec<[Id; LANES]>>,
-    /// By the first byte of what is in memory; `None` is the block's shared memory.
+    /// By buffer and offset of a value's first byte; `None` is the block's shared memory.
     memory: HashMap<(Option<usize>, u64), Id>,
     /// The bits in memory before an atomic operation, by lane.
     before: [u64; LANES],
@@ -119,7 +119,7 @@ impl Program {
 }
 
 impl<'p> Machine<'p, '_> {
-    /// Looks at what is about to be stored to a buffer.
+    /// Inspects floats that are about to be stored to a buffer.
     #[inline]
     pub fn watch(&mut self, warp: &Warp, mask: u32, access: &Access) {
         if self.stored == Stored::Finite && !access.place.is_shared() && is_any_float(access.element) {
@@ -130,7 +130,7 @@ impl<'p> Machine<'p, '_> {
         }
     }
 
-    /// Looks at what an atomic operation has left in a buffer.
+    /// Inspects floats that an atomic operation has stored to a buffer.
     pub fn watch_atomic(&mut self, element: Scalar, part: &Part) {
         let Target::Buffer(b) = part.target else { return };
         if self.stored == Stored::Finite && element.is_float() {
@@ -391,7 +391,7 @@ impl<'p> Tracer<'p> {
         ids[to as usize] = std::array::from_fn(of);
     }
 
-    /// A float computed from `operands`.
+    /// Propagates origins to a float computed from `operands`.
     fn computed(
         &mut self,
         machine: &Machine<'_, '_>,
@@ -434,7 +434,7 @@ impl<'p> Tracer<'p> {
         // the larger one.
         let same = operands.iter().filter(alike).find(|(_, bits, _)| *bits == result.1);
         let handed_on = same.or_else(|| operands.iter().find(alike));
-        // A layout without infinities has NaNs in their place.
+        // A format without infinities has NaNs in their place.
         let handed_on = handed_on.or_else(|| {
             operands
                 .iter()
@@ -517,7 +517,7 @@ impl<'p> Tracer<'p> {
         }
     }
 
-    /// Reports that lane `lane` stores what event `id` made.
+    /// Reports that lane `lane` stores the result of event `id`.
     fn tell(&mut self, machine: &Machine<'_, '_>, at: Where<'_>, access: &Access, part: &Part, lane: usize, id: Id) {
         let Some(event) = self.events.get(id as usize - 1) else { return };
         let Target::Buffer(_) = part.target else { return };

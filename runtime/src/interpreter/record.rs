@@ -51,7 +51,7 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
             (check::Check::OutOfBounds, beyond(&of, &index, &extents, (*elements).into()), None)
         }
         Check::Step(ty) => {
-            // A step is a `usize` in Rust: of more bits, it is below zero never.
+            // A step is a `usize` in Rust, which is never negative.
             let step = if ty.bits() == 32 { value(*ty, values[0]) } else { "0".to_string() };
             (check::Check::LoopStep, stuck(&step), None)
         }

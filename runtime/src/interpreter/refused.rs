@@ -20,14 +20,14 @@ pub struct TooLarge {
     pub kernel: String,
     /// The limit: [`Options::shadow`](super::Options::shadow).
     pub limit: usize,
-    /// Each buffer that has some, with its bytes and those of its shadow.
+    /// Each buffer with shadow memory, with its size and that of its shadow.
     pub buffers: Vec<(String, usize, usize)>,
 }
 
-/// Why a launch has no outcome.
+/// The reason that a launch has no outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// Nothing has run.
+    /// The launch has not run.
     Arguments(Mismatch),
     /// The launch has ended at the limit of shadow memory.
     TooLarge(TooLarge),

@@ -36,20 +36,20 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// All that a run found, in the order in which it was first met.
+/// The findings of a run, in the order of their first hits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// The instance that ran, as Rust names it.
+    /// The instance that ran, in Rust syntax.
     pub kernel: String,
-    /// One a check and site.
+    /// One finding for each check and site.
     pub findings: Vec<Finding>,
     /// Violations that the kernel allows, by check and statement.
     pub allowed: Vec<Allowed>,
     /// Whether the run stopped at [`Options::limit`](super::Options::limit) errors.
     pub truncated: bool,
-    /// The order in which the run went: with it, it goes so again.
+    /// The schedule of the run, which reproduces it.
     pub schedule: Schedule,
-    /// The functions that places name, for their text.
+    /// The functions that contain the places, for their source text.
     pub sources: Vec<Source>,
 }
 
@@ -58,41 +58,41 @@ pub struct Report {
 pub struct Finding {
     /// The check.
     pub check: Check,
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
     /// A description of the event, in a sentence with names and values.
     pub message: String,
-    /// Where in the Rust.
+    /// The source location.
     pub place: Place,
     /// The first thread that violated the check.
     pub thread: Thread,
-    /// The memory or variable that it is about.
+    /// The memory or variable.
     pub object: Option<Object>,
-    /// The values that the access is about, where they are known.
+    /// The values of the access, where they are known.
     pub values: Option<Values>,
-    /// The access that this one is in conflict with.
+    /// The conflicting access.
     pub other: Option<Other>,
-    /// The first access at each further place that this one is in conflict with.
+    /// The first conflicting access at each further place.
     pub others: Vec<Other>,
     /// The operation that produced the number.
     pub produced: Option<Produced>,
     /// The PTX instructions for the accesses of that line to that memory; filled in by
     /// `kernels check`.
     pub ptx: Vec<PtxLine>,
-    /// How often it happened at this place: one a thread each time.
+    /// The number of hits at this place, counted by thread.
     pub count: u64,
 }
 
 /// A line of PTX.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PtxLine {
-    /// From 1, in the text that the kernel is built with.
+    /// The line number, from 1, in the text that the kernel is built with.
     pub line: u32,
     /// The instruction.
     pub text: String,
 }
 
-/// The operation that made a NaN or an infinity.
+/// The operation that produced a NaN or an infinity.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Produced {
     /// The operation in Rust syntax, with the operands' values.
@@ -108,15 +108,15 @@ pub struct Produced {
 pub struct Allowed {
     /// The check.
     pub check: Check,
-    /// Where it happened first.
+    /// The place of the first hit.
     pub place: Place,
-    /// Why it may: the kernel's words.
+    /// The reason that the kernel states.
     pub reason: String,
-    /// How often it happened: one a thread each time.
+    /// The number of hits, counted by thread.
     pub count: u64,
 }
 
-/// A place in the user's Rust.
+/// A location in the user's Rust.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Place {
     /// Index into [`Report::sources`].
@@ -126,9 +126,9 @@ pub struct Place {
     pub function: String,
     /// The file; empty if the compiler that expanded the macro did not provide it.
     pub file: String,
-    /// From 1, in the file.
+    /// The line, from 1, in the file.
     pub line: u32,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: u32,
     /// Line of the end.
     pub end_line: u32,
@@ -172,7 +172,7 @@ pub struct Object {
     pub space: Space,
     /// The index as the kernel wrote it, outermost dimension first; empty for a computed address.
     pub index: Vec<u64>,
-    /// The extents that the index was held against.
+    /// The extents that the index was checked against.
     pub extents: Vec<u64>,
     /// Elements from the start of the object to the access; negative if before it.
     pub element: Option<i64>,
@@ -185,7 +185,7 @@ pub struct Values {
     pub loads: Option<String>,
     /// The value that this access stores.
     pub stores: Option<String>,
-    /// The operand of this access, an atomic operation.
+    /// The operand of this access, if it is an atomic operation.
     pub operand: Option<String>,
     /// The value of the element just before, unless the other access is known to have stored it.
     pub held: Option<String>,
@@ -198,7 +198,7 @@ pub struct Values {
 /// The other side of a conflict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Other {
-    /// Where in the Rust; `None` where only the thread is known.
+    /// The source location; `None` if only the thread is known.
     pub place: Option<Place>,
     /// The thread that made the access.
     pub thread: Thread,
@@ -210,7 +210,7 @@ pub struct Other {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// No error; perhaps warnings.
+    /// No error; there may be warnings.
     Pass,
     /// At least one error.
     Fail,
@@ -267,7 +267,7 @@ impl Report {
         if self.errors().next().is_some() { Verdict::Fail } else { Verdict::Pass }
     }
 
-    /// Adds what another run of the same launch found.
+    /// Adds the findings of another run of the same launch.
     pub(super) fn add(&mut self, other: Report) {
         self.findings.extend(other.findings);
         self.allowed.extend(other.allowed);

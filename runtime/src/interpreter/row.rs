@@ -17,7 +17,7 @@ pub(super) struct Flat<'a> {
 }
 
 versions! {
-    /// `to` ← the words of `memory` that the lanes name; whether it is that easy.
+    /// `to` ← the words of `memory` that the lanes access. Returns whether the fast path applies.
     fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool;
 }
 
@@ -36,7 +36,7 @@ fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool
         }
     }
     let (low, high) = (words[0], words[HALF]);
-    // Within extents, in a row, and so near that no sum has wrapped.
+    // In bounds, consecutive, and without overflow.
     if beyond | apart(&words, 0) | apart(&words, HALF) != 0 || most > u64::from(u32::MAX) {
         return false;
     }
@@ -57,14 +57,14 @@ fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool
     true
 }
 
-/// 0 if the words of half a warp, from lane `first` on, are one behind the other.
+/// Returns 0 if the words of half a warp from lane `first` on are consecutive.
 #[inline(always)]
 fn apart(words: &[u32; LANES], first: usize) -> u32 {
     (0..HALF).fold(0, |apart, l| apart | words[first + l].wrapping_sub(words[first]) ^ l as u32)
 }
 
 impl Machine<'_, '_> {
-    /// Loads, if that is all right; whether it was.
+    /// Loads if the access has no errors, and returns whether it did.
     #[inline(always)]
     pub fn load_row<const TIER: u8>(&mut self, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let Place::Global { base, dims, origin: Origin::Argument(argument) } = &access.place else { return false };

@@ -14,16 +14,16 @@ use std::str::FromStr;
 /// It is parsed from and serialized as a word: `in-order`, `reversed`, `seeded:7`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Schedule {
-    /// By ascending index, x fastest.
+    /// Ascending index, x fastest.
     #[default]
     InOrder,
-    /// By descending index.
+    /// Descending index.
     Reversed,
-    /// One of many orders, by a seed; warps in another one after each barrier.
+    /// A pseudorandom order from a seed; warps have a different one after each barrier.
     Seeded(u64),
 }
 
-/// A word that is no order.
+/// The error for a word that names no order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownOrder(String);
 
@@ -43,7 +43,7 @@ impl Schedule {
             Schedule::InOrder => n,
             Schedule::Reversed => count - 1 - n,
             Schedule::Seeded(seed) => {
-                // n ↦ a·n + b is one to one modulo the count if the two have no common factor.
+                // n ↦ a·n + b is one-to-one modulo the count if `a` and the count are coprime.
                 let mut factor = mixed(seed) % count;
                 while gcd(factor, count) != 1 {
                     factor += 1;
@@ -61,7 +61,7 @@ impl Schedule {
         self.arrange(phase, turns);
     }
 
-    /// Puts what ascends in order, another one for each `salt`.
+    /// Permutes ascending indices; each `salt` gives a different permutation.
     fn arrange(self, salt: u64, all: &mut [usize]) {
         match self {
             Schedule::InOrder => {}

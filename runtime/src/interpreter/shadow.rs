@@ -32,7 +32,7 @@ use crate::uninit::ByteRanges;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-/// An access: its epoch, its site, and its thread of the block, packed; 0 is none.
+/// An access: its epoch, its site, and its thread in the block, packed; 0 is none.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
 
@@ -101,7 +101,7 @@ pub struct Clock<'a> {
     pub met: u32,
     /// The epoch of the warp's last barrier, of the warp or of the block.
     pub warp: u32,
-    /// Whether earlier blocks' accesses count.
+    /// Whether accesses of earlier blocks count.
     pub across: bool,
     /// The accesses of other threads that the warp's lanes have acquired.
     pub known: &'a [Known],
@@ -186,7 +186,7 @@ impl Cell {
         self.store.epoch() >= clock.block
     }
 
-    /// Notes a load, and gives the store that it races with.
+    /// Records a load and returns the store that it races with.
     #[inline(always)]
     pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         self.note_load(clock, now);
@@ -198,7 +198,7 @@ impl Cell {
     #[inline(always)]
     pub fn loads_well(&mut self, clock: &Clock<'_>, now: Stamp, also: Stamp) -> bool {
         let (stored, first) = (self.store.epoch(), self.loads[0]);
-        // A barrier lies between: what is loaded then is mostly loaded once by each warp.
+        // After a barrier, each warp usually loads an element once.
         if clock.block <= stored && stored < clock.met && clock.known.is_empty() {
             if first.epoch() < clock.met {
                 self.loads = [now, also];
@@ -253,13 +253,13 @@ impl Cell {
         !(clock.unordered(self.store, now) | clock.unordered(a, now) | clock.unordered(b, now))
     }
 
-    /// Notes a store.
+    /// Records a store.
     #[inline(always)]
     pub fn stored(&mut self, now: Stamp) {
         self.store = now;
     }
 
-    /// Notes a store, and gives the access that it races with.
+    /// Records a store and returns the access that it races with.
     #[inline(always)]
     pub fn store(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let conflict = self.store_would(clock, now);
@@ -295,10 +295,10 @@ impl Cell {
 /// one page.
 pub const PAGE: usize = 1 << 14;
 
-/// Bytes of a page.
+/// The size of a page in bytes.
 const PAGE_BYTES: usize = PAGE * size_of::<Cell>();
 
-/// The pages that a launch may still make, on all of its threads.
+/// The number of pages that a launch may still allocate, on all of its threads.
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: Arc<AtomicIsize>,
@@ -339,9 +339,9 @@ pub struct Shadow {
     /// Atomic operations, recorded as loads in separate cells: like two loads, two of them do not
     /// race. `None` until the first one, so kernels without them pay nothing.
     atomics: Option<Box<Shadow>>,
-    /// By cell, the lifetime in which it was stored. `None` where no bytes have two.
+    /// By cell, the lifetime in which it was stored. `None` if no bytes have several lifetimes.
     lives: Option<Box<[Life]>>,
-    /// Loads that cells have no room for. `None` where no fences order accesses.
+    /// Loads that cells have no room for. `None` if no fences order accesses.
     further: Option<Box<Further>>,
 }
 
@@ -399,7 +399,7 @@ impl Shadow {
         self.lives.is_some()
     }
 
-    /// Notes that `size` bytes at `offset` are stored in a lifetime.
+    /// Records that `size` bytes at `offset` are stored in lifetime `life`.
     pub fn live(&mut self, offset: u64, size: u32, life: Life) {
         if let Some(lives) = &mut self.lives {
             let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
@@ -434,7 +434,7 @@ impl Shadow {
         begun.filter(|(stamp, _)| stamp.epoch() >= clock.block).collect()
     }
 
-    /// Notes an atomic operation on `size` bytes at `offset`.
+    /// Records an atomic operation on `size` bytes at `offset`.
     pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
         if self.atomics.is_none() {
             self.atomics = Some(Box::new(self.anew()));
@@ -451,7 +451,7 @@ impl Shadow {
         self.further.is_some()
     }
 
-    /// Notes a load of `size` bytes at `offset`, where fences order accesses.
+    /// Records a load of `size` bytes at `offset`, where fences order accesses.
     pub fn note_load_among_fences(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
         let first = (offset >> self.granule) as usize;
         let mut further = self.further.take();
@@ -533,7 +533,7 @@ impl Shadow {
     pub fn cells(&mut self, offset: u64, size: u32) -> impl Iterator<Item = &mut Cell> {
         let first = (offset >> self.granule) as usize;
         let last = ((offset + u64::from(size) - 1) >> self.granule) as usize;
-        // An access does not straddle pages: cells of one access are few, and mostly one.
+        // An access does not cross pages: it has few cells, usually one.
         let page = first / PAGE;
         let cells = self.page(page);
         let end = (last - page * PAGE + 1).min(PAGE);
@@ -559,7 +559,7 @@ impl Shadow {
         if self.budget.take() { page } else { self.pages.len() - 1 }
     }
 
-    /// Forgets all.
+    /// Forgets all accesses.
     pub fn clear(&mut self) {
         self.pages.fill_with(|| None);
         self.atomics = None;

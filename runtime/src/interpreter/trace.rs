@@ -16,15 +16,15 @@ use std::fmt;
 /// The trace of a thread.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Trace {
-    /// The instance that ran, as Rust names it.
+    /// The instance that ran, in Rust syntax.
     pub kernel: String,
     /// Block index in x, y, z.
     pub block: [u32; 3],
     /// Thread index in its block in x, y, z.
     pub thread: [u32; 3],
-    /// The lines that it came to, again each time.
+    /// The executed lines, once for each execution.
     pub lines: Vec<Line>,
-    /// Lines after those.
+    /// The number of lines beyond the limit.
     pub left_out: u64,
 }
 
@@ -35,11 +35,11 @@ pub struct Line {
     pub function: String,
     /// The file of the function.
     pub file: String,
-    /// From 1, in the file.
+    /// The line number in the file, from 1.
     pub line: u32,
     /// The code of the line.
     pub text: String,
-    /// In the order of the program.
+    /// The events in program order.
     pub events: Vec<Event>,
 }
 
@@ -48,27 +48,27 @@ pub struct Line {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Event {
-    /// A variable, or an element of an array in registers, was given a value.
+    /// An assignment to a variable or to an element of an array in registers.
     Assigned { name: String, value: String },
-    /// Consecutive numbers were loaded.
+    /// A load of consecutive scalars.
     Loaded { from: At, values: Vec<String> },
-    /// Consecutive numbers were stored.
+    /// A store of consecutive scalars.
     Stored { to: At, values: Vec<String> },
-    /// An atomic operation, its operand, and what was there before, if the kernel asks.
+    /// An atomic operation, its operand, and the previous value if the kernel uses it.
     Atomic { operation: String, at: At, value: String, before: Option<String> },
-    /// A load or store whose condition did not hold.
+    /// A load or store whose condition is false.
     Masked { access: &'static str, array: String },
-    /// A branch, and whether its condition held.
+    /// A branch and its condition.
     Branch { holds: bool },
-    /// A loop began its turn of that number, from 1.
+    /// The beginning of an iteration of a loop, numbered from 1.
     Turn { number: u64 },
-    /// A loop ended after so many turns.
+    /// The end of a loop, with the number of its iterations.
     Left { turns: u64 },
-    /// A barrier was reached.
+    /// A barrier.
     Barrier { scope: Threads },
-    /// Lanes of the warp were asked, and this is what came.
+    /// An exchange between lanes of the warp, and its result.
     Exchanged { value: String },
-    /// The thread ended.
+    /// The end of the thread.
     Ended,
 }
 
@@ -86,14 +86,14 @@ pub enum Threads {
 pub struct At {
     /// The buffer or shared array.
     pub array: String,
-    /// The index in each dimension, as the kernel wrote it; empty where places are addresses.
+    /// The index in each dimension, as the kernel wrote it; empty for a computed address.
     pub index: Vec<u64>,
     /// The index of the element in the whole array; `None` if the access was out of bounds and
     /// suppressed.
     pub element: Option<i64>,
 }
 
-/// Follows a thread.
+/// The recorder of one thread's trace.
 pub(super) struct Recorder {
     pub block: [u32; 3],
     warp: u32,
@@ -101,15 +101,15 @@ pub(super) struct Recorder {
     limit: usize,
     /// An instruction whose event is recorded when the next one runs.
     pending: Option<Pending>,
-    /// By open construct, the turns of a loop.
+    /// By open construct, the number of iterations of a loop.
     turns: Vec<u64>,
     lines: Vec<Line>,
-    /// The line that it is at: by function and number.
+    /// The current line: its function and number.
     at: Option<(usize, u32)>,
     left_out: u64,
 }
 
-/// An instruction that has run, whose results are to be told.
+/// An executed instruction whose results are not recorded yet.
 struct Pending {
     site: Pc,
     what: Told,
@@ -138,7 +138,7 @@ enum Told {
 }
 
 impl Recorder {
-    /// Follows lane `lane` of warp `warp` of `block`, for `limit` lines.
+    /// Returns the recorder of lane `lane` of warp `warp` of `block`, for `limit` lines.
     pub fn new(block: [u32; 3], warp: u32, lane: usize, limit: usize, slots: u32) -> Recorder {
         Recorder {
             block,
@@ -153,7 +153,7 @@ impl Recorder {
         }
     }
 
-    /// Tells of the instruction at `site`, and of what the one before it left.
+    /// Records the instruction at `site`, and the results of the previous one.
     pub fn see(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         if warp.index != self.warp {
             return;
@@ -255,7 +255,7 @@ impl Recorder {
         }
     }
 
-    /// Tells what the last instruction left, now that the one at `site` comes.
+    /// Records the results of the last instruction, when the one at `site` is about to run.
     fn tell_pending(&mut self, program: &Program, site: Pc, warp: &Warp, active: bool) {
         let Some(Pending { site: told, what }) = self.pending.take() else { return };
         let lane = self.lane;

@@ -14,7 +14,7 @@ pub struct Twice {
     rest: f64,
 }
 
-/// a + b, and by how much that is off.
+/// Returns a + b and its rounding error.
 fn sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let of_b = sum - a;

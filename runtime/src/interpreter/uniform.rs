@@ -52,7 +52,7 @@ impl Kinds {
     }
 }
 
-/// Rewrites what need not be done lane by lane.
+/// Replaces instructions that need no computation by lane.
 pub fn simplify(code: &mut Code, kinds: &Kinds) {
     let of = |row: RowIndex| kinds.0[row as usize];
     let constants: HashMap<RowIndex, u64> = code.constants.iter().map(|(to, bits)| (to.row, *bits)).collect();
@@ -118,7 +118,7 @@ fn kinds(code: &Code) -> Vec<Kind> {
             Special::Block(_) => Kind::Uniform,
         };
     }
-    // A loop's index is written where the loop begins and where it goes round.
+    // A loop's index is written before the loop and at the end of each iteration.
     let steps: HashMap<RowIndex, RowIndex> = code.insts.iter().filter_map(step).collect();
     for inst in &code.insts {
         let of = |row: RowIndex| kinds[row as usize];

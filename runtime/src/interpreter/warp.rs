@@ -51,7 +51,7 @@ impl Machine<'_, '_> {
                 }
             }};
         }
-        // Whether the kernel runs for ever is looked at where it may.
+        // The search for infinite loops runs at the end of iterations only.
         let mut search = Search::of_instructions(warp.circle.take().is_some());
         let fuel = self.fuel_left();
         let mut alarm = search.next.min(fuel).min(self.options.pace());
@@ -71,7 +71,8 @@ impl Machine<'_, '_> {
                 }
             };
         }
-        // Where all lanes must come, parts of a warp wait for one another, and then do it as one.
+        // Instructions for all lanes: the parts of a warp wait for each other and continue as one
+        // warp.
         macro_rules! all_lanes {
             ($site:expr) => {
                 if warp.parted {
@@ -406,7 +407,7 @@ impl Machine<'_, '_> {
         self.stopped = true;
     }
 
-    /// Reports integer arithmetic that has no value, or not the one meant.
+    /// Reports integer arithmetic whose result is undefined or probably not meant.
     #[allow(clippy::too_many_arguments)]
     fn arithmetic(&mut self, site: Pc, warp: &Warp, mask: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
         let bad = self.simd.overflows(&warp.rows, op, ty, a, b) & mask;
@@ -448,7 +449,7 @@ impl Machine<'_, '_> {
         self.report(Check::IntegerOverflow, site, warp.index, bad, |_, _| Description::new(message));
     }
 
-    /// Reports lanes in which a cast does not keep its operand.
+    /// Reports lanes in which a cast loses information.
     #[cold]
     fn lossy(&mut self, site: Pc, warp: &Warp, mask: u32, from: Scalar, into: Scalar, a: u32) {
         let register = Register { row: a, wide: from.bits() == 64 };
@@ -467,7 +468,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reports the lanes whose step is not above zero.
+    /// Reports the lanes whose step is not positive.
     fn without_step(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) -> u32 {
         let register = Register { row: step, wide: ty.bits() == 64 };
         let sign = 1u64 << (ty.bits() - 1);
@@ -486,7 +487,7 @@ impl Machine<'_, '_> {
         bad
     }
 
-    /// Reports lanes that are missing where all that have not ended must be.
+    /// Reports missing lanes at an operation that all lanes must reach, unless they have ended.
     fn together(&mut self, check: Check, what: &str, site: Pc, warp: &Warp, mask: u32) {
         let missing = warp.live & !mask;
         if missing != 0 {
@@ -571,7 +572,7 @@ pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; L
     })
 }
 
-/// Says that a value is shifted by its width or more.
+/// Describes a shift by the width of the type or more.
 fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> String {
     let (sign, width) = (symbol(op).unwrap_or_default(), ty.bits());
     let counts = distance % width;
@@ -580,12 +581,12 @@ fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> S
     )
 }
 
-/// Says that a loop's step is none.
+/// Describes a loop with a step that is not positive.
 pub fn stuck(step: &str) -> String {
     format!("the loop steps by {step}: a step must be above zero")
 }
 
-/// Says that a op b does not fit its type.
+/// Describes an overflow of `a` op `b`.
 pub fn overflow(op: Binary, ty: Scalar, a: impl Display, b: impl Display) -> String {
     let sign = symbol(op).unwrap_or_default();
     format!("`{a} {sign} {b}` overflows `{ty}`")

@@ -40,7 +40,7 @@ impl Watch<'_> {
         }
     }
 
-    /// A block begins.
+    /// Notifies the watcher that a block begins.
     pub fn block(&mut self) {
         match self {
             Watch::Origins(tracer) => tracer.forget_shared(),
@@ -52,7 +52,7 @@ impl Watch<'_> {
 }
 
 impl<'p> Machine<'p, '_> {
-    /// Shows the instruction at `site`, which the lanes of `mask` are about to run.
+    /// Notifies the watcher of the instruction at `site` before the lanes of `mask` run it.
     #[inline(never)]
     pub fn watched(&mut self, site: Pc, warp: &Warp, mask: u32) {
         // The watcher needs the machine to compute addresses, so it is taken out of the machine
@@ -69,7 +69,7 @@ impl<'p> Machine<'p, '_> {
         self.watch = watch;
     }
 
-    /// Shows it when they have run it.
+    /// Notifies the watcher after the lanes have run the instruction.
     #[inline(never)]
     pub fn watched_after(&mut self, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
         let mut watch = std::mem::replace(&mut self.watch, Watch::Nobody);

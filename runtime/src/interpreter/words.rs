@@ -11,23 +11,23 @@ use super::memory::SHARED_WORDS;
 use super::shadow::{Cell, Clock, PAGE, Stamp};
 
 versions! {
-    /// Adds the terms of `dims` to the word index of each lane; lanes beyond an extent.
+    /// Adds the terms of `dims` to the word index of each lane, and returns lanes out of bounds.
     fn add_dims(rows: &[Row], words: &mut [u32; LANES], dims: &[SharedDim]) -> u32;
     /// `to` ← the words of shared memory.
     fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: Words);
 }
 
-/// Lanes of half a warp: what a row of a tile mostly has, 16 or 32.
+/// Lanes of half a warp: the usual row length of a tile is 16 or 32.
 pub(super) const HALF: usize = LANES / 2;
 
-/// How the words of a warp's lanes lie.
+/// The arrangement of the words of a warp's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pattern {
     /// The lanes of each half have one word.
     Same,
     /// The lanes of each half have consecutive words.
     Row,
-    /// Some other way.
+    /// Another arrangement.
     Other,
 }
 
@@ -41,7 +41,7 @@ pub struct Memo {
     beyond: u32,
 }
 
-/// The words of shared memory that lanes access: `first` above those of `relative`.
+/// The words of shared memory that lanes access: `first` plus `relative`.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a> {
     relative: &'a [u32; LANES],
@@ -60,7 +60,7 @@ impl Words<'_> {
 #[inline(always)]
 fn add_dims(rows: &[Row], words: &mut [u32; LANES], dims: &[SharedDim]) -> u32 {
     match dims {
-        // Rows and columns in one go: most arrays have these.
+        // Rows and columns in one loop: the most common case.
         [row, column] if column.stride == 1 => {
             let (i, j) = (u32::lanes(rows, row.index as usize), u32::lanes(rows, column.index as usize));
             let mut beyond = false;
@@ -175,7 +175,7 @@ fn locate<'a>(
 }
 
 impl Machine<'_, '_> {
-    /// Loads, if that is all right; whether it was.
+    /// Loads if the access has no errors, and returns whether it did.
     #[inline(always)]
     pub fn load_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
@@ -191,7 +191,7 @@ impl Machine<'_, '_> {
         true
     }
 
-    /// Stores, if that is all right; whether it was.
+    /// Stores if the access has no errors, and returns whether it did.
     #[inline(always)]
     pub fn store_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));

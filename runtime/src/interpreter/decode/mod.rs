@@ -23,7 +23,7 @@ use kernel_dsl::compiler::{Error, Scalar};
 /// Sites fit 22 bits: shadow memory packs them.
 const LONGEST: usize = 1 << 22;
 
-/// Whether arithmetic that overflows, or divides by zero, is a fault of the program.
+/// Whether overflow and division by zero are errors of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
     /// Arithmetic is checked.
@@ -32,7 +32,7 @@ pub enum Arithmetic {
     Speculative,
 }
 
-/// Makes code of `kernel`.
+/// Decodes `kernel`.
 pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
     let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
     let threads = kernel.block.most_threads();
@@ -84,12 +84,12 @@ fn end(array: &ir::SharedArray) -> u64 {
 
 struct Decoder<'k> {
     kernel: &'k Kernel,
-    /// Whether arithmetic is.
+    /// Whether arithmetic is checked.
     checked: bool,
     origins: Vec<Origin>,
-    /// The array of dynamic size whose address an address was computed from.
+    /// The array of dynamic size that an address was computed from.
     dynamic: Vec<Option<u32>>,
-    /// Where each value defined so far is.
+    /// The register of each value defined so far.
     registers: Vec<Option<Register>>,
     code: Code,
     open: Vec<Construct>,

@@ -13,7 +13,7 @@ impl Decoder<'_> {
         Ok(Access { place, within, element, count, values, guard: None, otherwise, split: None, flat: false })
     }
 
-    /// A place, and where in its element an access to `n` scalars begins.
+    /// Returns a place, and the start inside its element of an access to `n` scalars.
     fn place(&mut self, place: &ir::Place, scalar: Scalar, n: u32) -> Result<(Place, Within)> {
         let index = |v: Value| self.typed(v, Scalar::Usize);
         let within = place.within();
