@@ -147,7 +147,7 @@ impl Machine<'_, '_> {
         access.guard.map_or(mask, |guard| mask & self.simd.truth(&warp.rows, guard))
     }
 
-    /// Leaves the bytes of `access` undefined.
+    /// Makes the bytes of `access` undefined.
     pub fn poison<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, access: &Access) {
         let active = self.guarded(warp, mask, access);
         let (address, mut rest) = self.addresses::<TIER>(site, warp, active, access);

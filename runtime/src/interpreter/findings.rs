@@ -214,14 +214,14 @@ impl<'p> Findings<'p> {
     }
 }
 
-/// A location, and the calls that inlined it, from the innermost.
+/// Returns a location, followed by the calls that inlined it, innermost first.
 pub fn chain(locations: &[SourceLocation], first: Option<Location>) -> impl Iterator<Item = &SourceLocation> {
     let at = |location: Option<Location>| location.and_then(|l| locations.get(l.0 as usize));
     // The chain has at most as many elements as there are locations; a longer one would be a cycle.
     std::iter::successors(at(first), move |location| at(location.caller)).take(locations.len())
 }
 
-/// A place in the user's Rust, with the calls that inlined it.
+/// Returns a place in the user's Rust, with the calls that inlined it.
 pub fn place(instance: &str, sources: &[Source], locations: &[SourceLocation], first: Option<Location>) -> Place {
     let mut places = chain(locations, first).map(|location| {
         let source = sources.get(location.source as usize);

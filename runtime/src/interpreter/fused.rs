@@ -11,7 +11,7 @@ use super::words::{HALF, Pattern, loads_well, parted};
 /// The location of an operand's lanes.
 #[derive(Clone, Copy)]
 enum Source {
-    /// In a row.
+    /// The row at this index.
     Row(u32),
     /// Consecutive words of shared memory for each half of the warp: the first word of each half.
     Words(u32, u32),
@@ -22,7 +22,7 @@ enum Source {
 /// The location of an operand's lanes in each iteration of a loop.
 #[derive(Clone, Copy)]
 enum Walk {
-    /// In a row.
+    /// The row at this index.
     Row(u32),
     /// Consecutive words for each half: the first word of each half, and the distance to the next
     /// iteration's words.

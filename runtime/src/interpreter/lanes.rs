@@ -82,7 +82,7 @@ versions! {
     fn compare(rows: &mut [Row], op: Comparison, ty: Scalar, to: u32, a: u32, b: u32);
     /// Returns the lanes where `a` < `b`.
     fn less(rows: &[Row], ty: Scalar, a: u32, b: u32) -> u32;
-    /// `index` ← `index` + `step`, wrapping; lanes where it is below `limit`.
+    /// `index` ← `index` + `step`, wrapping. Returns the lanes where the sum is below `limit`.
     fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32, limit: u32) -> u32;
     /// `to` ← `yes` where `condition` holds, `no` elsewhere.
     fn select(rows: &mut [Row], wide: bool, to: u32, condition: u32, yes: u32, no: u32);

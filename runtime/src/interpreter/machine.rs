@@ -38,7 +38,7 @@ pub const WATCHED: u8 = 3;
 pub struct Setting {
     /// The values of the entry's parameters.
     pub parameters: Vec<u64>,
-    /// By argument, its index among the buffers.
+    /// The index of each argument among the buffers.
     pub by_argument: Vec<Option<usize>>,
     /// Bytes of shared memory that the launch has.
     pub shared_bytes: u32,
@@ -121,7 +121,7 @@ pub struct Warp {
     pub index: u32,
     /// Registers.
     pub rows: Vec<Row>,
-    /// By element of locals, the lanes that have written it.
+    /// The lanes that have written each element of locals.
     pub written: Vec<u32>,
     /// The lifetime of each shared array.
     pub lives: Vec<Life>,

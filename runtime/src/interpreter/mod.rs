@@ -126,7 +126,7 @@ pub struct Program {
     parameters: Vec<Parameter>,
     shared: Vec<SharedArray>,
     memory: SharedMemory,
-    /// Each table with its bytes.
+    /// The tables with their bytes.
     tables: Vec<(Table, Vec<u8>)>,
     sources: Vec<Source>,
     locations: Vec<SourceLocation>,
@@ -134,7 +134,8 @@ pub struct Program {
     code: Code,
     /// Whether the code was decoded as lowered: then the origins of values can be tracked.
     lowered: bool,
-    /// Whether it also stores floats to buffers, so that NaNs and infinities may have origins.
+    /// Whether the code also stores floats to buffers, so that NaNs and infinities may have
+    /// origins.
     traced: bool,
 }
 
@@ -146,7 +147,7 @@ pub struct Launch<'m> {
     /// Threads of a block in x, y, z. `None` selects the kernel's declared block size, if it
     /// declares a single one.
     pub block: Option<[u32; 3]>,
-    /// One for each argument of the kernel in Rust.
+    /// The arguments of the kernel, in the order of its Rust signature.
     pub arguments: Vec<Binding<'m>>,
     /// Options of the run.
     pub options: Options,
@@ -159,7 +160,7 @@ pub enum Binding<'m> {
     Scalar(u64),
     /// A slice or view.
     Memory {
-        /// All elements that it spans, from its first.
+        /// The bytes of all elements that the slice or view spans, from the first.
         bytes: Bytes<'m>,
         /// Elements in each dimension, outermost first; one for a slice.
         extents: Vec<u32>,
@@ -292,7 +293,7 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// The findings: errors and warnings, and notes if [`Options::notes`] is set.
     pub report: Report,
-    /// By argument, the bytes that are still uninitialized.
+    /// The bytes that are still uninitialized, by argument.
     pub uninit: Vec<(usize, ByteRanges)>,
 }
 

@@ -4,7 +4,7 @@
 //! stored is a race. The results of all threads are discarded, and the launch runs in order on one
 //! thread, if:
 //!
-//! - a thread has a finding;
+//! - a thread has a finding, or a value that a second run must trace;
 //! - threads race with each other;
 //! - the threads together have not written every output that the kernel declares.
 //!

@@ -41,9 +41,10 @@ struct Source {
 pub struct Poison<'p> {
     findings: Findings<'p>,
     sources: Vec<Source>,
-    /// By warp, by row, by lane.
+    /// The source of each value, by warp, row and lane.
     frames: Vec<Vec<[Id; LANES]>>,
-    /// By buffer and offset of a value's first byte; `None` is the block's shared memory.
+    /// The source of each value in memory, by buffer and offset of its first byte; `None` is the
+    /// block's shared memory.
     memory: HashMap<(Option<usize>, u64), Id>,
 }
 

@@ -114,9 +114,10 @@ pub struct Precision<'p> {
     findings: Findings<'p>,
     /// The relative error from which a value counts as inaccurate.
     bound: f64,
-    /// By warp, by row, by lane.
+    /// The twin of each value, by warp, row and lane.
     frames: Vec<Vec<[Option<Twin>; LANES]>>,
-    /// By buffer and offset of a value's first byte; `None` is the block's shared memory.
+    /// The twin of each value in memory, by buffer and offset of its first byte; `None` is the
+    /// block's shared memory.
     memory: HashMap<(Option<usize>, u64), Twin>,
     events: Vec<Event>,
     /// The event of each instruction and warp: one represents all lanes.

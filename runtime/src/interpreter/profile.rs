@@ -46,12 +46,12 @@ pub struct Profile {
 /// A branch, or the end of a loop's iteration, in all warps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Branched {
-    /// In the kernel's IR.
+    /// The location in the kernel's IR.
     #[serde(skip)]
     pub location: Location,
     /// The source location.
     pub place: report::Place,
-    /// Whether it is a loop.
+    /// Whether the decision belongs to a loop.
     pub looped: bool,
     /// The decisions of warps.
     #[serde(flatten)]
@@ -84,7 +84,7 @@ impl Ways {
 pub struct Line {
     /// The file.
     pub file: String,
-    /// From 1.
+    /// The line number, from 1.
     pub line: u32,
     /// The number of instructions that warps executed.
     pub instructions: u64,
@@ -102,7 +102,7 @@ impl Line {
 /// An access of the code, in all warps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Accessed {
-    /// In the kernel's IR.
+    /// The location in the kernel's IR.
     #[serde(skip)]
     pub location: Location,
     /// The source location.

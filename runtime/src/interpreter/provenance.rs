@@ -66,9 +66,10 @@ pub struct Tracer<'p> {
     events: Vec<Event>,
     /// The last event of each instruction.
     last: HashMap<Pc, Id>,
-    /// By warp, by row, by lane.
+    /// The origin of each value, by warp, row and lane.
     frames: Vec<Vec<[Id; LANES]>>,
-    /// By buffer and offset of a value's first byte; `None` is the block's shared memory.
+    /// The origin of each value in memory, by buffer and offset of its first byte; `None` is the
+    /// block's shared memory.
     memory: HashMap<(Option<usize>, u64), Id>,
     /// The bits in memory before an atomic operation, by lane.
     before: [u64; LANES],

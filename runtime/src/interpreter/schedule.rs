@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 /// An order of blocks, of the warps of each block, and of lanes in one atomic operation.
 ///
-/// It is parsed from and serialized as a word: `in-order`, `reversed`, `seeded:7`.
+/// A schedule is parsed from and serialized as a word: `in-order`, `reversed`, `seeded:7`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Schedule {
     /// Ascending index, x fastest.

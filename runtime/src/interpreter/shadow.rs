@@ -339,7 +339,7 @@ pub struct Shadow {
     /// Atomic operations, recorded as loads in separate cells: like two loads, two of them do not
     /// race. `None` until the first one, so kernels without them pay nothing.
     atomics: Option<Box<Shadow>>,
-    /// By cell, the lifetime in which it was stored. `None` if no bytes have several lifetimes.
+    /// The lifetime of each cell's last store. `None` if no bytes have several lifetimes.
     lives: Option<Box<[Life]>>,
     /// Loads that cells have no room for. `None` if no fences order accesses.
     further: Option<Box<Further>>,

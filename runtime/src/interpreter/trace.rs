@@ -405,7 +405,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// Each line of Rust, and under it what happened there.
+/// The lines of Rust, each followed by its events.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Trace { kernel, block, thread, lines, left_out } = self;
