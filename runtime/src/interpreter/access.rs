@@ -1,8 +1,9 @@
 //! Loads and stores of a warp.
 //!
-//! An access goes in steps: addresses of all lanes, and those that may go there ([`address`](super::address)); shadow memory
-//! ([`noted`](super::noted)); and then the bytes. Each step takes the lanes out that fail it, so that only bytes inside a buffer are ever touched,
-//! whatever the checks.
+//! An access has three steps: addresses of all lanes and their validity
+//! ([`address`](super::address)), shadow memory ([`noted`](super::noted)), and the bytes. Each step
+//! removes the lanes that fail it, so only bytes inside a buffer are ever touched, whatever the
+//! checks.
 
 use super::address::Part;
 use super::check::Check;
@@ -16,18 +17,18 @@ use super::report::Values;
 use crate::number::short;
 use kernel_dsl::compiler::Scalar;
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Load,
     Store,
     Atomic,
-    /// A store of nothing.
+    /// A store that makes the bytes undefined.
     Poison,
 }
 
 impl Machine<'_, '_> {
-    /// Loads to the results of `access`.
+    /// Loads into the result registers of `access`.
     pub fn load<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &Access) {
         if self.load_word::<TIER>(site, warp, mask, access) {
             return;
@@ -76,7 +77,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Gives the lanes of a load what holds nothing.
+    /// Sets the lanes of an uninitialized load to the fill value.
     #[cold]
     fn undefined(&self, warp: &mut Warp, access: &Access, lanes: u32) {
         let bits = self.options.filled(access.element);
@@ -123,7 +124,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Whether the kernel may write there; reported if not.
+    /// Returns whether the kernel may write to the target, and reports a violation.
     pub fn may_write<const TIER: u8>(&mut self, site: Pc, warp: &Warp, access: &Access, part: &Part) -> bool {
         let may = match part.target {
             Target::Buffer(b) => self.buffers[b].mutable,
@@ -146,7 +147,7 @@ impl Machine<'_, '_> {
         access.guard.map_or(mask, |guard| mask & self.simd.truth(&warp.rows, guard))
     }
 
-    /// Leaves the bytes of `access` undefined.
+    /// Makes the bytes of `access` undefined.
     pub fn poison<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, access: &Access) {
         let active = self.guarded(warp, mask, access);
         let (address, mut rest) = self.addresses::<TIER>(site, warp, active, access);
@@ -159,8 +160,8 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Reads `N` bytes at `offset + at` for each lane of `lanes` into `to`. Offsets were held against `memory` before; what
-/// is outside nevertheless reads as 0.
+/// Reads `N` bytes at `offset + at` for each lane of `lanes` into `to`. Offsets have been checked
+/// against `memory`; an offset that is outside nevertheless reads as 0.
 #[inline(always)]
 fn gather<const N: usize>(
     memory: &[u8],

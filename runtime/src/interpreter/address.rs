@@ -1,7 +1,7 @@
-//! Where a warp's accesses go: addresses of all lanes, and which of them may.
+//! Addresses of a warp's accesses, and the lanes whose access is valid.
 //!
-//! Indices are held against extents; addresses against the buffer that they were computed from; and then alignment. Each
-//! step takes the lanes out that fail it.
+//! Indices are checked against extents, addresses against the buffer that they were computed from,
+//! and then alignment. Each step removes the lanes that fail it.
 
 use super::check::Check;
 use super::code::{Access, Dim, Offset, Origin, Pc, Place, SharedDim, Within};
@@ -15,17 +15,18 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, WIDEST};
 
 versions! {
-    /// Adds `index` · `stride` · `size` to each address; rows, and `None` is a stride of 1.
+    /// Adds `index` · `stride` · `size` to each address, with operands by row; a stride of `None`
+    /// is 1.
     fn add_term(rows: &[Row], address: &mut [u64; LANES], index: u32, stride: Option<u32>, size: u32);
     /// Adds `index` · `factor` to each address.
     fn add_scaled(rows: &[Row], address: &mut [u64; LANES], index: u32, factor: u64);
-    /// Lanes where `index` + `n` exceeds `extent`.
+    /// Returns the lanes where `index` + `n` exceeds `extent`.
     fn beyond(rows: &[Row], index: u32, extent: u32, n: u32) -> u32;
-    /// As `beyond`, of a constant extent.
+    /// Returns the lanes where `index` + `n` exceeds a constant extent.
     fn beyond_constant(rows: &[Row], index: u32, extent: u32, n: u32) -> u32;
-    /// Takes `base` off each address; lanes where the result exceeds `last`.
+    /// Subtracts `base` from each address, and returns lanes where the result exceeds `last`.
     fn outside(address: &mut [u64; LANES], base: u64, last: u64) -> u32;
-    /// Lanes where `base` + `offset` has one of the `low` bits.
+    /// Returns the lanes where `base` + `offset` has one of the `low` bits set.
     fn misaligned(offset: &[u64; LANES], base: u64, low: u64) -> u32;
 }
 
@@ -86,25 +87,26 @@ fn misaligned(offset: &[u64; LANES], base: u64, low: u64) -> u32 {
 /// The lanes of an access that go to one target.
 pub struct Part {
     pub target: Target,
-    /// Bytes from the target's beginning.
+    /// The offset in bytes from the target's beginning.
     pub offset: [u64; LANES],
     pub lanes: u32,
 }
 
 impl Access {
-    /// Bytes of all its scalars.
+    /// Returns the size of all scalars in bytes.
     pub fn bytes(&self) -> u32 {
         self.element.bytes() * self.count
     }
 
-    /// What the address must be a multiple of: the whole access if that is a power of two, as PTX has it, and goes in one.
+    /// Returns the required alignment of the address. PTX requires that of the whole access, if its
+    /// size is a power of two and it is a single instruction.
     fn alignment(&self) -> u32 {
         if self.bytes().is_power_of_two() { self.bytes().min(WIDEST) } else { self.element.bytes() }
     }
 }
 
 impl Machine<'_, '_> {
-    /// Moves an address.
+    /// Adds an offset to an address.
     pub fn offset<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, offset: &Offset) {
         for &(index, stride) in &offset.terms {
             if TIER >= ACCESSES
@@ -135,7 +137,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// The address of each lane, and the lanes whose indices are below their extents.
+    /// Returns the address of each lane, and the lanes whose indices are in bounds.
     pub fn addresses<const TIER: u8>(
         &mut self,
         site: Pc,
@@ -193,7 +195,8 @@ impl Machine<'_, '_> {
             }
         }
         if let Some((swizzle, row, offset)) = swizzled {
-            // Rows are whole turns of the swizzle, so that the bits that it flips are those of the array's own bytes.
+            // Rows are multiples of the swizzle's period, so the flipped bits are those of the
+            // array's own offset.
             let rows = u32::lanes(rows, row as usize);
             for l in 0..LANES {
                 let byte = address[l].wrapping_sub(offset.into());
@@ -211,7 +214,8 @@ impl Machine<'_, '_> {
         (address, active & !bad & !outside)
     }
 
-    /// Takes from `rest` the lanes that go where its first lane goes; without those that must not.
+    /// Removes from `rest` the lanes with the target of its first lane, and returns those whose
+    /// access is valid.
     pub fn part<const TIER: u8>(
         &mut self,
         site: Pc,

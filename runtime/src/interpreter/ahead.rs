@@ -1,7 +1,8 @@
-//! Copies from global to shared memory that are under way.
+//! Copies in flight from global to shared memory.
 //!
-//! What a copy brings is read when it begins, since nobody writes its source, and kept until the thread waits for its group: only
-//! then is it in shared memory. Until then the destination is undefined to all.
+//! The source of a copy is read when the copy begins, because no thread writes it. The data is kept
+//! until the thread waits for its group, and only then stored to shared memory. Until then, the
+//! destination is undefined for all threads.
 
 use super::access::Action;
 use super::address::Part;
@@ -11,51 +12,52 @@ use super::frame::{LANES, Register, Word, lanes_of};
 use super::lanes::mask;
 use super::machine::{ALL, Machine, Warp};
 
-/// What a thread copies at most at once.
+/// The maximum size of one thread's copy in bytes.
 const MOST: usize = 16;
 
 /// The copies of a warp's threads.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Copies {
-    /// Groups that each lane has closed.
+    /// The number of groups that each lane has closed.
     closed: [u32; LANES],
-    /// In the order in which they began.
+    /// The copies in flight, in the order in which they began.
     flying: Vec<Flying>,
 }
 
-/// A copy under way.
+/// A copy in flight.
 #[derive(Clone, PartialEq, Debug)]
 struct Flying {
     /// Index into the code's copies.
     copy: u32,
-    /// The instruction that began it.
+    /// The instruction that began the copy.
     site: Pc,
-    /// Lanes whose part has not landed.
+    /// Lanes whose copy has not landed.
     lanes: u32,
-    /// Lanes for which it brings more than zeros.
+    /// Lanes whose copy is not only zeros.
     brings: u32,
     /// The number of its group, by lane.
     group: [u32; LANES],
-    /// Where it goes in shared memory, by lane.
+    /// The offset of the destination in shared memory, by lane.
     offset: [u64; LANES],
-    /// What it brings, by lane.
+    /// The data of the copy, by lane.
     data: [[u8; MOST]; LANES],
 }
 
 impl Copies {
-    /// What has not landed and brings something: the instruction that began it, lanes, and where it goes.
+    /// Returns the copies in flight that carry data: the instruction, the lanes, and the
+    /// destinations.
     pub fn left(&self) -> impl Iterator<Item = (Pc, u32, [u64; LANES])> {
         let left = self.flying.iter().map(|one| (one.site, one.lanes & one.brings, one.offset));
         left.filter(|(_, lanes, _)| *lanes != 0)
     }
 
-    /// Has nothing but what the lanes of `own` have begun.
+    /// Keeps only copies of the lanes of `own`.
     pub fn keep(&mut self, own: u32) {
         self.flying.iter_mut().for_each(|one| one.lanes &= own);
         self.flying.retain(|one| one.lanes != 0);
     }
 
-    /// Takes what the lanes of `own` have begun from those of another part of the warp.
+    /// Takes over the copies of the lanes of `own` from another part of the warp.
     pub fn take(&mut self, other: Copies, own: u32) {
         lanes_of(own).for_each(|lane| self.closed[lane] = other.closed[lane]);
         self.flying.extend(other.flying);
@@ -82,7 +84,8 @@ impl Machine<'_, '_> {
         warp.copies.flying.push(Flying { copy: index, site, lanes: to.lanes, brings, group, offset, data });
     }
 
-    /// Reads the sources of a copy, of each lane as many scalars as it says; lanes that read any.
+    /// Reads the sources of a copy, up to the size that each lane specifies, and returns lanes that
+    /// read any.
     fn fetch<const TIER: u8>(
         &mut self,
         site: Pc,
@@ -99,7 +102,7 @@ impl Machine<'_, '_> {
         lanes &= mask(|l| counts[l] > 0);
         let brings = lanes;
         while lanes != 0 {
-            // Those that read as many.
+            // Lanes with equal counts.
             let count = counts[lanes.trailing_zeros() as usize];
             let alike = lanes & mask(|l| counts[l] == count);
             lanes &= !alike;
@@ -130,7 +133,7 @@ impl Machine<'_, '_> {
         brings
     }
 
-    /// Closes the groups of these lanes.
+    /// Closes the current group of these lanes.
     pub fn copy_commit(&self, warp: &mut Warp, lanes: u32, to: RowIndex) {
         let to = Register { row: to, wide: false };
         for lane in lanes_of(lanes) {
@@ -139,9 +142,9 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Lands what these lanes wait for.
+    /// Lands the copies that these lanes wait for.
     pub fn copy_wait<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, landing: WaitGroup) {
-        // How many groups from the first on.
+        // The number of groups to land, from the first on.
         let through = match landing {
             WaitGroup::UpTo(row) => u32::lanes(&warp.rows, row as usize).map(|group| group.saturating_add(1)),
             WaitGroup::AllBut(n) => warp.copies.closed.map(|closed| closed.saturating_sub(n)),
@@ -172,7 +175,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The first scalars of an access.
+/// Returns an access to the first scalars of an access.
 fn first(access: &Access, count: u32) -> Access {
     let mut access = access.clone();
     access.count = count;

@@ -11,7 +11,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir;
 
 impl Machine<'_, '_> {
-    /// Does what `atomic` says, in each lane of `mask` that may.
+    /// Performs `atomic` in each lane of `mask` whose access is valid.
     pub fn atomic<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, atomic: &Atomic) {
         let access = &atomic.access;
         let (address, inside) = self.addresses::<TIER>(site, warp, mask, access);
@@ -44,7 +44,8 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Notes what the lanes of `part` hand over and may acquire. Those of `written` have changed their element.
+    /// Records the order that the lanes of `part` release and may acquire. The lanes of `written`
+    /// have changed their element.
     fn put_in_order(&mut self, warp: u32, part: &Part, written: u32) {
         let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
         for lane in self.options.schedule.lanes(part.lanes) {
@@ -57,15 +58,16 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Does what `atomic` says, and gives the lanes that have written their element: not those whose compare-exchange found another value
-/// than it expects.
+/// Performs `atomic` and returns the lanes that have written their element: all except failed
+/// compare-exchanges.
 fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedule: Schedule) -> u32 {
     let Atomic { access, operation, expected, to } = atomic;
     let size = access.element.bytes() as usize;
     let mut written = 0;
     for lane in schedule.lanes(part.lanes) {
         let start = part.offset[lane] as usize;
-        // Offsets were held against `memory` before; what is outside nevertheless stays as it is.
+        // Offsets have been checked against `memory`; an offset outside nevertheless leaves it
+        // unchanged.
         let Some(bytes) = memory.get_mut(start..start + size) else { continue };
         let mut word = [0; 8];
         word[..size].copy_from_slice(bytes);
@@ -88,7 +90,8 @@ fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedu
     written
 }
 
-/// What `operation` writes over `a`; all are bits. `flush` is whether subnormal `f32`s count as zeros.
+/// Returns the bits that `operation` writes over `a`. `flush` is whether subnormal `f32`s count as
+/// zeros.
 fn changed(operation: ir::Atomic, element: Scalar, a: u64, b: u64, flush: bool) -> u64 {
     use ir::Atomic::*;
     let (signed, narrow) = (element.is_signed(), element.bits() == 32);

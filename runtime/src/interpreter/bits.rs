@@ -1,12 +1,12 @@
-//! [`Op::Approximate`](kernel_dsl::compiler::ir::Op::Approximate) and [`Op::Bits`](kernel_dsl::compiler::ir::Op::Bits) on
-//! whole registers.
+//! [`Op::Approximate`](kernel_dsl::compiler::ir::Op::Approximate) and
+//! [`Op::Bits`](kernel_dsl::compiler::ir::Op::Bits) on whole registers.
 
 use super::frame::{LANES, Register, Row};
 use super::lanes::{map1, map3, versions};
 use kernel_dsl::compiler::ir::Bits;
 use kernel_dsl::compiler::{Approximation, Scalar, integer};
 
-/// What one instruction does with integers.
+/// An integer instruction of the `Bits` family.
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub what: Bits,
@@ -35,13 +35,13 @@ fn dot4(rows: &mut [Row], signs: [bool; 2], to: u32, operands: [u32; 3]) {
     }
 }
 
-/// `to` ← what stands in for the approximation of `a`.
+/// `to` ← the interpreter's substitute for the approximation of `a`.
 pub fn approximate(rows: &mut [Row], what: Approximation, to: u32, a: u32) {
     map1(rows, to, a, |x: f32| what.stand_in(x));
 }
 
 impl Operation {
-    /// Computes it in every lane. Decoding has made sure that it takes its operands' types.
+    /// Computes the operation in every lane. Decoding has checked the types of the operands.
     pub fn run(&self, rows: &mut [Row], simd: super::lanes::Simd) {
         if let (Bits::Dot4, [a, b, c]) = (self.what, &*self.operands) {
             let signs = [self.types[0].is_signed(), self.types[1].is_signed()];

@@ -1,5 +1,5 @@
-//! [`Op::Cast`](kernel_dsl::compiler::ir::Op::Cast): Rust's `as` between every two scalar types that have it, and `f16`
-//! to and from `f32`.
+//! [`Op::Cast`](kernel_dsl::compiler::ir::Op::Cast): Rust's `as` between every two scalar types
+//! that have it, and `f16` to and from `f32`.
 
 use super::frame::{LANES, Row, Word};
 use super::lanes::versions;
@@ -10,7 +10,7 @@ versions! {
     fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32);
 }
 
-/// Whether there is a cast between the types.
+/// Returns whether there is a cast between the types.
 pub fn exists(from: Scalar, into: Scalar) -> bool {
     match (from, into) {
         (Scalar::F16, Scalar::F32) | (Scalar::F32, Scalar::F16) => true,
@@ -21,8 +21,9 @@ pub fn exists(from: Scalar, into: Scalar) -> bool {
     }
 }
 
-/// Whether the integer that a cast to `into` gives does not hold `bits`, a value of `from`: one of fewer bits, extended as either sign would
-/// have it, is not the operand; a float is NaN or, towards zero, beyond the range.
+/// Returns whether a cast of `bits`, a value of `from`, to integer type `into` loses information.
+/// An integer is lost if neither zero nor sign extension of the result restores it; a float, if it
+/// is NaN or, truncated, out of range.
 pub fn loses(from: Scalar, into: Scalar, bits: u64) -> bool {
     if !into.is_integer() {
         return false;
@@ -32,7 +33,7 @@ pub fn loses(from: Scalar, into: Scalar, bits: u64) -> bool {
         Scalar::F32 => f32::from_bits(bits as u32).into(),
         Scalar::F64 => f64::from_bits(bits),
         _ if from.is_integer() && from.bits() > width => {
-            // What is cut off is zeros, or ones as the bit before them is.
+            // The bits cut off are zeros, or copies of the highest bit that is kept.
             let all = u64::MAX >> (64 - from.bits());
             let (cut, signs) = (all & !(u64::MAX >> (64 - width)), all & !(u64::MAX >> (65 - width)));
             return bits & cut != 0 && bits & signs != signs;
@@ -58,7 +59,7 @@ fn map<A: Word, T: Word>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) 
 
 #[inline(always)]
 fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
-    // $word is what the lane holds, $load how to see the source type in it.
+    // $word is the type of a lane, $load the expression for the source value.
     macro_rules! from {
         ($word:ty, $w:ident => $load:expr) => {
             match into {
@@ -109,7 +110,7 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
 mod tests {
     use super::*;
 
-    /// What `as` gives and takes back is the operand, towards zero, where nothing is lost.
+    /// A cast with `as` and back restores the operand, truncated, where nothing is lost.
     #[test]
     fn what_is_lost_does_not_come_back() {
         let edges = [
@@ -120,7 +121,7 @@ mod tests {
             let (bits, whole) = (u64::from(x.to_bits()), f64::from(x).trunc());
             macro_rules! held {
                 ($($ty:ident $scalar:ident),*) => {$(
-                    // The largest of 64 bits is no float: beyond it all is lost.
+                    // The largest 64-bit integer is no float: every larger float loses information.
                     let back = (x as $ty) as i128 as f64 == whole && whole < ($ty::MAX as i128 + 1) as f64;
                     assert_eq!(loses(Scalar::F32, Scalar::$scalar, bits), !back, "{x} as {}", stringify!($ty));
                     let wide = f64::from(x).to_bits();

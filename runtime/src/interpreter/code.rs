@@ -1,9 +1,10 @@
-//! The interpreter's own instructions: IR made flat and dense.
+//! The interpreter's instructions: IR in a flat, dense form.
 //!
-//! Values are rows of the frame, control flow is jumps and masks. A construct of the IR has a [`Slot`] of two masks, by
-//! its depth; lanes that leave a region early wait in it until the construct's end lets them on. An instruction that
-//! finds no lane left jumps to the end of the region that it stands in. The index of an instruction is its *site*: what
-//! reports and shadow memory name it by.
+//! Values are rows of the frame; control flow consists of jumps and masks. Each construct of the IR
+//! has a [`Slot`] of two masks, selected by its nesting depth. Lanes that leave a region early wait
+//! in the slot until the end of the construct. An instruction that leaves no lane active jumps to
+//! the end of its region. The index of an instruction is its *site*, which identifies it in reports
+//! and shadow memory.
 
 use super::bits::Operation;
 use super::frame::Register;
@@ -19,19 +20,20 @@ pub type RowIndex = u32;
 /// Index of an instruction.
 pub type Pc = u32;
 
-/// Index of a construct's masks: how deep it is nested.
+/// The index of a construct's masks: its nesting depth.
 pub type SlotIndex = u32;
 
 /// The masks of an open construct.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Slot {
-    /// Lanes that go on to the next part: an `If`'s `otherwise`, a loop's next iteration.
+    /// Lanes that continue with the next part: an `If`'s `otherwise`, a loop's next iteration.
     pub pending: u32,
     /// Lanes that wait at the construct's end.
     pub done: u32,
 }
 
-/// An instruction. Fields named `to` are results; registers are given by row where the width is plain.
+/// An instruction. Fields named `to` are results. Registers are given by row where the type
+/// determines the width.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Inst {
@@ -41,7 +43,7 @@ pub enum Inst {
         to: RowIndex,
         a: RowIndex,
     },
-    /// As `Unary`, reported where the operand is `MIN`.
+    /// `Unary` with a report if the operand is `MIN`.
     CheckedUnary {
         op: Unary,
         ty: Scalar,
@@ -55,7 +57,7 @@ pub enum Inst {
         a: RowIndex,
         b: RowIndex,
     },
-    /// As `Binary`, reported where it overflows or divides by zero.
+    /// `Binary` with a report on overflow or division by zero.
     CheckedBinary {
         op: Binary,
         ty: Scalar,
@@ -89,22 +91,22 @@ pub enum Inst {
         into: Scalar,
         to: RowIndex,
         a: RowIndex,
-        /// Whether there are values that the result does not hold.
+        /// Whether some operand values do not fit the result.
         lossy: bool,
     },
-    /// All lanes.
+    /// In all lanes.
     Copy {
         to: Register,
         from: Register,
     },
-    /// As `Copy`, as a value of another type.
+    /// `Copy` to a value of another type.
     Bitcast {
         from: Scalar,
         into: Scalar,
         to: Register,
         a: Register,
     },
-    /// Active lanes.
+    /// In the active lanes.
     Move {
         to: Register,
         from: Register,
@@ -130,19 +132,20 @@ pub enum Inst {
         to: RowIndex,
     },
     CopyWait(WaitGroup),
-    /// The lifetime of a shared array begins; `number` tells this instruction from others of its kind.
+    /// Begins the lifetime of a shared array; `number` identifies the instruction among those of
+    /// its kind.
     Begin {
         array: u32,
         number: u32,
     },
-    /// Where an array of dynamic size begins.
+    /// The offset of an array of dynamic size.
     Dynamic {
         array: u32,
         to: RowIndex,
     },
     /// Index into [`Code::atomics`].
     Atomic(u32),
-    /// Element 0 of a local.
+    /// Reads element 0 of a local.
     ReadLocal {
         local: u32,
         to: Register,
@@ -151,7 +154,7 @@ pub enum Inst {
         local: u32,
         from: Register,
     },
-    /// Another element of a local.
+    /// Reads an element of a local by index.
     ReadElement {
         local: u32,
         index: RowIndex,
@@ -181,7 +184,7 @@ pub enum Inst {
         to: RowIndex,
         from: Register,
     },
-    /// `i32`, or an unsigned type of 32 bits.
+    /// The type is `i32` or an unsigned type of 32 bits.
     Reduce {
         op: Binary,
         ty: Scalar,
@@ -190,37 +193,38 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
-    /// Nothing: says what a variable is called. Index into [`Code::names`].
+    /// The name of a variable, without effect. Index into [`Code::names`].
     Named(u32),
     /// Index into [`Code::inlines`].
     Inline(u32),
-    /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
+    /// Lanes whose condition is false wait for `otherwise`; if all do, jumps there.
     If {
         slot: SlotIndex,
         condition: RowIndex,
         otherwise: Pc,
     },
-    /// The lanes that have run `then` wait; those that have not go on, or if there are none, on to `end`.
+    /// Lanes that have run `then` wait; the others continue. If there are no others, jumps to
+    /// `end`.
     Else {
         slot: SlotIndex,
         end: Pc,
     },
-    /// All lanes that wait go on.
+    /// Reactivates all lanes that wait.
     EndIf {
         slot: SlotIndex,
         exit: Pc,
     },
-    /// A block, or a loop, begins.
+    /// Begins a block or a loop.
     Enter {
         slot: SlotIndex,
     },
-    /// A `For` begins; its step is positive, or is reported.
+    /// Begins a `For`, and reports a step that is not positive.
     EnterFor {
         ty: Scalar,
         slot: SlotIndex,
         step: RowIndex,
     },
-    /// Lanes whose index has reached the end wait; if all have, on to `end`.
+    /// Lanes whose index has reached the limit wait; if all have, jumps to `end`.
     Test {
         ty: Scalar,
         slot: SlotIndex,
@@ -228,7 +232,7 @@ pub enum Inst {
         limit: RowIndex,
         end: Pc,
     },
-    /// Steps the index and tests; back to `body` if a lane is left.
+    /// Steps the index and tests it; jumps to `body` if a lane is left.
     Step {
         ty: Scalar,
         slot: SlotIndex,
@@ -237,7 +241,7 @@ pub enum Inst {
         limit: RowIndex,
         body: Pc,
     },
-    /// As `Step` of 32 unsigned bits, where what it reads is alike in all active lanes.
+    /// `Step` on 32 unsigned bits, with operands that are uniform across the active lanes.
     StepUniform {
         ty: Scalar,
         slot: SlotIndex,
@@ -246,12 +250,12 @@ pub enum Inst {
         limit: RowIndex,
         body: Pc,
     },
-    /// Back to `body` if a lane is left.
+    /// Jumps to `body` if a lane is left.
     Again {
         slot: SlotIndex,
         body: Pc,
     },
-    /// All lanes that wait at the end of a block or loop go on.
+    /// Reactivates all lanes that wait at the end of a block or loop.
     Leave {
         slot: SlotIndex,
         exit: Pc,
@@ -262,15 +266,15 @@ pub enum Inst {
     Continue {
         slot: SlotIndex,
     },
-    /// A run of instructions, of which this is the first: index into [`Code::fused`].
+    /// A fused sequence that begins here: index into [`Code::fused`].
     Fused(u32),
-    /// Active lanes have ended.
+    /// Ends the active lanes.
     Return,
     /// The end of the kernel.
     Exit,
 }
 
-/// How addresses move: [`Op::Offset`](kernel_dsl::compiler::ir::Op::Offset).
+/// Address arithmetic: [`Op::Offset`](kernel_dsl::compiler::ir::Op::Offset).
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Offset {
@@ -280,55 +284,57 @@ pub struct Offset {
     pub terms: Box<[(RowIndex, Option<RowIndex>)]>,
     /// Bytes of an element.
     pub size: u32,
-    /// Whether a product that overflows is a fault of the program.
+    /// Whether overflow of a product is an error.
     pub checked: bool,
 }
 
 /// A load or store.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Which element.
+    /// The element.
     pub place: Place,
-    /// Where in it.
+    /// The location inside the element.
     pub within: Within,
     /// Type of the scalars.
     pub element: Scalar,
     /// Number of scalars.
     pub count: u32,
-    /// What the scalars are loaded to or stored from.
+    /// The registers that the scalars are loaded to or stored from.
     pub values: Box<[Register]>,
-    /// Lanes that access; `None` is all.
+    /// The condition of the access, by lane; `None` is all lanes.
     pub guard: Option<RowIndex>,
-    /// What a load gives in the others.
+    /// The result of a load in the other lanes.
     pub otherwise: Box<[Register]>,
-    /// Of one word of shared memory, what is known of its indices.
+    /// The classified indices of an access to one word of shared memory.
     pub split: Option<Split>,
-    /// Whether it is of one word of a buffer, and the buffer's address, extents and strides are alike in all active lanes.
+    /// Whether the access reads or writes one word of a buffer whose address, extents and strides
+    /// are uniform across the active lanes.
     pub flat: bool,
 }
 
 impl Access {
-    /// Whether it is of one word a lane, of an array of words, in all lanes.
+    /// Returns whether each lane accesses one word of an array of words, without a guard.
     pub fn is_word(&self) -> bool {
         let word = self.within.unit == 4 && self.element.bytes() == 4;
         word && self.values.len() == 1 && self.guard.is_none()
     }
 }
 
-/// The dimensions of an access to a shared array, where each is of one of two kinds (`uniform`).
+/// The dimensions of an access to a shared array, divided into two kinds (`uniform`).
 #[derive(Clone, Debug)]
 pub struct Split {
     /// The array's first word.
     pub first: u32,
-    /// Those whose index never changes.
+    /// Dimensions whose index never changes.
     pub fixed: Box<[SharedDim]>,
-    /// Those whose index is alike in all active lanes.
+    /// Dimensions whose index is uniform across the active lanes.
     pub uniform: Box<[SharedDim]>,
-    /// Where a warp keeps what the former come to.
+    /// The index of the warp's [`Memo`](super::words::Memo) for the fixed dimensions.
     pub memo: u32,
 }
 
-/// A copy past the registers: [`Op::CopyAsync`](kernel_dsl::compiler::ir::Op::CopyAsync). The accesses have no values.
+/// A copy that bypasses the registers: [`Op::CopyAsync`](kernel_dsl::compiler::ir::Op::CopyAsync).
+/// The accesses have no values.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Copy {
@@ -339,16 +345,16 @@ pub struct Copy {
     pub bytes: Option<RowIndex>,
 }
 
-/// Which copies a thread waits for.
+/// The copies that a thread waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum WaitGroup {
-    /// Those up to the group of this number.
+    /// Copies up to the group of this number.
     UpTo(RowIndex),
-    /// All but those of the last so many groups.
+    /// All copies except for the last groups of this number.
     AllBut(u32),
 }
 
-/// Where in an element an access begins: at `offset` + Σ index · stride bytes.
+/// The start of an access inside an element: `offset` + Σ index · stride bytes.
 #[derive(Clone, Debug)]
 pub struct Within {
     /// Bytes of an element.
@@ -357,24 +363,25 @@ pub struct Within {
     pub offset: u32,
     /// Arrays in the element; strides are in bytes.
     pub steps: Box<[SharedDim]>,
-    /// Elements that the access reaches over.
+    /// Elements that the access spans.
     pub reach: u32,
 }
 
 /// An atomic operation.
 #[derive(Clone, Debug)]
 pub struct Atomic {
-    /// The element, and the operand that `operation` has or has last.
+    /// The element, and the last operand of `operation`.
     pub access: Access,
-    /// What is written.
+    /// The operation that computes the new value.
     pub operation: ir::Atomic,
-    /// What a `CompareExchange` expects.
+    /// The expected value of a `CompareExchange`.
     pub expected: Option<Register>,
-    /// What was there before.
+    /// The previous value of the element.
     pub to: Option<Register>,
 }
 
-/// What the checked form tells its record: [`Op::RecordViolation`](kernel_dsl::compiler::ir::Op::RecordViolation).
+/// A report of the checked form to its record:
+/// [`Op::RecordViolation`](kernel_dsl::compiler::ir::Op::RecordViolation).
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Report {
@@ -384,7 +391,7 @@ pub struct Report {
     pub values: Box<[RowIndex]>,
 }
 
-/// What an access names.
+/// The location that an access names.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Place {
@@ -393,7 +400,7 @@ pub enum Place {
         dims: Box<[Dim]>,
         origin: Origin,
     },
-    /// `offset` is the array's.
+    /// An element of a shared array at byte `offset` of shared memory.
     Shared {
         array: u32,
         offset: u32,
@@ -420,7 +427,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Whether it is in shared memory.
+    /// Returns whether the location is in shared memory.
     pub fn is_shared(&self) -> bool {
         matches!(self, Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. })
     }
@@ -444,19 +451,19 @@ pub struct SharedDim {
     pub stride: u32,
 }
 
-/// The argument whose address an address was computed from.
+/// The argument that an address was computed from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// It is computed from none.
+    /// No argument.
     None,
-    /// That one, by its index in Rust.
+    /// The argument, by its index in Rust.
     Argument(u32),
-    /// It depends on the path: the address itself tells.
+    /// Several arguments, depending on the path; the address itself decides.
     Several,
 }
 
 impl Origin {
-    /// What an address that may be either comes from.
+    /// Returns the origin of an address that may have either origin.
     pub fn join(self, other: Origin) -> Origin {
         match (self, other) {
             (Origin::None, o) | (o, Origin::None) => o,
@@ -471,7 +478,7 @@ impl Origin {
 pub struct Local {
     /// Name in Rust.
     pub name: String,
-    /// Its first element; the others follow.
+    /// The first element; the others follow.
     pub first: Register,
     /// Type of an element; `None` if it is an address.
     pub ty: Option<Scalar>,
@@ -486,60 +493,62 @@ pub struct Local {
 pub struct Code {
     /// The instructions.
     pub insts: Vec<Inst>,
-    /// The same, with the first of each run that goes as one in its place: what runs where nobody watches.
+    /// The instructions with each fused sequence at the index of its first instruction; for runs
+    /// without a watcher.
     pub quick: Vec<Inst>,
-    /// What `Inst::Fused` names.
+    /// The operands of `Inst::Fused`.
     pub fused: Vec<Fused>,
-    /// Where each comes from.
+    /// The location of each instruction.
     pub locations: Vec<Location>,
-    /// What `Inst::Offset` names.
+    /// The operands of `Inst::Offset`.
     pub offsets: Vec<Offset>,
     pub operations: Vec<Operation>,
-    /// What `Inst::Load` and `Inst::Store` name.
+    /// The operands of `Inst::Load` and `Inst::Store`.
     pub accesses: Vec<Access>,
-    /// What `Inst::CopyAsync` names.
+    /// The operands of `Inst::CopyAsync`.
     pub copies: Vec<Copy>,
-    /// What `Inst::Atomic` names.
+    /// The operands of `Inst::Atomic`.
     pub atomics: Vec<Atomic>,
-    /// What `Inst::Report` names.
+    /// The operands of `Inst::Report`.
     pub reports: Vec<Report>,
-    /// What `Inst::Inline` names.
+    /// The operands of `Inst::Inline`.
     pub inlines: Vec<Inline>,
-    /// Mutable variables.
+    /// The mutable variables.
     pub locals: Vec<Local>,
-    /// What `Inst::Named` names: variables that do not change.
+    /// The operands of `Inst::Named`: names of variables that do not change.
     pub names: Vec<(String, Register, Scalar)>,
-    /// What the instructions give by which lanes of a warp tell each other something.
+    /// The results of instructions that exchange values between lanes of a warp.
     pub exchanges: BTreeMap<Pc, (Register, Scalar)>,
-    /// Registers that never change, and their bits.
+    /// The constant registers and their bits.
     pub constants: Vec<(Register, u64)>,
-    /// The rows of those that hold a NaN or an infinity, with its type.
+    /// The rows of constants that are a NaN or an infinity, with their types.
     pub written: HashMap<RowIndex, Scalar>,
-    /// Registers that hold a parameter of the entry, by its index.
+    /// The registers that hold a parameter of the entry, by its index.
     pub parameters: Vec<(Register, u32)>,
-    /// Registers that hold a special register.
+    /// The registers that hold a special register.
     pub specials: Vec<(RowIndex, Special)>,
-    /// Rows of a frame.
+    /// The number of rows of a frame.
     pub rows: u32,
-    /// Elements of all locals.
+    /// The number of elements of all locals.
     pub elements: u32,
-    /// Constructs that are open at once at most.
+    /// The maximum nesting depth of constructs.
     pub slots: u32,
-    /// Instructions `Begin`.
+    /// The number of `Begin` instructions.
     pub begins: u32,
-    /// What a warp keeps of accesses' fixed indices.
+    /// The number of memos of fixed indices in a warp.
     pub memos: u32,
-    /// By shared array, the one whose lifetime its bytes have: itself, or what it is another name of.
+    /// By shared array, the array that determines the lifetime of its bytes: itself, or the array
+    /// that it aliases.
     pub lifetimes: Vec<u32>,
 }
 
 impl Local {
-    /// Type of an element's bits.
+    /// Returns the type of an element's bits.
     pub fn scalar(&self) -> Scalar {
         self.ty.unwrap_or(if self.first.wide { Scalar::U64 } else { Scalar::U32 })
     }
 
-    /// Element `index`.
+    /// Returns the register of element `index`.
     pub fn at(&self, index: u32) -> Register {
         let rows = if self.first.wide { 2 } else { 1 };
         Register { row: self.first.row + rows * index, wide: self.first.wide }

@@ -1,4 +1,4 @@
-//! What lanes of a warp find out together, beyond shuffles and votes.
+//! Operations across the lanes of a warp, other than shuffles and votes.
 
 use super::check::Check;
 use super::code::Pc;
@@ -8,14 +8,15 @@ use super::machine::{Machine, Warp};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::Binary;
 
-/// Gives each lane the lanes of `mask` whose value has its bits.
+/// Writes to each lane the mask of the lanes with equal bits.
 pub fn matching(warp: &mut Warp, mask: u32, to: u32, from: Register) {
     let values: [u64; LANES] = std::array::from_fn(|lane| from.get(&warp.rows, lane));
     let same = |lane: usize| lanes_of(mask).filter(|other| values[*other] == values[lane]).fold(0, |m, l| m | 1 << l);
     *u32::lanes_mut(&mut warp.rows, to as usize) = std::array::from_fn(same);
 }
 
-/// Gives each lane the sum, least or greatest of the values in `mask`; whether it fits.
+/// Writes to each lane the sum, minimum or maximum of the values in `mask`, and returns whether it
+/// fits.
 pub fn reduce(warp: &mut Warp, mask: u32, op: Binary, ty: Scalar, to: u32, from: u32) -> bool {
     let lanes = *u32::lanes(&warp.rows, from as usize);
     let number = |lane: usize| if ty.is_signed() { i64::from(lanes[lane] as i32) } else { i64::from(lanes[lane]) };
@@ -32,7 +33,7 @@ pub fn reduce(warp: &mut Warp, mask: u32, op: Binary, ty: Scalar, to: u32, from:
 }
 
 impl Machine<'_, '_> {
-    /// Reports an operation that needs each of the 32 lanes, even such as have ended, where one is missing.
+    /// Reports an operation that needs all 32 lanes, including ended ones, if one is missing.
     pub fn all_lanes(&mut self, what: &str, site: Pc, warp: &Warp, mask: u32) {
         if mask == FULL {
             return;

@@ -1,4 +1,4 @@
-//! What an access was about, in the kernel's own names: for findings.
+//! Descriptions of accesses for findings, with the kernel's names.
 
 use super::check::Check;
 use super::code::{Access, Origin, Pc, Place};
@@ -9,19 +9,19 @@ use super::memory::argument_at;
 use super::report::{Object, Space};
 use kernel_dsl::compiler::ir::Table;
 
-/// Where an access goes.
+/// The target of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// A buffer, by its place among the machine's.
+    /// A buffer, by its index in the machine.
     Buffer(usize),
     /// The block's shared memory.
     Shared,
 }
 
-/// What is said to be indexed where an array in an element is.
+/// The name of an indexed array inside an element.
 pub const WITHIN: &str = "the array in the element";
 
-/// Says that `n` elements from `index` do not lie within the `extents` of what `of` names.
+/// Describes that `n` elements from `index` exceed the `extents` of the object `of`.
 pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
     match (index, extents) {
         ([i], [len]) if n == 1 => format!("index {i} is out of bounds of {of}, which has {len} elements"),
@@ -39,7 +39,7 @@ pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
 }
 
 impl Machine<'_, '_> {
-    /// Reports indices that are not below their extents.
+    /// Reports indices that are out of bounds.
     #[cold]
     pub fn out_of_extent(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
         self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
@@ -70,7 +70,8 @@ impl Machine<'_, '_> {
                         _ => argument_at(base),
                     };
                     let buffer = argument.and_then(|a| machine.buffers.iter().find(|b| b.argument == a));
-                    // A view may start inside its buffer; elements count from the buffer's beginning.
+                    // A view may start inside its buffer; elements count from the buffer's
+                    // beginning.
                     let before = buffer.map_or(0, |b| base.wrapping_sub(b.base) / u64::from(access.within.unit.max(1)));
                     let name = buffer.map_or_else(|| "a buffer".into(), |b| b.name.clone());
                     let element = terms.fold(before, u64::wrapping_add);
@@ -83,7 +84,7 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// Reports indices into arrays in an element that are not below their extents.
+    /// Reports indices into arrays inside an element that are out of bounds.
     #[cold]
     pub fn out_of_element(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
         self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
@@ -102,13 +103,13 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// The table that stands in the place of argument `argument`.
+    /// Returns the table that is passed as argument `argument`.
     fn table(&self, argument: u32) -> Option<&Table> {
         let first = self.setting.by_argument.len() - self.program.tables.len();
         Some(&self.program.tables.get((argument as usize).checked_sub(first)?)?.0)
     }
 
-    /// What lies at byte `offset` of a target.
+    /// Returns the object at byte `offset` of a target.
     pub fn object(&self, target: Target, offset: u64, access: &Access) -> Object {
         match target {
             Target::Buffer(b) => {

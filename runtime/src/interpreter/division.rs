@@ -1,4 +1,4 @@
-//! Integer division of all lanes: processors divide vectors of floats, and none of integers.
+//! Integer division of all lanes: processors divide vectors of floats, but not of integers.
 
 /// Division that rounds towards zero. By zero, all bits of both results are ones, as the machine code
 /// for every target returns; `MIN / −1` wraps.
@@ -7,11 +7,12 @@ pub(super) trait Divide: Copy {
     fn remainder(self, by: Self) -> Self;
 }
 
-/// An `f64` this large has no digits behind the point; its lowest bits are those of the integer that it is.
+/// An `f64` this large has no fractional digits; its low bits are those of its integer value.
 const WHOLE: f64 = (1u64 << 52) as f64;
 
-/// `x / y` by `f64`s, in which both are exact. The quotient, rounded to the nearest integer, is the one below or the one above; and what it times
-/// `y` comes to is less than 2³³, exact, and tells which.
+/// Returns `x / y`, computed with `f64`s, in which both are exact. The quotient rounded to the
+/// nearest integer is correct or one too large. The product with `y` is less than 2³³ and exact,
+/// and decides which.
 #[inline(always)]
 fn quotient(x: u32, y: u32) -> u32 {
     let (a, b) = (f64::from(x), f64::from(y));
@@ -87,7 +88,8 @@ mod tests {
 
     #[test]
     fn integers_are_divided_as_rust_divides_them() {
-        // Powers of two and their neighbours, small numbers, multiples of an odd one, and what a generator by Knuth brings.
+        // Powers of two and their neighbors, small numbers, multiples of an odd one, and the output
+        // of a generator by Knuth.
         let edges = (0..64).flat_map(|bit| [-2, -1, 0, 1, 2].map(|by| (1u64 << bit).wrapping_add_signed(by)));
         let multiples = (0..70u64).flat_map(|n| [n, n * 61_681, n * 61_681 + 1, (n * 61_681).wrapping_sub(1)]);
         let mut state = 1u64;

@@ -1,4 +1,5 @@
-//! Collects findings during a run: the first hit of a check at a site is described, the rest are counted.
+//! Collection of findings during a run: describes the first hit of a check at a site and counts the
+//! others.
 
 use super::check::{Allowance, Check, Severity};
 use super::code::Pc;
@@ -9,69 +10,69 @@ use kernel_dsl::compiler::ir::{Location, SourceLocation};
 use kernel_dsl::compiler::source::Source;
 use std::collections::HashMap;
 
-/// What a hit says beyond its check and site.
+/// The details of a hit, beyond its check and site.
 #[derive(Debug)]
 pub struct Description {
     /// The sentence.
     pub message: String,
-    /// The memory that it is about.
+    /// The memory.
     pub object: Option<Object>,
-    /// The values that it is about.
+    /// The values.
     pub values: Option<Values>,
-    /// The other side: site, thread, and what it does there.
+    /// The other side: its site, thread and action.
     pub other: Option<(Option<Pc>, Thread, &'static str)>,
-    /// The operation that made the number.
+    /// The operation that produced the number.
     pub produced: Option<Produced>,
 }
 
 impl Description {
-    /// A sentence alone.
+    /// Returns a description with only a message.
     pub fn new(message: impl Into<String>) -> Description {
         Description { message: message.into(), object: None, values: None, other: None, produced: None }
     }
 
-    /// With the memory that it is about.
+    /// Adds the memory that the finding is about.
     pub fn about(mut self, object: Object) -> Description {
         self.object = Some(object);
         self
     }
 
-    /// With the values that it is about.
+    /// Adds the values of the access.
     pub fn with(mut self, values: Values) -> Description {
         self.values = Some(values);
         self
     }
 
-    /// With the other side of a conflict.
+    /// Adds the other side of a conflict.
     pub fn against(mut self, site: Option<Pc>, thread: Thread, action: &'static str) -> Description {
         self.other = Some((site, thread, action));
         self
     }
 
-    /// With the operation that made the number.
+    /// Adds the operation that produced the number.
     pub fn produced(mut self, produced: Produced) -> Description {
         self.produced = Some(produced);
         self
     }
 }
 
-/// Where a check at a site is noted.
+/// The place of a check and site in the lists.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Found(usize),
     Allowed(usize),
 }
 
-/// Findings so far.
+/// The findings of a run so far.
 #[derive(Debug)]
 pub struct Findings<'p> {
     program: &'p Program,
     known: HashMap<(Check, Pc), Known>,
-    /// The same of a site together with that of the other side, where there are several.
+    /// Findings by check, site and the other side's site, where a check has conflicts with several.
     pairs: HashMap<(Check, Pc, Pc), Known>,
     list: Vec<Finding>,
     allowed: Vec<Allowed>,
-    /// By check and allowance, its place among those.
+    /// By check and allowance, the index in `allowed`.
     allowances: HashMap<(Check, usize), usize>,
     limit: usize,
     truncated: bool,
@@ -79,7 +80,7 @@ pub struct Findings<'p> {
 }
 
 impl<'p> Findings<'p> {
-    /// None yet of a run by these options.
+    /// Returns an empty collection for a run with these options.
     pub fn new(program: &'p Program, Options { limit, schedule, .. }: &Options) -> Findings<'p> {
         let (limit, schedule) = (*limit, *schedule);
         Findings {
@@ -95,7 +96,8 @@ impl<'p> Findings<'p> {
         }
     }
 
-    /// Counts `hits` more of what is known already, with the other side at `other` if that tells several apart; whether it was.
+    /// Counts `hits` of a known finding and returns whether it is known. With `other`, a hit is
+    /// known only for that other site.
     pub fn count(&mut self, check: Check, site: Pc, other: Option<Pc>, hits: u32) -> bool {
         let of_site = self.known.get(&(check, site));
         let known = match (of_site, other) {
@@ -111,7 +113,8 @@ impl<'p> Findings<'p> {
         true
     }
 
-    /// Adds what is not known yet. With that, there may be as many as there may be.
+    /// Adds a finding that is not known yet. The run is truncated when the number of errors reaches
+    /// the limit.
     pub fn add(&mut self, check: Check, site: Pc, hits: u32, thread: Thread, description: Description) {
         if self.truncated {
             return;
@@ -127,7 +130,7 @@ impl<'p> Findings<'p> {
                 self.allowed.push(Allowed { check, place: self.place(at), reason, count: 0 });
             }
             self.allowed[i].count += u64::from(hits);
-            // What is allowed of the other side says nothing of this one with somebody else.
+            // An allowance of the other side covers only conflicts with that side.
             match partner {
                 Some(partner) if at != site => _ = self.pairs.insert((check, site, partner), Known::Allowed(i)),
                 _ => _ = self.known.insert((check, site), Known::Allowed(i)),
@@ -168,21 +171,21 @@ impl<'p> Findings<'p> {
             ptx: Vec::new(),
             count: u64::from(hits),
         });
-        // Warnings end no run: it might be taken for one without errors.
+        // Warnings do not end a run: a truncated run might be taken for one without errors.
         self.truncated = self.list.iter().filter(|f| f.severity == Severity::Error).count() >= self.limit;
     }
 
-    /// Whether the limit is reached.
+    /// Returns whether the limit is reached.
     pub fn full(&self) -> bool {
         self.truncated
     }
 
-    /// Whether there is none, and none was allowed.
+    /// Returns whether there is no finding, allowed or not.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty() && self.allowed.is_empty()
     }
 
-    /// All of them.
+    /// Returns all findings.
     pub fn report(self) -> Report {
         Report {
             kernel: self.program.instance.clone(),
@@ -194,7 +197,8 @@ impl<'p> Findings<'p> {
         }
     }
 
-    /// The allowance of a statement that what is done at `site` belongs to, or the call that inlined it.
+    /// Returns the allowance of a statement that contains the instruction at `site` or a call that
+    /// inlined it.
     fn allowance(&self, check: Check, site: Pc) -> Option<usize> {
         let Program { declared, locations, code, .. } = self.program;
         chain(locations, code.locations.get(site as usize).copied()).find_map(|location| {
@@ -210,14 +214,14 @@ impl<'p> Findings<'p> {
     }
 }
 
-/// A location, and the calls that inlined it, from the innermost.
+/// Returns a location, followed by the calls that inlined it, innermost first.
 pub fn chain(locations: &[SourceLocation], first: Option<Location>) -> impl Iterator<Item = &SourceLocation> {
     let at = |location: Option<Location>| location.and_then(|l| locations.get(l.0 as usize));
-    // It is as long as there are locations at most; more would be a ring.
+    // The chain has at most as many elements as there are locations; a longer one would be a cycle.
     std::iter::successors(at(first), move |location| at(location.caller)).take(locations.len())
 }
 
-/// A place in the user's Rust, with the calls that inlined it.
+/// Returns a place in the user's Rust, with the calls that inlined it.
 pub fn place(instance: &str, sources: &[Source], locations: &[SourceLocation], first: Option<Location>) -> Place {
     let mut places = chain(locations, first).map(|location| {
         let source = sources.get(location.source as usize);

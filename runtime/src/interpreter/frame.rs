@@ -1,27 +1,28 @@
 //! The registers of a warp: rows of 32 lanes, structure of arrays.
 //!
-//! A value of at most 32 bits takes one row, zero-extended; a `bool` is 0 or 1. A value of 64 bits takes two rows, which
-//! together are 32 `u64`s. Rows are handed out in the order of definition, so that the result of a computation lies above
-//! all its operands: splitting the rows there gives both without a copy. Only moves go against that order, and they copy.
+//! A value of at most 32 bits takes one row, zero-extended; a `bool` is 0 or 1. A value of 64 bits
+//! takes two rows, which together are 32 `u64`s. Rows are allocated in the order of definition, so
+//! the result of a computation is above all its operands. Splitting the rows there borrows both
+//! without a copy. Only moves go against that order, and they copy.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 pub const LANES: usize = 32;
 
 /// The mask of a whole warp.
 pub const FULL: u32 = u32::MAX;
 
-/// One 32-bit register of all lanes.
+/// A 32-bit register of all lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Row(pub [u32; LANES]);
 
-/// What a lane of a register holds: 32 or 64 bits.
+/// The contents of a lane of a register: 32 or 64 bits.
 pub trait Word: Copy + 'static {
-    /// The register at `row`.
+    /// Returns the register at `row`.
     fn lanes(rows: &[Row], row: usize) -> &[Self; LANES];
-    /// The register at `row`.
+    /// Returns the register at `row`.
     fn lanes_mut(rows: &mut [Row], row: usize) -> &mut [Self; LANES];
 }
 
@@ -50,14 +51,14 @@ impl Word for u64 {
 /// A register: its first row, and whether it has a second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Register {
-    /// First row.
+    /// The first row.
     pub row: u32,
-    /// 64 bits a lane.
+    /// Whether the register has 64 bits a lane.
     pub wide: bool,
 }
 
 impl Register {
-    /// Lane `lane`, zero-extended.
+    /// Returns lane `lane`, zero-extended.
     pub fn get(self, rows: &[Row], lane: usize) -> u64 {
         if self.wide {
             u64::lanes(rows, self.row as usize)[lane]
@@ -97,7 +98,7 @@ impl Register {
 
 #[inline(always)]
 fn blend<W: Word>(rows: &mut [Row], to: u32, from: u32, mask: u32) {
-    // Moves go up and down the frame; either way, it is split between the two registers.
+    // Moves go in both directions; in either case, the frame is split between the two registers.
     let middle = to.max(from) as usize;
     let (low, high) = rows.split_at_mut(middle);
     let (to, from) = if to < from {
@@ -114,7 +115,7 @@ fn blend<W: Word>(rows: &mut [Row], to: u32, from: u32, mask: u32) {
     }
 }
 
-/// The lanes of `mask`, in order.
+/// Returns the lanes of `mask`, in order.
 pub fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = mask.trailing_zeros();

@@ -1,8 +1,10 @@
 //! Loads that a [`Cell`](super::shadow::Cell) has no room for, where fences order accesses.
 //!
-//! Barriers order either all loads of an element or none, and two that nothing orders tell as much as all. Fences order one warp's loads
-//! and not another's: what a store is not ordered with may be any of them. So where a kernel has fences, each warp's loads that are neither ordered before
-//! a later one nor in the cell are kept here: of each element as many entries as warps have loaded it. They come out of the launch's [`Budget`].
+//! Barriers order either all loads of an element or none, so two unordered loads suffice. Fences
+//! may order the loads of one warp only: a store may be unordered with any of the loads. In a
+//! kernel with fences, this module keeps the loads of each warp that are neither ordered before a
+//! later one nor in the cell. An element has at most one entry for each warp that has loaded it.
+//! Entries count against the launch's [`Budget`].
 
 use super::shadow::{Budget, Clock, PAGE, Stamp};
 use std::collections::HashMap;
@@ -12,31 +14,31 @@ use std::collections::HashMap;
 struct Kept {
     /// The epoch in which the block began.
     block: u32,
-    /// Two lanes', as no lane races with itself.
+    /// Loads of two lanes, since a lane does not race with itself.
     loads: [Stamp; 2],
 }
 
-/// By cell, the further loads of each warp, those of later blocks last.
+/// By cell, the further loads of each warp, with later blocks last.
 #[derive(Debug)]
 pub struct Further {
     kept: HashMap<usize, Vec<Kept>>,
-    /// Entries that the budget has paid for and that are not taken.
+    /// Entries that the budget has paid for and that are unused.
     paid: usize,
-    /// Pages of the budget that they are of.
+    /// Pages of the budget that the entries occupy.
     pages: usize,
     budget: Budget,
 }
 
-/// Entries that are looked through before it is asked which of them are over.
+/// Entries that are searched before ordered ones are removed.
 const FEW: usize = 8;
 
 impl Further {
-    /// Nothing yet.
+    /// Returns an empty set.
     pub fn new(budget: Budget) -> Further {
         Further { kept: HashMap::new(), paid: 0, pages: 0, budget }
     }
 
-    /// Keeps a load of `cell`.
+    /// Records a load of `cell`.
     pub fn keep(&mut self, cell: usize, clock: Clock<'_>, now: Stamp) {
         let all = self.kept.entry(cell).or_default();
         let running = all.iter_mut().rev().take_while(|kept| kept.block == clock.block);
@@ -44,7 +46,7 @@ impl Further {
             own.loads[usize::from(clock.apart(own.loads[0], now))] = now;
             return;
         }
-        // What comes before this load, comes before all that it does.
+        // An access before this load is also before any access that this load is ordered before.
         if all.len() >= FEW && all.len().is_power_of_two() {
             all.retain(|kept| kept.loads.iter().any(|load| clock.apart(*load, now)));
         }
@@ -59,18 +61,18 @@ impl Further {
         all.push(Kept { block: clock.block, loads: [now, Stamp::default()] });
     }
 
-    /// The loads of `cell` that a store now races with.
+    /// Returns the loads of `cell` that a store at `now` races with.
     pub fn races(&self, cell: usize, clock: Clock<'_>, now: Stamp) -> impl Iterator<Item = Stamp> {
         let all = self.kept.get(&cell).into_iter().flatten().flat_map(|kept| kept.loads);
         all.filter(move |load| clock.unordered(*load, now))
     }
 
-    /// Pages of the budget that it has taken.
+    /// Returns the number of pages taken from the budget.
     pub fn pages(&self) -> usize {
         self.pages
     }
 
-    /// Forgets all.
+    /// Forgets all loads.
     pub fn clear(&mut self) {
         self.kept.clear();
     }

@@ -1,38 +1,40 @@
-//! Which instructions go as one.
+//! Fusion of instruction sequences.
 //!
-//! Most of what a matrix product does is one thing, again and again: load two words of shared memory, read a variable,
-//! multiply and add, write the variable. Such a run is found here, and done in one step (`fused`): operands are taken
-//! where they lie, and the result goes where it is wanted, with no way through rows that nobody else reads.
+//! A matrix product mostly repeats one sequence: load two words of shared memory, read a variable,
+//! multiply and add, write the variable. This module finds such sequences, and `fused` executes
+//! each in one step. Operands are read in place and the result is written to its destination,
+//! without intermediate rows that no other instruction reads.
 //!
-//! All instructions stay where they are; at the site of a run's first one, [`Code::quick`] has the whole run. Where there
-//! is something to report, they go one by one.
+//! All instructions keep their index. At the index of a sequence's first instruction,
+//! [`Code::quick`] holds the whole sequence. If there is something to report, the instructions run
+//! one by one.
 
 use super::code::{Code, Inst, Local, RowIndex, Split};
 use super::uniform::Kinds;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::Binary;
 
-/// A run of instructions: what brings operands, one arithmetic operation on `f32`s, and perhaps what writes its result to a
-/// variable.
+/// A sequence of loads and reads of operands, one arithmetic operation on `f32`s, and an optional
+/// write of the result to a variable.
 #[derive(Clone, Debug)]
 pub struct Fused {
-    /// Instructions of the run.
+    /// The number of instructions in the sequence.
     pub length: u32,
-    /// What is computed.
+    /// The arithmetic operation.
     pub arithmetic: Arithmetic,
-    /// From what.
+    /// The operands.
     pub operands: [Operand; 2],
-    /// And what a `MulAdd` adds.
+    /// The addend of a `MulAdd`.
     pub addend: Option<Operand>,
-    /// Where others read the result, if they do.
+    /// The row of the result, if other instructions read it.
     pub to: Option<RowIndex>,
     /// The variable that the result is written to.
     pub variable: Option<Element>,
-    /// If the run is all that a loop does, to add up a product: how that goes round.
+    /// The loop around the sequence, if the sequence is its whole body and accumulates a product.
     pub turns: Option<Turns>,
 }
 
-/// A loop whose index, step and limit are alike in all active lanes.
+/// A loop whose index, step and limit are uniform across the active lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Turns {
@@ -51,10 +53,10 @@ pub enum Arithmetic {
     Mul,
 }
 
-/// Where an operand comes from.
+/// The source of an operand.
 #[derive(Clone, Debug)]
 pub enum Operand {
-    /// An earlier instruction has left it there.
+    /// A row written by an earlier instruction.
     Row(RowIndex),
     /// A variable.
     Element(Element),
@@ -65,28 +67,28 @@ pub enum Operand {
 /// An element of a local.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Element {
-    /// The row of the first.
+    /// The row of the first element.
     pub row: RowIndex,
-    /// Its index among all elements of locals.
+    /// The index of the first element among all elements of locals.
     pub element: u32,
-    /// How many there are.
+    /// The number of elements.
     pub len: u32,
-    /// The index, alike in all active lanes; `None` is 0.
+    /// The index, uniform across the active lanes; `None` is 0.
     pub index: Option<RowIndex>,
 }
 
 /// A load of a word of shared memory.
 #[derive(Clone, Debug)]
 pub struct Word {
-    /// What is known of its indices.
+    /// The classified indices of the access.
     pub split: Split,
-    /// How far behind the run's first instruction it stands.
+    /// The distance in instructions from the first of the sequence.
     pub after: u32,
-    /// The row that it loads to. Nobody else reads that.
+    /// The row that the word is loaded to; no other instruction reads it.
     pub to: RowIndex,
 }
 
-/// Finds the runs of `code`.
+/// Finds the fusible sequences of `code`.
 pub fn fuse(code: &mut Code, kinds: &Kinds) {
     let finder = Finder { code, kinds, reads: reads(code), landings: landings(code) };
     let runs: Vec<(usize, Fused)> = (0..code.insts.len()).filter_map(|pc| finder.run(pc)).collect();
@@ -97,14 +99,14 @@ pub fn fuse(code: &mut Code, kinds: &Kinds) {
     }
 }
 
-/// By row, how often it is read.
+/// Returns the number of reads of each row.
 fn reads(code: &Code) -> Vec<u32> {
     let mut reads = vec![0; code.rows as usize];
     code.insts.iter().for_each(|inst| code.each_read(inst, |row| reads[row as usize] += 1));
     reads
 }
 
-/// By instruction, whether a jump goes there.
+/// Returns, for each instruction, whether it is the target of a jump.
 fn landings(code: &Code) -> Vec<bool> {
     let mut landings = vec![false; code.insts.len() + 1];
     for inst in &code.insts {
@@ -123,7 +125,7 @@ fn landings(code: &Code) -> Vec<bool> {
     landings
 }
 
-/// What brings an operand.
+/// The source of an operand.
 enum Source<'c> {
     Element(Element),
     Word(&'c Split),
@@ -137,7 +139,8 @@ struct Finder<'c> {
 }
 
 impl Finder<'_> {
-    /// The run whose arithmetic is the instruction at `pc`, and where it begins.
+    /// Returns the sequence with the arithmetic instruction at `pc`, and the index of its first
+    /// instruction.
     fn run(&self, pc: usize) -> Option<(usize, Fused)> {
         let (arithmetic, to, a, b, c) = match self.code.insts[pc] {
             Inst::MulAdd { ty: Scalar::F32, to, a, b, c } => (Arithmetic::MulAdd, to, a, b, Some(c)),
@@ -150,7 +153,8 @@ impl Finder<'_> {
             let here = [Some(a), Some(b), c].into_iter().filter(|operand| *operand == Some(row)).count();
             here > 0 && self.reads[row as usize] == here as u32
         };
-        // From the last on back: what brings an operand that nobody else reads.
+        // Backwards from the last one: instructions that provide operands no other instruction
+        // reads.
         let mut first = pc;
         let mut brought = Vec::new();
         while !self.landings[first]
@@ -182,8 +186,9 @@ impl Finder<'_> {
         (length > 1).then_some((first, fused))
     }
 
-    /// The loop around a run from `first` on, if that is all of its body and adds to one element. What is loaded goes by the
-    /// index, so that there are as many turns at most as words.
+    /// Returns the loop around a sequence from `first` on, if it is the whole body and accumulates
+    /// in one element. An operand is indexed by the loop index, so the number of words bounds the
+    /// iterations.
     fn turns(&self, first: usize, run: &Fused) -> Option<Turns> {
         let Inst::StepUniform { index, step, limit, body, .. } = *self.code.insts.get(first + run.length as usize)?
         else {
@@ -202,7 +207,7 @@ impl Finder<'_> {
         (whole && run.operands.iter().any(by_index)).then_some(Turns { index, step, limit })
     }
 
-    /// The row that the instruction at `pc` brings something to, and from where.
+    /// Returns the row that the instruction at `pc` provides as an operand, and its source.
     fn brings(&self, pc: usize) -> Option<(RowIndex, Source<'_>)> {
         match self.code.insts[pc] {
             Inst::Load(i) => {
@@ -217,7 +222,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The variable that the instruction at `pc` writes `row` to.
+    /// Returns the variable that the instruction at `pc` writes `row` to.
     fn writes(&self, pc: usize, row: RowIndex) -> Option<Element> {
         match *self.code.insts.get(pc)? {
             Inst::WriteLocal { local, from } if from.row == row => self.element(local, None),
@@ -226,7 +231,7 @@ impl Finder<'_> {
         }
     }
 
-    /// An element of a local of 32 bits, if its index is uniform.
+    /// Returns an element of a 32-bit local, if its index is uniform.
     fn element(&self, local: u32, index: Option<RowIndex>) -> Option<Element> {
         let Local { first, len, element, .. } = self.code.locals[local as usize];
         let uniform = index.is_none_or(|index| self.kinds.is_uniform(index));

@@ -1,4 +1,4 @@
-//! Runs of instructions that go as one ([`fuse`](super::fuse)).
+//! Execution of fused instruction sequences ([`fuse`](super::fuse)).
 
 use super::code::Pc;
 use super::frame::{FULL, LANES, Row, Word as _};
@@ -8,25 +8,26 @@ use super::memory::SHARED_WORDS;
 use super::shadow::{Clock, Stamp};
 use super::words::{HALF, Pattern, loads_well, parted};
 
-/// Where the lanes of an operand are.
+/// The location of an operand's lanes.
 #[derive(Clone, Copy)]
 enum Source {
-    /// In a row.
+    /// The row at this index.
     Row(u32),
-    /// Those of each half of the warp in words of shared memory that lie in a row: the first of each half.
+    /// Consecutive words of shared memory for each half of the warp: the first word of each half.
     Words(u32, u32),
-    /// Those of each half have this value.
+    /// One value for all lanes of each half.
     Same(u32, u32),
 }
 
-/// Where the lanes of an operand are in each turn of a loop.
+/// The location of an operand's lanes in each iteration of a loop.
 #[derive(Clone, Copy)]
 enum Walk {
-    /// In a row.
+    /// The row at this index.
     Row(u32),
-    /// Those of each half in words that lie in a row: the first of each half, and how far on they are in the next turn.
+    /// Consecutive words for each half: the first word of each half, and the distance to the next
+    /// iteration's words.
     Words(u32, u32, u32),
-    /// Those of each half have one word: which, and how far on that is in the next turn.
+    /// One word for each half: its index, and the distance to the next iteration's word.
     Same(u32, u32, u32),
 }
 
@@ -65,7 +66,7 @@ impl Source {
 }
 
 impl Lanes<'_> {
-    /// Those of half `h`.
+    /// Returns the lanes of half `h`.
     #[inline(always)]
     fn half(self, h: usize) -> [u32; HALF] {
         match self {
@@ -75,7 +76,7 @@ impl Lanes<'_> {
     }
 }
 
-/// What each lane of half a warp gives.
+/// Returns the results of `f` for the lanes of half a warp.
 #[inline(always)]
 fn each(f: impl Fn(usize) -> f32) -> [u32; HALF] {
     let mut out = [0; HALF];
@@ -85,7 +86,7 @@ fn each(f: impl Fn(usize) -> f32) -> [u32; HALF] {
     out
 }
 
-/// `a` · `b` + `c` in half `h` of the warp.
+/// Returns `a` · `b` + `c` in half `h` of the warp.
 #[inline(always)]
 fn mul_add(h: usize, a: Lanes<'_>, b: Lanes<'_>, c: [u32; HALF]) -> [u32; HALF] {
     let of = f32::from_bits;
@@ -97,7 +98,7 @@ fn mul_add(h: usize, a: Lanes<'_>, b: Lanes<'_>, c: [u32; HALF]) -> [u32; HALF] 
     }
 }
 
-/// What half `h` of the warp gives.
+/// Computes the results of half `h` of the warp.
 #[inline(always)]
 fn compute(arithmetic: Arithmetic, h: usize, a: Lanes<'_>, b: Lanes<'_>, c: Lanes<'_>) -> [u32; HALF] {
     if arithmetic == Arithmetic::MulAdd {
@@ -111,7 +112,7 @@ fn compute(arithmetic: Arithmetic, h: usize, a: Lanes<'_>, b: Lanes<'_>, c: Lane
     }
 }
 
-/// The lanes of `mask` of half `h` of the row at `to` ← those of `from`.
+/// Writes `from` to the lanes of `mask` in half `h` of the row at `to`.
 #[inline(always)]
 fn put(rows: &mut [Row], to: u32, h: usize, from: &[u32; HALF], mask: u32) {
     let to = &mut u32::lanes_mut(rows, to as usize)[h * HALF..][..HALF];
@@ -122,7 +123,8 @@ fn put(rows: &mut [Row], to: u32, h: usize, from: &[u32; HALF], mask: u32) {
     }
 }
 
-/// Apart, or what it makes of the mask is made before every instruction, for its sake.
+/// Writes `from` to the lanes of `mask`. Not inlined: otherwise, the compiler expands the mask
+/// before every instruction.
 #[inline(never)]
 fn blend(to: &mut [u32], from: &[u32; HALF], mask: u32) {
     for (lane, (to, from)) in to.iter_mut().zip(from).enumerate() {
@@ -131,7 +133,7 @@ fn blend(to: &mut [u32], from: &[u32; HALF], mask: u32) {
 }
 
 impl Machine<'_, '_> {
-    /// Runs instructions as one, if there is nothing to report; whether it did.
+    /// Runs a fused sequence if there is nothing to report, and returns whether it ran.
     #[inline(always)]
     pub fn fused<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, fused: &Fused) -> bool {
         let [a, b] = &fused.operands;
@@ -168,8 +170,9 @@ impl Machine<'_, '_> {
         true
     }
 
-    /// Runs all turns but the last of a loop that does nothing but `fused`; how many instructions that were, at most `fuel`. With
-    /// 0, nothing has happened, and the loop goes turn by turn.
+    /// Runs all iterations but the last of a loop whose body is `fused`. Returns the number of
+    /// executed instructions, at most `fuel`. On 0, nothing has changed, and the loop must run
+    /// iteration by iteration.
     #[inline(always)]
     pub fn turns<const TIER: u8>(
         &self,
@@ -213,7 +216,8 @@ impl Machine<'_, '_> {
         instructions
     }
 
-    /// Where an operand is, from this turn of a loop on; `None` if a lane is not in bounds until so many turns later.
+    /// Returns the locations of an operand from this iteration on, or `None` if a lane is out of
+    /// bounds within `turns` iterations.
     #[inline(always)]
     fn walk(&self, warp: &mut Warp, mask: u32, operand: &Operand, index: u32, step: u32, turns: u32) -> Option<Walk> {
         let word = match operand {
@@ -239,7 +243,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Where an operand is; `None` where there is something to report.
+    /// Returns the location of an operand, or `None` if there is something to report.
     #[inline(always)]
     fn source<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, operand: &Operand) -> Option<Source> {
         match operand {
@@ -252,7 +256,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Where the words are that a load of shared memory brings.
+    /// Returns the words of a load of shared memory.
     #[inline(always)]
     fn word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, word: &Word) -> Option<Source> {
         let words = parted(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
@@ -278,7 +282,8 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The row of an element of a variable, and its place among all elements; `None` if there is no such element.
+/// Returns the row of an element of a variable and its index among all elements, or `None` if the
+/// index is out of bounds.
 #[inline(always)]
 fn element(warp: &Warp, mask: u32, element: &Element) -> Option<(u32, usize)> {
     let index = match element.index {

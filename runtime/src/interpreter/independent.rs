@@ -1,9 +1,13 @@
-//! Lanes that go on by themselves, as they may from sm_70 on.
+//! Independent thread scheduling, available from sm_70 on.
 //!
-//! Before sm_70 a warp has one program counter: lanes that have left a loop wait for the others where all meet again, and whoever
-//! waits in the loop for something that they would do next waits for ever. From sm_70 on each lane has its own, and all that
-//! have not ended make progress. So on those targets, where a warp turns in a circle and others of its lanes are past the loop, these become a
-//! warp of their own, until they end or come to where all lanes of the warp must: there both wait for one another, and go on as one.
+//! Before sm_70, a warp has one program counter. Lanes that have left a loop wait for the others at
+//! the reconvergence point. A lane in the loop that waits for their next step waits forever. From
+//! sm_70 on, each lane has a program counter, and all lanes that have not ended make progress.
+//!
+//! On these targets, the interpreter splits a warp that loops without change if other lanes have
+//! left the loop. The other lanes then run as a separate warp. It ends, or reaches an instruction
+//! that all lanes of the warp must execute. There the parts wait for each other and continue as one
+//! warp.
 
 use super::check::Check;
 use super::findings::Description;
@@ -12,12 +16,12 @@ use super::machine::{Machine, Warp};
 use kernel_dsl::compiler::Target;
 
 impl Warp {
-    /// Whether it has more to do than wait.
+    /// Returns whether the warp can run, rather than wait.
     pub fn runs(&self) -> bool {
         !self.ended && self.waits.is_none() && self.meets.is_none()
     }
 
-    /// Has nothing but the lanes of `own`.
+    /// Keeps only the lanes of `own`.
     fn keep(&mut self, own: u32) {
         self.own = own;
         self.mask &= own;
@@ -29,7 +33,7 @@ impl Warp {
         }
     }
 
-    /// Takes the lanes of another part, which stands at the same instruction.
+    /// Takes over the lanes of another part at the same instruction.
     fn take(&mut self, other: Warp) {
         for (to, from) in self.rows.chunks_mut(1).zip(&other.rows) {
             let lanes = super::frame::lanes_of(other.own);
@@ -51,7 +55,8 @@ impl Warp {
 }
 
 impl Machine<'_, '_> {
-    /// Parts warps that turn in circles from lanes of theirs that are elsewhere, which then go on; whether there are any.
+    /// Splits off the lanes that have left the loop from warps that loop without change. Returns
+    /// whether there are any.
     pub fn part_lanes(&mut self, warps: &mut Vec<Warp>) -> bool {
         if self.program.target < Target::SM_70 {
             return false;
@@ -63,7 +68,8 @@ impl Machine<'_, '_> {
             if here == 0 || apart == 0 {
                 continue;
             }
-            // As if the lanes in the loop had ended: those that are left find none in it, and go on behind.
+            // The lanes in the loop are treated as ended: the other lanes find none in it and
+            // continue after it.
             let mut others = warp.clone();
             others.keep(warp.own & !here);
             (others.pc, others.circle, others.parted) = (circle.site + 1, None, true);
@@ -76,8 +82,8 @@ impl Machine<'_, '_> {
         any
     }
 
-    /// Joins parts of warps that have come to where all lanes must, or ended; the first `whole` are the block's warps. Whether
-    /// one may go on then.
+    /// Joins parts of warps that have ended or wait at an instruction for all lanes; the first
+    /// `whole` are the block's warps. Returns whether a warp can continue.
     pub fn join_lanes(&mut self, warps: &mut Vec<Warp>, whole: usize) -> bool {
         let mut goes_on = false;
         for first in 0..whole {
@@ -85,7 +91,7 @@ impl Machine<'_, '_> {
                 continue;
             }
             let index = warps[first].index;
-            // What has ended is no part any more, but for the last.
+            // A part that has ended is dropped, except for the last one.
             let parts = |warps: &[Warp]| -> Vec<usize> {
                 (0..warps.len()).filter(|i| warps[*i].index == index && (*i == first || *i >= whole)).collect()
             };
@@ -124,7 +130,7 @@ impl Machine<'_, '_> {
         goes_on
     }
 
-    /// Reports parts of a warp that wait for one another at different places.
+    /// Reports parts of a warp that wait for each other at different instructions.
     fn never_meet(&mut self, site: super::code::Pc, warps: &[Warp], parts: &[usize]) {
         let [one, other, ..] = *parts else { return };
         let (one, other) = (&warps[one], &warps[other]);

@@ -1,4 +1,4 @@
-//! Inline PTX: run by what the PTX interpreter makes of the same instructions.
+//! Inline PTX, executed by the PTX interpreter's implementation of the same instructions.
 
 use super::check::Check;
 use super::code::Pc;
@@ -13,15 +13,15 @@ use std::sync::Arc;
 /// A block of inline PTX in a kernel.
 #[derive(Clone, Debug)]
 pub struct Inline {
-    /// What it does.
+    /// The instructions.
     pub block: Arc<Block>,
-    /// Where each input goes, and comes from.
+    /// The destination and source of each input.
     pub inputs: Box<[(Place, Register)]>,
-    /// Where each result goes, and comes from.
+    /// The destination and source of each result.
     pub results: Box<[(Register, Place)]>,
-    /// Whether what has no defined result is a fault of the program.
+    /// Whether an operation without a defined result is an error.
     pub checked: bool,
-    /// Whether it reads what the machine gives and not the launch.
+    /// Whether the block reads values that depend on the machine rather than the launch.
     pub reads_machine: bool,
     /// The inputs with their types.
     pub typed: Box<[(Scalar, Register)]>,
@@ -30,7 +30,8 @@ pub struct Inline {
 }
 
 impl Machine<'_, '_> {
-    /// Runs block `index` of the kernel on the lanes of `mask`; `count` is how many instructions the launch has run.
+    /// Runs block `index` of the kernel on the lanes of `mask`; `count` is the number of
+    /// instructions that the launch has run.
     pub fn inline<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, index: u32, count: u64) {
         let program = self.program;
         let Inline { block, inputs, results, checked, reads_machine, .. } = &program.code.inlines[index as usize];
@@ -52,7 +53,7 @@ impl Machine<'_, '_> {
             dynamic_shared: self.setting.shared_bytes.saturating_sub(shared.fixed),
             total_shared: self.setting.shared_bytes,
         };
-        // A reading in a later instruction is later, as long as blocks are shorter than this.
+        // Clock values of later instructions are later, as long as blocks are shorter than this.
         let time = count << 16;
         block.run(&mut registers, mask, &standing, time, |undefined| {
             if TIER >= ACCESSES && *checked {

@@ -1,24 +1,24 @@
 //! Arithmetic on whole registers: one call computes all 32 lanes.
 //!
-//! Every lane is computed, active or not: a value is read only where it was defined, so that what the other lanes hold does
-//! not matter. Each loop is compiled twice, for the baseline and for AVX2 with FMA (without which `mul_add` is a call
-//! of a software routine); [`Simd`] chooses at run time.
+//! Every lane is computed, active or not. A value is read only where it was defined, so the
+//! contents of other lanes do not matter. Each loop is compiled twice, for the baseline and for
+//! AVX2 with FMA (without FMA, `mul_add` calls a software routine); [`Simd`] selects at run time.
 
 use super::division::Divide;
 use super::frame::{FULL, LANES, Row, Word};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Comparison, Unary};
 
-/// Which compilation of the loops this machine runs.
+/// The compiled version of the loops that this machine runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Simd {
-    /// Set by [`Simd::detect`] alone, and only where the processor has AVX2, FMA, and the instructions on bits that every such
-    /// processor has: `versions!` relies on it.
+    /// Set only by [`Simd::detect`], and only if the processor has AVX2, FMA and the
+    /// bit-manipulation instructions; `versions!` relies on it.
     avx2: bool,
 }
 
 impl Simd {
-    /// The best that this machine has.
+    /// Returns the best version for this machine.
     pub fn detect() -> Simd {
         #[cfg(target_arch = "x86_64")]
         let avx2 = is_x86_feature_detected!("avx2")
@@ -32,14 +32,14 @@ impl Simd {
         Simd { avx2 }
     }
 
-    /// Whether this processor has AVX2, FMA, BMI1, BMI2, LZCNT and POPCNT.
+    /// Returns whether this processor has AVX2, FMA, BMI1, BMI2, LZCNT and POPCNT.
     #[inline(always)]
     pub fn has_avx2(self) -> bool {
         self.avx2
     }
 }
 
-/// Makes a method of [`Simd`] of each function, compiled for the baseline and for AVX2.
+/// Defines a method of [`Simd`] for each function, compiled for the baseline and for AVX2.
 macro_rules! versions {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $ty:ty),*) $(-> $result:ty)?;)*) => {
         impl $crate::interpreter::lanes::Simd {$(
@@ -54,7 +54,7 @@ macro_rules! versions {
                     fn fast($($argument: $ty),*) $(-> $result)? {
                         $name($($argument),*)
                     }
-                    // SAFETY: `has_avx2` holds only where the processor was found to have both features.
+                    // SAFETY: `has_avx2` is true only if the processor supports both features.
                     return unsafe { fast($($argument),*) };
                 }
                 $name($($argument),*)
@@ -69,27 +69,28 @@ versions! {
     fn unary(rows: &mut [Row], op: Unary, ty: Scalar, to: u32, a: u32);
     /// `to` ← `a` op `b`. By zero, integer division and its remainder give all ones; `MIN / −1` wraps.
     fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32);
-    /// Lanes where `a` op `b` (+, −, ×, ÷, %, <<, >>) overflows integer type `ty`, or a shift's distance is its width or more.
+    /// Returns the lanes where `a` op `b` (+, −, ×, ÷, %, <<, >>) overflows integer type `ty`, or a
+    /// shift distance is its width or more.
     fn overflows(rows: &[Row], op: Binary, ty: Scalar, a: u32, b: u32) -> u32;
-    /// Lanes where `a` is the least value of signed type `ty`.
+    /// Returns the lanes where `a` is the least value of signed type `ty`.
     fn is_minimum(rows: &[Row], ty: Scalar, a: u32) -> u32;
-    /// Lanes where integer `a` is 0.
+    /// Returns the lanes where integer `a` is 0.
     fn is_zero(rows: &[Row], ty: Scalar, a: u32) -> u32;
     /// `to` ← `a` · `b` + `c`, rounded once.
     fn mul_add(rows: &mut [Row], ty: Scalar, to: u32, a: u32, b: u32, c: u32);
-    /// `to` ← whether `a` compares so with `b`.
+    /// `to` ← the result of comparing `a` with `b`.
     fn compare(rows: &mut [Row], op: Comparison, ty: Scalar, to: u32, a: u32, b: u32);
-    /// Lanes where `a` < `b`.
+    /// Returns the lanes where `a` < `b`.
     fn less(rows: &[Row], ty: Scalar, a: u32, b: u32) -> u32;
-    /// `index` ← `index` + `step`, wrapping; lanes where it is below `limit`.
+    /// `index` ← `index` + `step`, wrapping. Returns the lanes where the sum is below `limit`.
     fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32, limit: u32) -> u32;
     /// `to` ← `yes` where `condition` holds, `no` elsewhere.
     fn select(rows: &mut [Row], wide: bool, to: u32, condition: u32, yes: u32, no: u32);
-    /// Lanes where the `bool` at `row` holds.
+    /// Returns the lanes where the `bool` at `row` is true.
     fn truth(rows: &[Row], row: u32) -> u32;
 }
 
-/// A scalar as it lies in a lane.
+/// A scalar as stored in a lane.
 pub(super) trait Lane: Copy {
     type Word: Word;
     fn load(word: Self::Word) -> Self;
@@ -157,7 +158,8 @@ pub(super) fn map3<A: Lane, B: Lane, C: Lane, T: Lane>(
     }
 }
 
-/// The lanes where `f` holds. It seldom does: the mask is put together only if it does somewhere.
+/// Returns the lanes where `f` holds. It rarely does: the mask is computed only if it holds in a
+/// lane.
 #[inline(always)]
 fn seldom<A: Lane, B: Lane>(rows: &[Row], a: u32, b: u32, f: impl Fn(A, B) -> bool) -> u32 {
     let (a, b) = (A::Word::lanes(rows, a as usize), B::Word::lanes(rows, b as usize));
@@ -168,7 +170,7 @@ fn seldom<A: Lane, B: Lane>(rows: &[Row], a: u32, b: u32, f: impl Fn(A, B) -> bo
     if any == 0 { 0 } else { mask(|l| f(A::load(a[l]), B::load(b[l]))) }
 }
 
-/// The mask whose bit l is `f(l)`.
+/// Returns the mask whose bit l is `f(l)`.
 #[inline(always)]
 pub fn mask(f: impl Fn(usize) -> bool) -> u32 {
     let mut mask = 0;
@@ -195,12 +197,12 @@ macro_rules! for_integer {
     };
 }
 
-/// The operations that decoding has refused for a type end here.
+/// Panics: decoding rejects operations that a type does not have.
 fn refused() -> ! {
     unreachable!("decoding refuses operators that a type does not have")
 }
 
-/// Whether a type has an operator: what decoding refuses by, and the loops below rely on.
+/// Returns whether a type has an operator. Decoding rejects by it, and the loops below rely on it.
 pub fn has_unary(op: Unary, ty: Scalar) -> bool {
     match op {
         Unary::Neg => ty.is_float() || ty.is_integer(),
@@ -213,7 +215,7 @@ pub fn has_unary(op: Unary, ty: Scalar) -> bool {
     }
 }
 
-/// Whether a type has an operator.
+/// Returns whether a type has an operator.
 pub fn has_binary(op: Binary, ty: Scalar) -> bool {
     match op {
         Binary::And | Binary::Or | Binary::Xor => ty.is_integer() || ty == Scalar::Bool,
@@ -291,8 +293,8 @@ fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32) {
                 Binary::Mul => map2(rows, to, a, b, |x: $t, y: $t| x * y),
                 Binary::Div => map2(rows, to, a, b, |x: $t, y: $t| x / y),
                 Binary::Rem => map2(rows, to, a, b, |x: $t, y: $t| x % y),
-                // Equal operands differ at most in the sign of zero: the bits' union has it if either does, their
-                // intersection if both do.
+                // Equal operands differ at most in the sign of zero: the union of their bits has
+                // the sign if either does, the intersection if both do.
                 Binary::Min => map2(rows, to, a, b, |x: $t, y: $t| match () {
                     () if x < y || y.is_nan() => x,
                     () if x == y => <$t>::from_bits(x.to_bits() | y.to_bits()),
@@ -412,7 +414,7 @@ fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32, limit: u32) -> u
                 index[l] = next.store();
                 all &= next < <$t>::load(limit[l]);
             }
-            // Mostly all lanes go round once more.
+            // Usually, all lanes continue with another iteration.
             if all { FULL } else { mask(|l| <$t>::load(index[l]) < <$t>::load(limit[l])) }
         }};
     }

@@ -1,14 +1,15 @@
-//! Loops that cannot end: turns that change nothing.
+//! Detection of infinite loops: iterations that change nothing.
 //!
-//! What a warp does next follows from its registers, its masks and memory. If a turn of a loop, or of several, leaves all of these
-//! as they were, so does the next, unless another thread changes memory. So a warp that is found in such a turn gives way to
-//! the block's other warps, which on a device run beside it. When all that are left are in such turns, and memory is as each
-//! of them has found it, nobody can change it any more: blocks that have not begun need not run before this one ends. The same is looked
-//! for from barrier to barrier, of the warps of a block together.
+//! The next step of a warp is determined by its registers, its masks and memory. If iterations of a
+//! loop leave all of these unchanged, later ones do too, unless another thread changes memory. A
+//! warp in such a loop therefore yields to the block's other warps, which run concurrently on a
+//! device. When all remaining warps are in such loops and memory is unchanged since each was found,
+//! no thread can change it any more. Blocks that have not begun need not run before this one ends.
+//! The same search covers the warps of a block from barrier to barrier.
 //!
-//! A state is kept now and then, and those of the turns that follow are held against it; what is kept is replaced at
-//! times that double (R. P. Brent, *An Improved Monte Carlo Factorization Algorithm*, 1980), so that a loop that does end pays next to
-//! nothing. Registers come first; memory, by its hash, once they are the same.
+//! A saved state is compared with the states after later iterations. The saved state is replaced at
+//! doubling intervals (R. P. Brent, *An Improved Monte Carlo Factorization Algorithm*, 1980), so a
+//! loop that does end pays almost nothing. Registers are compared first, then memory by its hash.
 
 use super::ahead::Copies;
 use super::check::Check;
@@ -24,22 +25,23 @@ use crate::number::value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
 
-/// Warp instructions, since a warp was last let go on, after which it is looked at first.
+/// Warp instructions before the first check of a warp, counted since it last resumed.
 const INSTRUCTIONS: u64 = 1 << 14;
 
-/// Turns that are held against what is kept then; as often as the instructions double, so do they.
+/// Iterations that are compared with a saved state at first; doubles with the number of
+/// instructions.
 const TURNS: u64 = 32;
 
-/// Barriers of a block after which it is looked at first.
+/// Barriers of a block before the first check.
 const BARRIERS: u64 = 1 << 10;
 
-/// The same of barriers.
+/// Barriers that are compared with a saved state at first.
 const MEETINGS: u64 = 8;
 
-/// Elements that are named at most.
+/// The maximum number of elements that a report names.
 const NAMED: usize = 3;
 
-/// What the next steps of a warp follow from, beside memory.
+/// The state that determines the next steps of a warp, except for memory.
 #[derive(Clone)]
 struct State {
     pc: Pc,
@@ -75,43 +77,44 @@ impl State {
     }
 }
 
-/// Looks for a state that comes again.
+/// A search for a repeated state.
 #[derive(Default)]
 pub struct Search {
-    /// When it looks next, in instructions or barriers.
+    /// The time of the next check, in instructions or barriers.
     pub next: u64,
-    /// Turns that it then looks at.
+    /// The number of iterations in the window of the check.
     window: u64,
-    /// Those that are left.
+    /// Iterations left in the window.
     left: u64,
-    /// How many turns it has looked at.
+    /// The number of iterations since the state was saved.
     turns: u64,
     kept: Option<Vec<State>>,
-    /// Memory's hash when the state had come again.
+    /// The hash of memory when the state was first repeated.
     memory: Option<u64>,
 }
 
-/// A turn that changes nothing.
+/// A loop whose iterations change nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Circle {
-    /// Where it was found.
+    /// The site at which the loop was found.
     pub site: Pc,
-    /// The hash of what memory held.
+    /// The hash of the memory contents.
     pub memory: u64,
 }
 
 impl Search {
-    /// Of one that begins to run; `now` if it was found before.
+    /// Returns the search for a warp that resumes; `now` if an unchanged state was found before.
     pub fn of_instructions(now: bool) -> Search {
         Search { next: if now { 0 } else { INSTRUCTIONS }, window: TURNS, ..Search::default() }
     }
 
-    /// Of a block that begins.
+    /// Returns the search for a block that begins.
     pub fn of_barriers() -> Search {
         Search { next: BARRIERS, window: MEETINGS, ..Search::default() }
     }
 
-    /// The warps have come to the end of a turn, at `time`: the hash of memory, if the turn has changed nothing.
+    /// Compares the warps at the end of an iteration, at `time`. Returns the hash of memory if the
+    /// iteration has changed nothing.
     fn turn(&mut self, warps: &[Warp], time: u64, memory: impl FnOnce() -> u64) -> Option<u64> {
         let Some(kept) = &self.kept else {
             self.kept = Some(warps.iter().map(State::of).collect());
@@ -124,7 +127,7 @@ impl Search {
             let now = memory();
             match self.memory {
                 Some(before) if before == now => return Some(now),
-                // Somebody counts in memory.
+                // A thread changes memory, such as a counter.
                 Some(_) => self.left = 0,
                 None => (self.memory, self.left, self.turns) = (Some(now), self.left.max(self.turns + 1), 0),
             }
@@ -136,21 +139,22 @@ impl Search {
     }
 }
 
-/// What a loop reads that others could change.
+/// The elements that a loop reads and others could change.
 #[derive(Default)]
 pub struct Reads {
-    /// By instruction, the element of its first lane, where that is, and what it holds.
+    /// By instruction: the element that its first lane reads, the element's location, and its
+    /// value.
     all: BTreeMap<Pc, (Object, Place, String)>,
-    /// What the loop stores to itself.
+    /// The elements that the loop itself stores.
     stored: BTreeSet<Place>,
 }
 
-/// A buffer, or the block's shared memory, and a byte of it.
+/// A byte of a buffer or of the block's shared memory (`None`).
 type Place = (Option<usize>, u64);
 
 impl Machine<'_, '_> {
-    /// A warp comes to the end of a loop's turn, and it is time to look at it: until when it goes on, if it does. `count` are the
-    /// instructions that it has run since it was let go on.
+    /// Checks a warp at the end of an iteration. Returns the time of the next check, or `None` if
+    /// the warp must not continue. `count` is the number of instructions since it last resumed.
     #[cold]
     pub fn look(&mut self, search: &mut Search, site: Pc, warp: &mut Warp, count: u64) -> Option<u64> {
         if self.stopped || self.setting.budget.is_spent() {
@@ -162,7 +166,7 @@ impl Machine<'_, '_> {
             self.exhausted(site, warp.index, warp.mask);
             return None;
         }
-        // A loop that has ended for all lanes has no next turn.
+        // A loop that has ended for all lanes has no next iteration.
         if warp.mask != 0
             && count > search.next
             && let Some(memory) = search.turn(std::slice::from_ref(warp), count, || self.hash())
@@ -174,7 +178,7 @@ impl Machine<'_, '_> {
         Some(if search.kept.is_some() { 0 } else { search.next.min(left).min(pace) })
     }
 
-    /// A hash of all memory that the launch may write.
+    /// Returns a hash of all memory that the launch may write.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.buffers.iter().filter(|buffer| buffer.mutable).for_each(|buffer| hasher.write(buffer.bytes.get()));
@@ -182,7 +186,8 @@ impl Machine<'_, '_> {
         hasher.finish()
     }
 
-    /// Whether nobody can change what the warps that turn in circles read; then that is reported.
+    /// Returns whether no thread can change the elements that the looping warps read, and reports
+    /// that.
     pub fn livelock(&mut self, warps: &mut [Warp]) -> bool {
         let now = self.hash();
         if warps.iter().filter_map(|w| w.circle).any(|circle| circle.memory != now) {
@@ -211,7 +216,8 @@ impl Machine<'_, '_> {
         true
     }
 
-    /// The block's warps have met, for the `count`th time. Whether they do so for ever; then that is reported.
+    /// Returns whether the block's warps, at barrier number `count`, meet at barriers forever, and
+    /// reports that.
     pub fn met_again(&mut self, search: &mut Search, warps: &mut [Warp], count: u64) -> bool {
         if count <= search.next || search.turn(warps, count, || self.hash()).is_none() {
             return false;
@@ -228,7 +234,8 @@ impl Machine<'_, '_> {
         true
     }
 
-    /// What is read while `run` runs what has run before; what is found then was, or is none.
+    /// Returns the elements that `run` reads when it repeats an iteration. Findings of the
+    /// repetition are dropped: the first execution has reported them.
     fn seen(&mut self, run: impl FnOnce(&mut Self)) -> Reads {
         let before = std::mem::replace(&mut self.watch, Watch::Reads(Reads::default()));
         let found = std::mem::replace(&mut self.findings, Findings::new(self.program, &self.options));
@@ -279,7 +286,7 @@ impl Machine<'_, '_> {
         self.stopped = true;
     }
 
-    /// Sees what the instruction at `site` reads.
+    /// Records the elements that the instruction at `site` reads.
     pub fn see_reads(&mut self, reads: &mut Reads, site: Pc, warp: &Warp, mask: u32) {
         let code = &self.program.code;
         let (access, stores) = match code.insts[site as usize] {

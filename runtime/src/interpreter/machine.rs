@@ -1,7 +1,8 @@
-//! A launch under way: memory, time, and what was found; runs blocks one after the other.
+//! The state of a running launch: memory, time and findings. Runs blocks one after the other.
 //!
-//! A block runs each of its warps to a barrier, its end, or a loop in which it waits for others ([`livelock`](super::livelock)), then the next;
-//! when all have come, the barrier opens.
+//! A block runs each warp to a barrier, its end, or a loop that waits for other warps
+//! ([`livelock`](super::livelock)), then the next. When all warps have arrived, the barrier
+//! opens.
 
 use super::ahead::Copies;
 use super::check::Check;
@@ -26,54 +27,54 @@ use super::code::Slot;
 
 /// Values only.
 pub const VALUES: u8 = 0;
-/// And every check but races.
+/// Values and every check except for races.
 pub const ACCESSES: u8 = 1;
-/// And races.
+/// All checks.
 pub const ALL: u8 = 2;
-/// And what [`Watch`] looks at.
+/// All checks, with a watcher ([`Watch`]).
 pub const WATCHED: u8 = 3;
 
-/// What all threads of a launch are given alike.
+/// The parameters of a launch that all threads share.
 pub struct Setting {
-    /// What the entry's parameters hold.
+    /// The values of the entry's parameters.
     pub parameters: Vec<u64>,
-    /// By argument, its place among the buffers.
+    /// The index of each argument among the buffers.
     pub by_argument: Vec<Option<usize>>,
     /// Bytes of shared memory that the launch has.
     pub shared_bytes: u32,
-    /// Bytes of it that a cell of shadow memory stands for.
+    /// Bytes of shared memory per cell of shadow memory.
     pub shared_granule: u32,
-    /// Where arrays of dynamic size begin.
+    /// The offsets of arrays of dynamic size.
     pub dynamic: Vec<u32>,
     /// Threads of a block in x, y, z.
     pub threads: [u32; 3],
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
-    /// What shadow memory there may be.
+    /// The limit of shadow memory.
     pub budget: Budget,
 }
 
 impl Setting {
-    /// Blocks of the launch.
+    /// Returns the number of blocks of the launch.
     pub fn blocks(&self) -> u64 {
         self.grid.into_iter().map(u64::from).product()
     }
 
-    /// Warps of a block.
+    /// Returns the number of warps of a block.
     pub fn warps(&self) -> u64 {
         self.threads.into_iter().product::<u32>().div_ceil(32).into()
     }
 }
 
-/// Hits of a check by lanes of a warp.
+/// Hits of a check in lanes of a warp.
 pub struct Hits {
     pub count: u32,
     pub warp: u32,
-    /// The first of these lanes is described.
+    /// The lanes that hit; the first of them is described.
     pub first: u32,
 }
 
-/// A launch under way.
+/// The state of a running launch.
 pub struct Machine<'p, 'm> {
     pub program: &'p Program,
     pub setting: &'m Setting,
@@ -82,53 +83,54 @@ pub struct Machine<'p, 'm> {
     /// The block's shared memory.
     pub shared: SharedMemory,
     pub shared_shadow: Shadow,
-    /// The block that runs.
+    /// The index of the running block in x, y, z.
     pub block: [u32; 3],
-    /// Warp instructions of the blocks before it.
+    /// Warp instructions of the blocks before the running one.
     pub spent: u64,
-    /// The epoch. Epochs count from 1.
+    /// The current epoch, counted from 1.
     pub epoch: u32,
-    /// That in which the block began.
+    /// The epoch in which the block began.
     pub block_epoch: u32,
-    /// That of the block's last barrier.
+    /// The epoch of the block's last barrier.
     pub met: u32,
     /// Blocks that have run, by the epoch in which each began.
     pub history: Vec<(u32, [u32; 3])>,
-    /// What fences order.
+    /// The order of accesses established by fences.
     pub order: Order,
     pub findings: Findings<'p>,
     pub statistics: Statistics,
     pub options: Options,
     /// Blocks that have not begun.
     pub waiting: u64,
-    /// Set when the run is to end early.
+    /// Whether the run is to end early.
     pub stopped: bool,
-    /// Who looks on: such a run has every check.
+    /// The watcher of the run. A watched run has every check.
     pub watch: Watch<'p>,
-    /// What floats it has stored to buffers.
+    /// Whether the run has stored a non-finite float to a buffer.
     pub stored: Stored,
-    /// Whether an operation of a warp has given what is undefined.
+    /// Whether an operation of a warp has returned an undefined value.
     pub undefined: bool,
-    /// By block of inline PTX, its registers.
+    /// The registers of each block of inline PTX.
     pub inline: Vec<Registers>,
 }
 
-/// A warp: everything needed to go on with it.
+/// The complete state of a warp.
 #[derive(Clone)]
 pub struct Warp {
-    /// Which of its block.
+    /// The index of the warp in its block.
     pub index: u32,
     /// Registers.
     pub rows: Vec<Row>,
-    /// By element of locals, the lanes that have written it.
+    /// The lanes that have written each element of locals.
     pub written: Vec<u32>,
-    /// By shared array, its lifetime.
+    /// The lifetime of each shared array.
     pub lives: Vec<Life>,
-    /// By instruction that begins lifetimes, how often it was come to.
+    /// The number of executions of each instruction that begins lifetimes.
     pub begun: Vec<u32>,
-    /// By access whose indices are parted, what the fixed ones come to, once it was made.
+    /// By access with partially constant indices, the sum of the constant ones, after the first
+    /// execution.
     pub memos: Vec<Option<Box<Memo>>>,
-    /// Copies that have begun.
+    /// Copies in flight.
     pub copies: Copies,
     /// Open constructs.
     pub slots: Vec<Slot>,
@@ -138,24 +140,25 @@ pub struct Warp {
     pub mask: u32,
     /// Lanes that have not ended.
     pub live: u32,
-    /// The epoch of its last `warp::sync()` or barrier.
+    /// The epoch of the warp's last barrier.
     pub met: u32,
-    /// The barrier that it waits at.
+    /// The barrier at which the warp waits.
     pub waits: Option<Pc>,
-    /// Whether other lanes of it are a warp of their own ([`independent`](super::independent)).
+    /// Whether other lanes of the warp run as a separate warp
+    /// ([`independent`](super::independent)).
     pub parted: bool,
-    /// The lanes that it is made of then.
+    /// The lanes of this part of the warp.
     pub own: u32,
-    /// Where it waits for those others.
+    /// The instruction at which this part waits for the other parts.
     pub meets: Option<Pc>,
-    /// The loop that it cannot leave unless others change memory.
+    /// The loop that the warp cannot leave unless other threads change memory.
     pub circle: Option<Circle>,
-    /// Whether it has ended.
+    /// Whether the warp has ended.
     pub ended: bool,
 }
 
 impl<'p, 'm> Machine<'p, 'm> {
-    /// Nothing has run yet.
+    /// Returns the state before the first block.
     pub fn new(
         program: &'p Program,
         setting: &'m Setting,
@@ -197,7 +200,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// Runs these of the launch's blocks, by their turn; whether all of them came to their end.
+    /// Runs blocks of the launch in the given order and returns whether all of them reached their
+    /// end.
     pub fn run(&mut self, turns_of_blocks: impl Iterator<Item = u64>) -> bool {
         let mut warps = self.warps();
         let mut turns = vec![0; warps.len()];
@@ -218,7 +222,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
                 Checks::All => self.block::<ALL>(&mut warps, &mut turns),
             }
-            // Parts of warps end with their block.
+            // Parts of warps last until the end of their block.
             warps.truncate(turns.len());
             if self.stopped || self.setting.budget.is_spent() {
                 return false;
@@ -227,12 +231,12 @@ impl<'p, 'm> Machine<'p, 'm> {
         true
     }
 
-    /// Warp instructions that the block may still run.
+    /// Returns the number of warp instructions that the block may still run.
     pub fn fuel_left(&self) -> u64 {
         self.options.fuel.saturating_sub(self.statistics.warp_instructions - self.spent)
     }
 
-    /// The warps of a block, with the registers filled that no block changes.
+    /// Returns the warps of a block, with the registers filled that are equal in all blocks.
     fn warps(&self) -> Vec<Warp> {
         let code = &self.program.code;
         let Setting { parameters, threads: extents, grid, .. } = self.setting;
@@ -362,14 +366,15 @@ impl<'p, 'm> Machine<'p, 'm> {
     fn go_on_with<const TIER: u8>(&mut self, warp: &mut Warp) {
         if warp.runs() {
             if TIER >= ALL && warp.parted {
-                // What another part of the warp has done here, it has not done at once with this one.
+                // An access of another part of the warp is not simultaneous with an access of this
+                // part.
                 self.tick();
             }
             self.warp::<TIER>(warp);
         }
     }
 
-    /// Whether all warps have come to one barrier.
+    /// Reports a warp of the block that waits at another barrier or has ended.
     fn meeting(&mut self, warps: &[Warp]) {
         let Some((first, site)) = warps.iter().find_map(|w| Some((w, w.waits?))) else { return };
         for other in warps {
@@ -389,7 +394,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// The next epoch.
+    /// Begins the next epoch.
     #[inline(always)]
     pub fn tick(&mut self) {
         if self.epoch == u32::MAX {
@@ -398,7 +403,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.epoch += 1;
     }
 
-    /// Time starts anew: what is noted of earlier times is forgotten.
+    /// Restarts the epochs and forgets all recorded accesses.
     #[cold]
     fn forget(&mut self) {
         self.shared_shadow.clear();
@@ -411,25 +416,25 @@ impl<'p, 'm> Machine<'p, 'm> {
         (self.epoch, self.block_epoch, self.met) = (0, 1, 1);
     }
 
-    /// What races of `warp` in shared memory are held against, but for what fences order.
+    /// Returns the clock for races of `warp` in shared memory, without the order from fences.
     pub fn clock(&self, warp: &Warp) -> Clock<'static> {
         Clock { block: self.block_epoch, met: self.met, warp: warp.met, across: false, known: &[] }
     }
 
-    /// A thread of the running block.
+    /// Returns a thread of the running block.
     pub fn thread(&self, warp: u32, lane: usize) -> Thread {
         let thread = self.program.thread(warp * 32 + lane as u32);
         Thread { block: self.block, thread, warp, lane: lane as u32 }
     }
 
-    /// A thread of the block that ran in `epoch`, by its linear index.
+    /// Returns a thread of the block that ran in `epoch`, by its linear index.
     pub fn thread_at(&self, epoch: u32, thread: u32) -> Thread {
         let next = self.history.partition_point(|(start, _)| *start <= epoch);
         let block = next.checked_sub(1).map_or(self.block, |i| self.history[i].1);
         Thread { block, thread: self.program.thread(thread), warp: thread / 32, lane: thread % 32 }
     }
 
-    /// Reports that the lanes of `mask` do what `check` forbids; `describe` tells of the first.
+    /// Reports that the lanes of `mask` violate `check`; `describe` describes the first one.
     #[cold]
     pub fn report(
         &mut self,
@@ -444,7 +449,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    /// The same of a conflict with what is done at `other`: each such place is told.
+    /// Reports a conflict with the access at `other`; each such location is listed.
     #[cold]
     pub fn report_against(
         &mut self,

@@ -1,14 +1,15 @@
-//! Memory that a launch may touch: the buffers of its arguments, and a block's shared memory.
+//! The memory of a launch: the buffers of its arguments and a block's shared memory.
 //!
-//! A buffer has an address of the interpreter's own: argument n lies at (n + 1) · 2⁴⁰, plus the low bits of its address on
-//! the host, which decide alignment. Whatever a kernel computes from it stays far from the other buffers.
+//! Each buffer has an address in the interpreter's address space. Argument n is at (n + 1) · 2⁴⁰
+//! plus the low bits of its host address, which decide alignment. An address that a kernel computes
+//! from it remains far from other buffers.
 
 use super::outputs::Duty;
 use super::shadow::{Budget, Shadow};
 use kernel_dsl::compiler::ir::{Element, Table};
 
-/// Words of the shared memory that a block may have: more than any target has, and a power of two, so that a 16-bit
-/// index is always inside.
+/// Words of shared memory of a block: more than any target has, and a power of two, so that a
+/// 16-bit index is always in bounds.
 pub const SHARED_WORDS: usize = 1 << 16;
 
 /// A block's shared memory, in words.
@@ -17,20 +18,20 @@ pub type SharedMemory = Box<[u32; SHARED_WORDS]>;
 /// log₂ of the distance between buffers.
 const APART: u32 = 40;
 
-/// Bits of the host's address that are kept.
+/// The bits of the host's address that a buffer's address keeps.
 const ALIGNMENT: u64 = 0xff;
 
 /// Bytes of an argument.
 #[derive(Debug)]
 pub enum Bytes<'m> {
-    /// The kernel only reads them.
+    /// Bytes that the kernel only reads.
     Shared(&'m [u8]),
-    /// The kernel may write them.
+    /// Bytes that the kernel may write.
     Exclusive(&'m mut [u8]),
 }
 
 impl Bytes<'_> {
-    /// To read.
+    /// Returns the bytes for reading.
     #[inline(always)]
     pub fn get(&self) -> &[u8] {
         match self {
@@ -47,7 +48,7 @@ pub struct Buffer<'m> {
     pub name: String,
     /// Index of the argument.
     pub argument: u32,
-    /// What it is an array of.
+    /// The element type.
     pub element: Element,
     /// Address in the kernel.
     pub base: u64,
@@ -55,14 +56,14 @@ pub struct Buffer<'m> {
     pub mutable: bool,
     /// Contents.
     pub bytes: Bytes<'m>,
-    /// For races; of no use where nothing is written.
+    /// The shadow memory; unused for read-only buffers.
     pub shadow: Shadow,
-    /// What is to become of it.
+    /// The declared output of the launch to the buffer, and its uninitialized bytes.
     pub duty: Duty,
 }
 
 impl<'m> Buffer<'m> {
-    /// The memory of argument `argument`; a cell of shadow memory stands for `granule` bytes.
+    /// Returns the memory of argument `argument`, with a shadow cell for each `granule` bytes.
     pub fn new(
         name: String,
         argument: u32,
@@ -78,13 +79,14 @@ impl<'m> Buffer<'m> {
         Buffer { name, argument, element, base, mutable, bytes, shadow, duty: Duty::default() }
     }
 
-    /// A copy of its bytes, if a launch may write them.
+    /// Returns a copy of the bytes, if a launch may write them.
     pub fn copied(&self) -> Option<Vec<u8>> {
         let may = self.mutable && matches!(self.bytes, Bytes::Exclusive(_));
         may.then(|| self.bytes.get().to_vec())
     }
 
-    /// The same memory as it looks to the kernel, touched by nobody, with `copy` for its bytes where there is one.
+    /// Returns the same buffer at the same address with untouched shadow memory, backed by `copy`
+    /// if there is one.
     pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
         let Buffer { argument, element, base, mutable, .. } = *self;
         let bytes = match copy {
@@ -95,7 +97,7 @@ impl<'m> Buffer<'m> {
         Buffer { name, argument, element, base, mutable, bytes, shadow, duty }
     }
 
-    /// Its bytes, if a launch may have written them.
+    /// Returns the bytes if a launch may have written them.
     pub fn written(&mut self) -> Option<&mut [u8]> {
         match &mut self.bytes {
             Bytes::Exclusive(bytes) if self.mutable => Some(bytes),
@@ -103,7 +105,7 @@ impl<'m> Buffer<'m> {
         }
     }
 
-    /// A table, which stands in the place of argument `argument`.
+    /// Returns a table as the buffer of argument `argument`.
     pub fn table(table: &Table, argument: u32, bytes: &'m [u8]) -> Buffer<'m> {
         Buffer {
             name: table.name.clone(),
@@ -118,15 +120,15 @@ impl<'m> Buffer<'m> {
     }
 }
 
-/// Shared memory, all of whose bytes are `fill`.
+/// Returns shared memory with all bytes set to `fill`.
 pub fn shared_memory(fill: u8) -> SharedMemory {
-    // By way of a vector: the array is large for a stack.
+    // Built in a vector: the array is too large for the stack.
     vec![u32::from_ne_bytes([fill; 4]); SHARED_WORDS]
         .try_into()
         .unwrap_or_else(|_| unreachable!("the vector has {SHARED_WORDS} elements"))
 }
 
-/// The argument in whose part of the address space `address` lies.
+/// Returns the argument whose address range contains `address`.
 pub fn argument_at(address: u64) -> Option<u32> {
     ((address >> APART) as u32).checked_sub(1)
 }

@@ -1,35 +1,39 @@
-//! The oracle: runs a kernel's IR on the CPU, a warp at a time in lockstep, and tells what is wrong with the kernel.
+//! The oracle: runs a kernel's IR on the CPU, one warp at a time in lockstep, and reports the
+//! kernel's errors.
 //!
-//! # How it runs
+//! # Execution
 //!
-//! [`Program::decode`] makes flat code of a kernel once (`code`); [`Program::run`] runs it for a launch. A warp is a frame of
-//! registers, each a row of 32 lanes, and a mask of active lanes; one dispatch computes a whole row, in a loop that the
-//! compiler vectorises (`lanes`). A block runs each warp to a barrier or its end, then the next (`machine`).
-//! Blocks run one after the other, in the order of a [`Schedule`], on each core some of them (`parallel`).
+//! [`Program::decode`] translates a kernel to flat code once (`code`); [`Program::run`] executes it
+//! for a launch. A warp is a frame of registers, each a row of 32 lanes, and a mask of active
+//! lanes. One dispatch computes a whole row in a loop that the compiler vectorizes (`lanes`). A
+//! block runs each warp to a barrier or its end, then the next (`machine`). Blocks run one after
+//! the other in the order of a [`Schedule`]; each core runs a share of them (`parallel`).
 //!
-//! Values are those of `ir`'s essay, bit for bit, save for the payload and sign of a NaN that arithmetic makes.
+//! Values follow the definitions of the `ir` module bit for bit, except for the payload and sign of
+//! a NaN computed by arithmetic.
 //!
-//! # What it checks
+//! # Checks
 //!
-//! Each [`Check`] is defined at its variant. Accesses are held against the buffer that their address was computed from,
-//! wherever the address has got to; conflicts are found from what orders accesses (`shadow`), not from the results of
-//! one order. What violates a check is skipped (a load gives 0) and the run goes on, so that one run tells all.
-//! [`Checks`] chooses how much is checked; what is off costs nothing. Bytes outside a launch's buffers are never
-//! touched, checks or none.
+//! Each [`Check`] is defined at its variant. Every access is checked against the buffer that its
+//! address was computed from, wherever the address points. Races are found from the happens-before
+//! order of accesses (`shadow`), not from the results of one order. An access that violates a check
+//! is suppressed (a load returns 0) and the run continues, so one run reports all errors.
+//! [`Checks`] selects how much is checked; disabled checks cost nothing. Bytes outside a launch's
+//! buffers are never touched, with or without checks.
 //!
 //! ```text
 //! decode ─▶ code ─▶ parallel ─▶ machine ─▶ warp ─▶ lanes, cast         values
-//!   origin, uniform, fuse         ├──▶ fused                      runs of instructions that go as one
+//!   origin, uniform, fuse         ├──▶ fused                      fused sequences of instructions
 //!                                 └──▶ words, row, access, address ─▶ memory    loads and stores
-//!                                        └─▶ noted, shadow, further    who touched what
-//!                                livelock, independent  loops that cannot end, and lanes that need not wait for those
+//!                                        └─▶ noted, shadow, further    the last accesses to each element
+//!                                livelock, independent  loops that cannot end; lanes that proceed independently of them
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
-//!                       record ─────┘                      what the checked form reports of itself
-//!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
-//!                          └──▶ provenance ─▶ operation    where a NaN or an infinity that was stored comes from: a second run
-//!                          └──▶ precision, twice  what additions lose: another run
+//!                       record ─────┘                      reports of the checked form
+//!                       watch ─▶ trace, profile            the trace of one thread; costs of memory accesses
+//!                          └──▶ provenance ─▶ operation    origins of stored NaNs and infinities: a second run
+//!                          └──▶ precision, twice  digits lost by additions: another run
 //!                          └──▶ poison            where undefined values go: another run
-//! outputs                              what of its buffers a launch reads and writes
+//! outputs                              which elements of its buffers a launch reads and writes
 //! ```
 
 pub mod check;
@@ -122,15 +126,16 @@ pub struct Program {
     parameters: Vec<Parameter>,
     shared: Vec<SharedArray>,
     memory: SharedMemory,
-    /// Each table with its bytes.
+    /// The tables with their bytes.
     tables: Vec<(Table, Vec<u8>)>,
     sources: Vec<Source>,
     locations: Vec<SourceLocation>,
     declared: Declared,
     code: Code,
-    /// Whether it is as lowered: then it can be asked where values come from, and go.
+    /// Whether the code was decoded as lowered: then the origins of values can be tracked.
     lowered: bool,
-    /// And whether it stores floats to buffers, so that there may be origins of NaNs and infinities.
+    /// Whether the code also stores floats to buffers, so that NaNs and infinities may have
+    /// origins.
     traced: bool,
 }
 
@@ -139,73 +144,82 @@ pub struct Program {
 pub struct Launch<'m> {
     /// Blocks in x, y, z. If one is 0, nothing runs.
     pub grid: [u32; 3],
-    /// Threads of a block in x, y, z; of a kernel that leaves its launches no choice, `None` is what it says.
+    /// Threads of a block in x, y, z. `None` selects the kernel's declared block size, if it
+    /// declares a single one.
     pub block: Option<[u32; 3]>,
-    /// One for each argument of the kernel in Rust.
+    /// The arguments of the kernel, in the order of its Rust signature.
     pub arguments: Vec<Binding<'m>>,
-    /// How to run.
+    /// Options of the run.
     pub options: Options,
 }
 
-/// What an argument of the kernel is.
+/// An argument of the kernel.
 #[derive(Debug)]
 pub enum Binding<'m> {
     /// A scalar's bits, zero-extended.
     Scalar(u64),
     /// A slice or view.
     Memory {
-        /// All elements that it spans, from its first.
+        /// The bytes of all elements that the slice or view spans, from the first.
         bytes: Bytes<'m>,
         /// Elements in each dimension, outermost first; one for a slice.
         extents: Vec<u32>,
-        /// Elements from one index to the next in each dimension. The last may be left out: it is 1.
+        /// The distance in elements between consecutive indices of each dimension. The last may be
+        /// omitted: it is 1.
         strides: Vec<u32>,
     },
 }
 
-/// How to run a launch.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What to check.
+    /// The active checks.
     pub checks: Checks,
-    /// Warp instructions of a block after which the loop that runs is taken to be endless. A launch
-    /// of more blocks may run more.
+    /// The limit of warp instructions in a block: a loop that exceeds it is reported as endless. A
+    /// launch of several blocks may run more.
     pub fuel: u64,
-    /// When a launch that still runs is taken to be endless too.
+    /// The time at which a launch that still runs is reported as endless.
     pub deadline: Option<Deadline>,
-    /// Errors after which a run ends: with 1, at the first. Warnings and notes end none.
+    /// The number of errors that ends a run: 1 stops at the first. Warnings and notes do not count.
     pub limit: usize,
-    /// In which order blocks and warps run.
+    /// The order in which blocks and warps run.
     pub schedule: Schedule,
-    /// Checks that report nothing. What they forbid is skipped all the same. Those that end a launch
-    /// ([`Check::ends_launch`]) report in any case.
+    /// Checks that report nothing. The accesses that violate these checks are still suppressed.
+    /// Checks that end a launch ([`Check::ends_launch`]) report in any case.
     pub without: CheckSet,
-    /// Threads that blocks run on at most; `None` is as many as the machine has cores. What is left and reported is the
-    /// same, save by kernels whose blocks race, where races are not checked.
+    /// The maximum number of CPU threads that run blocks; `None` is the number of cores. Results
+    /// and reports do not depend on it, unless blocks race and races are not checked.
     pub threads: Option<NonZeroUsize>,
-    /// The byte that shared memory and variables are full of until they are stored to, and buffers that hold nothing: with
-    /// 0xff, floats are NaNs.
+    /// The byte that fills shared memory, variables and uninitialized buffers until the first
+    /// store. With 0xff, floats are NaNs.
     pub fill: u8,
-    /// Arguments, by index, whose memory holds nothing when the launch begins: loads of what no thread has stored are reported.
+    /// Arguments, by index, whose memory is uninitialized at launch: loads of elements that no
+    /// thread has stored are reported.
     pub uninitialised: Vec<usize>,
-    /// The same of these bytes of arguments, counted from the first.
+    /// Byte ranges of arguments that are uninitialized at launch, counted from the first byte of
+    /// the argument.
     pub uninit: Vec<(usize, ByteRanges)>,
-    /// Bytes of shadow memory that [`Checks::All`] may take: 24 for each element that the launch touches of what it may write, as
-    /// many again where it makes atomic operations, and, of a kernel with fences, for each warp beyond the second that loads the
-    /// element. A launch that takes more is refused, [`Refused::TooLarge`].
+    /// The limit of shadow memory for [`Checks::All`], in bytes. A launch that needs more is
+    /// rejected with [`Refused::TooLarge`]. Each touched element of writable memory takes:
     ///
-    /// Beside it are the copies of what a launch may write: one for each thread that runs blocks of it, and one where a run may be asked once more
-    /// what came of NaNs, undefined values or lost digits. What that second run keeps is at most a record for each value of the threads of a block, and for
-    /// each element that the launch stores to.
+    /// - 24 bytes;
+    /// - 24 more in a kernel with atomic operations;
+    /// - 24 more in a kernel with fences, for each warp beyond the second that loads the element.
+    ///
+    /// Copies of writable buffers are not counted: one for each thread that runs blocks, and one
+    /// where a second run may look for NaNs, undefined values or lost digits. A second run keeps at
+    /// most one record for each value of a block's threads and one for each element that the launch
+    /// stores.
     pub shadow: usize,
-    /// The relative error from which on [`Check::Cancellation`] tells of digits that have cancelled, where a launch is to be run once
-    /// more for that: `Some(1e-3)`.
+    /// The relative error from which [`Check::Cancellation`] reports canceled digits, such as
+    /// `Some(1e-3)`. The check runs the launch a second time.
     pub cancellation: Option<f64>,
-    /// Whether what is right, and more than is needed or perhaps not what is meant, is told of too: the checks of [`Severity::Note`].
+    /// Whether the checks of [`Severity::Note`] report: correct code that does more than needed or
+    /// may not be what is meant.
     pub notes: bool,
 }
 
-/// The end of a launch's time.
+/// The time limit of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
     at: Instant,
@@ -213,26 +227,26 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// As much time as `limit`, from now on.
+    /// Returns the deadline `limit` from now.
     pub fn after(limit: Duration) -> Deadline {
-        // A time that cannot be told is never.
+        // A time that is not representable is effectively never.
         let now = Instant::now();
         Deadline { at: now.checked_add(limit).unwrap_or(now + Duration::from_secs(u32::MAX.into())), limit }
     }
 
-    /// Whether it has passed.
+    /// Returns whether the deadline has passed.
     fn is_over(&self) -> bool {
         Instant::now() >= self.at
     }
 }
 
 impl Options {
-    /// Whether the launch has had its time.
+    /// Returns whether the launch has exceeded its deadline.
     fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| deadline.is_over())
     }
 
-    /// Instructions that a warp may run before somebody looks at the clock again.
+    /// Returns the number of instructions that a warp may run before the next look at the clock.
     fn pace(&self) -> u64 {
         match self.deadline {
             None => u64::MAX,
@@ -241,7 +255,7 @@ impl Options {
         }
     }
 
-    /// Which of the bytes of an argument hold nothing.
+    /// Returns the uninitialized bytes of an argument.
     fn uninit_of(&self, argument: usize, bytes: usize) -> ByteRanges {
         if self.checks < Checks::All {
             return ByteRanges::default();
@@ -253,38 +267,39 @@ impl Options {
         }
     }
 
-    /// What a scalar holds that was never stored.
+    /// Returns the bits of a scalar in memory that was never stored.
     fn filled(&self, ty: Scalar) -> u64 {
         u64::from_ne_bytes([self.fill; 8]) & ty.mask()
     }
 }
 
-/// How much is checked.
+/// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Checks {
-    /// Nothing but whether loops end: only values are computed. Accesses outside buffers are skipped silently.
+    /// Only the termination of loops: values are computed, and accesses outside buffers are
+    /// suppressed silently.
     Values,
-    /// All but what needs shadow memory (races, store conflicts, uninitialised shared memory).
+    /// All checks except those that need shadow memory (races, store conflicts, uninitialized
+    /// shared memory).
     Accesses,
-    /// All.
+    /// All checks.
     All,
 }
 
-/// How a run went.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// What it did.
+    /// Counts of executed operations.
     pub statistics: Statistics,
-    /// What was found: errors and warnings, and notes if they are asked for.
+    /// The findings: errors and warnings, and notes if [`Options::notes`] is set.
     pub report: Report,
-    /// By argument, the bytes that held nothing and do so still.
+    /// The bytes that are still uninitialized, by argument.
     pub uninit: Vec<(usize, ByteRanges)>,
 }
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions a block (some minutes), 64 errors, blocks and warps in
-    /// order, 4 GiB of shadow memory; what holds
-    /// nothing is zero.
+    /// Returns the defaults: every check, 2³² warp instructions a block (some minutes), 64 errors,
+    /// blocks and warps in order, and 4 GiB of shadow memory. Uninitialized memory is zero.
     fn default() -> Options {
         Options {
             checks: Checks::All,
@@ -305,7 +320,7 @@ impl Default for Options {
 }
 
 impl Outcome {
-    /// The same, or the report if there is an error in it.
+    /// Returns the outcome, or its report if that contains an error.
     pub fn result(self) -> Result<Outcome, Box<Report>> {
         match self.report.verdict() {
             Verdict::Pass => Ok(self),
@@ -315,13 +330,13 @@ impl Outcome {
 }
 
 impl Program {
-    /// Makes code of `kernel`, as lowered or after passes.
+    /// Decodes `kernel`, as lowered or after passes.
     pub fn decode(kernel: &Kernel) -> Result<Program, Unsupported> {
         Program::new(kernel, decode::Arithmetic::Checked)
     }
 
-    /// Makes code of `kernel` after passes. Its arithmetic is not checked: passes let it run where the program would not,
-    /// and go on with nothing of what it gives there.
+    /// Decodes `kernel` after passes. Its arithmetic is not checked: passes may execute an
+    /// operation speculatively where the program would not, and discard its result.
     pub fn decode_optimised(kernel: &Kernel) -> Result<Program, Unsupported> {
         Program::new(kernel, decode::Arithmetic::Speculative)
     }
@@ -345,20 +360,21 @@ impl Program {
         })
     }
 
-    /// Whether there are atomic operations: without them, what a kernel without races leaves is the same in every order.
+    /// Returns whether the kernel has atomic operations. Without them, the result of a kernel
+    /// without races does not depend on the order of execution.
     pub fn has_atomics(&self) -> bool {
         !self.code.atomics.is_empty()
     }
 
-    /// Runs a launch to its end and tells what was found. What the kernel stored is in the arguments' bytes afterwards,
-    /// errors or none.
+    /// Runs a launch to its end and reports the findings. The kernel's stores are in the arguments'
+    /// bytes afterwards, even if there are errors.
     pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Refused> {
         self.run_watched(launch, Watch::Nobody).map(|(outcome, _)| outcome)
     }
 
-    /// Runs a launch with every check, and tells what thread `thread` of block `block` did, both in x, y, z: the first `limit`
-    /// lines of it. Variables that do not change have names only in IR lowered for it
-    /// ([`lower_named`](kernel_dsl::compiler::lower::lower_named)).
+    /// Runs a launch with every check and returns the trace of thread `thread` of block `block`,
+    /// both in x, y, z, up to `limit` lines. Variables that do not change have names only in IR
+    /// lowered by [`lower_named`](kernel_dsl::compiler::lower::lower_named).
     pub fn trace(
         &self,
         launch: Launch<'_>,
@@ -384,7 +400,7 @@ impl Program {
         }
     }
 
-    /// Runs a launch with every check, and counts what its accesses ask of memory.
+    /// Runs a launch with every check and measures the memory costs of its accesses.
     pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Refused> {
         let bits = |passed: &Passed| if let Passed::Bits(bits) = passed { Some(*bits) } else { None };
         let parameters = self.bind(&launch.arguments)?.iter().map(bits).collect();
@@ -482,7 +498,7 @@ impl Program {
         Ok((Outcome { statistics, report, uninit: uninit(&buffers) }, watch))
     }
 
-    /// Runs a launch once more, on copies of what its buffers held at first, for one who looks on.
+    /// Runs a launch once more with a watcher, on copies of the buffers' initial contents.
     fn once_more<'p>(
         &'p self,
         setting: &Setting,
@@ -498,7 +514,7 @@ impl Program {
         machine.watch
     }
 
-    /// What takes so much shadow memory.
+    /// Returns the error that lists the buffers that exceed the limit of shadow memory.
     fn too_large(&self, buffers: &[Buffer<'_>], options: &Options) -> TooLarge {
         let taken = buffers.iter().map(|b| (b.name.clone(), b.bytes.get().len(), b.shadow.bytes()));
         let mut buffers: Vec<_> = taken.filter(|(.., shadow)| *shadow > 0).collect();
@@ -506,13 +522,13 @@ impl Program {
         TooLarge { kernel: self.instance.clone(), limit: options.shadow, buffers }
     }
 
-    /// Where in the Rust the instruction at `site` comes from.
+    /// Returns the Rust source location of the instruction at `site`.
     fn place_of(&self, site: Pc) -> report::Place {
         let location = self.code.locations.get(site as usize).copied();
         findings::place(&self.instance, &self.sources, &self.locations, location)
     }
 
-    /// The threads of a block in x, y, z of a launch that says `given`.
+    /// Returns the block size in x, y, z of a launch that specifies `given`.
     fn block_of(&self, given: Option<[u32; 3]>) -> Result<[u32; 3], Mismatch> {
         match (given, self.block.extents()) {
             (Some(given), _) if self.block.has(given) => Ok(given),
@@ -524,13 +540,14 @@ impl Program {
         }
     }
 
-    /// The index in x, y, z of a thread of the block: the same, whatever the size of the block.
+    /// Returns the index in x, y, z of a thread of the block. The index does not depend on the
+    /// block size.
     fn thread(&self, linear: u32) -> [u32; 3] {
         let [x, y, _] = self.block.most();
         [linear % x, linear / x % y, linear / x / y]
     }
 
-    /// What each parameter of the entry is, from the arguments.
+    /// Returns the value of each parameter of the entry, computed from the arguments.
     fn bind(&self, arguments: &[Binding<'_>]) -> Result<Vec<Passed>, Mismatch> {
         let mut wrong = Vec::new();
         let expected = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
@@ -548,7 +565,8 @@ impl Program {
         if wrong.is_empty() { Ok(passed) } else { Err(Mismatch(wrong)) }
     }
 
-    /// Bytes that a cell of shadow memory stands for: the smallest element that the code accesses there.
+    /// Returns the bytes per cell of shadow memory: the size of the smallest element that the code
+    /// accesses in each buffer.
     fn granules(&self) -> Granules {
         let arguments = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
         let mut granules = Granules { shared: 8, buffers: vec![8; arguments] };
@@ -567,7 +585,7 @@ impl Program {
                 }
                 Place::Global { origin: Origin::Argument(a), .. }
                 | Place::Address { origin: Origin::Argument(a), .. } => {
-                    // Tables lie behind the arguments, and need none: nobody writes them.
+                    // Tables follow the arguments and need no shadow memory: no thread writes them.
                     if let Some(granule) = granules.buffers.get_mut(*a as usize) {
                         *granule = element.bytes().min(*granule);
                     }
@@ -581,13 +599,13 @@ impl Program {
     }
 }
 
-/// By argument, the bytes of buffers that hold nothing.
+/// Returns the uninitialized bytes of buffers, by argument.
 fn uninit(buffers: &[Buffer<'_>]) -> Vec<(usize, ByteRanges)> {
     let some = buffers.iter().filter(|buffer| !buffer.duty.uninit.is_empty());
     some.map(|buffer| (buffer.argument as usize, buffer.duty.uninit.clone())).collect()
 }
 
-/// Whether floats are stored to buffers.
+/// Returns whether the code stores floats to buffers.
 fn stores_floats(code: &Code) -> bool {
     code.insts.iter().any(|inst| {
         let access = match inst {
@@ -604,10 +622,10 @@ struct Granules {
     buffers: Vec<u32>,
 }
 
-/// What a parameter of the entry carries.
+/// The value of an entry parameter.
 enum Passed {
     Bits(u64),
-    /// The address of that argument's memory.
+    /// The address of the argument's memory.
     AddressOf(usize),
 }
 
@@ -630,7 +648,7 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<Passed, String> 
             Err("is written by the kernel, and its bytes are given to be read only".into())
         }
         Role::Address { element, .. } => {
-            // The last element's end; in u128, for no product of these overflows there.
+            // The end of the last element; computed in u128, which the products cannot overflow.
             let mut last = 0u128;
             for (d, n) in extents.iter().enumerate() {
                 let stride = stride(d).ok_or_else(|| format!("has no stride for dimension {d}"))?;

@@ -1,4 +1,4 @@
-//! Accesses held against shadow memory: whether they race, and whether what they load was stored.
+//! Checks of accesses against shadow memory: races and uninitialized loads.
 
 use super::access::Action;
 use super::address::Part;
@@ -14,7 +14,7 @@ use super::shadow::{By, Clock, Conflict, Life, Shadow, Stamp};
 use crate::number::short;
 
 impl Machine<'_, '_> {
-    /// Holds an access against shadow memory; a load of what was not stored is taken out.
+    /// Checks an access against shadow memory, and suppresses uninitialized loads.
     pub fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
         let in_shared = part.target == Target::Shared;
         if let Target::Buffer(b) = part.target
@@ -29,7 +29,8 @@ impl Machine<'_, '_> {
             Target::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
             Target::Buffer(_) => return,
         };
-        // An atomic operation that hands over what a fence has released is handed over with it.
+        // An atomic operation after a fence releases accesses. It counts as made at the fence, so
+        // an acquire orders the operation itself too.
         let fenced = self.order.fenced(warp.index).filter(|epoch| *epoch >= self.met.max(warp.met));
         let epoch = fenced.filter(|_| matches!(action, Action::Atomic)).unwrap_or(self.epoch);
         let stamp = Stamp::new(epoch, site, warp.index * 32);
@@ -68,12 +69,12 @@ impl Machine<'_, '_> {
                 let message = format!("element {element} of `{name}` is loaded, and {why}");
                 Description::new(message).about(object).with(machine.filled(action, access))
             });
-            // Such a load gives `Options::fill`, not what an earlier block left there.
+            // An uninitialized load returns `Options::fill`, not data of an earlier block.
             part.lanes &= !seen.uninitialised;
         }
     }
 
-    /// Reports an access that races, and where with.
+    /// Reports an access that races, and the other access.
     #[cold]
     #[allow(clippy::too_many_arguments)]
     fn race(
@@ -108,9 +109,9 @@ impl Machine<'_, '_> {
             let message = format!(
                 "a race: this {verb} element {element} of `{name}`, another thread {other}, and nothing orders them"
             );
-            // The bytes go after this: memory holds what was there before.
+            // The bytes are stored after this check: memory still holds the old value.
             let held = Some(short(access.element, word(machine.contents(part.target), offset, access.element)));
-            // What a copy brings is in no register.
+            // The data of a copy is in no register.
             let register = access.values.get(race.scalar as usize);
             let value = register.map(|value| short(access.element, value.get(&warp.rows, lane)));
             let mut values = Values::default();
@@ -133,7 +134,7 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// Reports lanes that store where a copy is under way.
+    /// Reports lanes that store to the destination of a copy in flight.
     #[cold]
     #[allow(clippy::too_many_arguments)]
     fn over_a_copy(
@@ -161,7 +162,7 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// Reports what the running block's threads have begun to copy and not waited for, at its end.
+    /// Reports copies in flight of the running block's threads at its end.
     #[cold]
     pub fn end_copies(&mut self, warps: &[Warp]) {
         let code = &self.program.code;
@@ -172,7 +173,7 @@ impl Machine<'_, '_> {
         let Some(first) = warps.first() else { return };
         for (stamp, offset) in self.shared_shadow.all_under_way(self.clock(first)) {
             let (site, lane) = (stamp.site(), stamp.thread() as usize % LANES);
-            // Those past the registers are known to the warp.
+            // The warp keeps the copies that bypass the registers.
             if !matches!(code.insts.get(site as usize), Some(Inst::Poison(_))) {
                 continue;
             }
@@ -203,7 +204,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// What an access finds where nothing was stored.
+    /// Returns the values of an access to uninitialized memory.
     pub fn filled(&self, action: Action, access: &Access) -> Values {
         let filled = Some(short(access.element, self.options.filled(access.element)));
         match action {
@@ -212,7 +213,8 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reports lanes that store different values to one element, and, where notes are asked for, such that store the same.
+    /// Reports lanes that store different values to one element; with notes enabled, also lanes
+    /// that store equal values.
     pub fn same_element(&mut self, site: Pc, warp: &Warp, access: &Access, part: &Part) {
         let size = u64::from(access.bytes());
         let mut next = 0;
@@ -263,8 +265,9 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The lanes of `part` that store where a copy is under way which is ordered before them, and what has begun it. A copy by way of registers lands where its own
-/// thread stores: what that thread stores is taken for it.
+/// Returns the lanes of `part` that store to the destination of an earlier copy in flight, and the
+/// first such copy. A copy through registers lands when its thread stores, so a store by that
+/// thread counts as the copy.
 fn copies_under_way(
     insts: &[Inst],
     shadow: &Shadow,
@@ -292,17 +295,17 @@ fn copies_under_way(
     first.map(|begun| (lanes, begun))
 }
 
-/// What shadow memory says of an access.
+/// The result of checking an access against shadow memory.
 #[derive(Default)]
 struct Seen {
-    /// With other blocks and warps.
+    /// Races with other blocks and warps.
     apart: Races,
-    /// With other lanes of the warp.
+    /// Races with other lanes of the warp.
     within_warp: Races,
     uninitialised: u32,
 }
 
-/// The races of an access, by what they are with.
+/// The races of an access with one kind of other access.
 #[derive(Default)]
 struct Races {
     /// Lanes that race.
@@ -310,12 +313,12 @@ struct Races {
     all: Vec<Race>,
 }
 
-/// A race of an access with what is done at one place.
+/// A race of an access with the accesses at one site.
 struct Race {
     with: Conflict,
-    /// Lanes that race with nothing that came before.
+    /// Lanes that have no earlier race.
     lanes: u32,
-    /// The first lane that races with it, and which of its scalars.
+    /// The first lane that races with it, and the index of the scalar.
     lane: usize,
     scalar: u32,
 }
@@ -341,7 +344,8 @@ impl Seen {
     }
 }
 
-/// Notes an atomic operation of every lane of `part`, each on one element. Among themselves they do not race.
+/// Records an atomic operation of every lane of `part`, each on one element. Its lanes do not race
+/// with each other.
 fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life, access: &Access, part: &Part) -> Seen {
     let mut seen = Seen::default();
     for lane in lanes_of(part.lanes) {
@@ -363,7 +367,7 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
     seen
 }
 
-/// Notes an access of every lane of `part`.
+/// Records an access of every lane of `part`.
 fn touch_all<const STORE: bool>(
     shadow: &mut Shadow,
     clock: Clock<'_>,

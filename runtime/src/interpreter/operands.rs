@@ -1,11 +1,11 @@
-//! The rows that instructions read, and those that they compute.
+//! The rows that instructions read and compute.
 
 use super::code::{Access, Code, Inst, Place, RowIndex, WaitGroup};
 
 impl Code {
-    /// Calls `f` with the first row of each register that `inst` reads, again where it reads it twice. What it reads of the
-    /// register that it changes itself does not count: the index of a loop that steps, a `Move` of some lanes; nor what the
-    /// instructions of a run read among themselves.
+    /// Calls `f` with the first row of each register that `inst` reads, once for each read. A
+    /// register that the instruction both reads and changes does not count, such as the index of a
+    /// loop's step or a `Move` of some lanes. Reads within a fused sequence do not count either.
     pub fn each_read(&self, inst: &Inst, mut f: impl FnMut(RowIndex)) {
         match *inst {
             Inst::Unary { a, .. }
@@ -87,7 +87,8 @@ impl Code {
 }
 
 impl Code {
-    /// Calls `f` with the first row of each register that `inst` computes, where each lane does from its own operands alone.
+    /// Calls `f` with the first row of each register that `inst` computes lane by lane, from the
+    /// operands of the same lane alone.
     pub fn each_computed(&self, inst: &Inst, mut f: impl FnMut(RowIndex)) {
         match *inst {
             Inst::Unary { to, .. }
@@ -108,14 +109,15 @@ impl Code {
 }
 
 impl Access {
-    /// Calls `f` with the rows that say which lanes access, and what; and with what a load gives in the others.
+    /// Calls `f` with the rows that determine the active lanes and the address, and those with a
+    /// load's result in the other lanes.
     fn each_address(&self, mut f: impl FnMut(RowIndex)) {
         self.each_index(&mut f);
         self.guard.into_iter().for_each(&mut f);
         self.otherwise.iter().for_each(|value| f(value.row));
     }
 
-    /// Calls `f` with the rows that say what is accessed.
+    /// Calls `f` with the rows that determine the accessed location.
     pub fn each_index(&self, mut f: impl FnMut(RowIndex)) {
         match &self.place {
             Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {

@@ -1,4 +1,4 @@
-//! The operation that made a NaN or an infinity, as Rust writes it.
+//! The operation that produced a NaN or an infinity, in Rust syntax.
 
 use super::Program;
 use super::code::{Inst, Pc};
@@ -9,11 +9,11 @@ use crate::number::value;
 use kernel_dsl::compiler::Approximation;
 use kernel_dsl::compiler::ir::{Binary, Unary};
 
-/// The file in which the functions of `math::` are.
+/// The source file of the functions of `math::`.
 const MATH: &str = "kernel-dsl/src/math/";
 
 impl Program {
-    /// Whether an instruction is of a function of `math::`.
+    /// Returns whether an instruction belongs to a function of `math::`.
     pub(super) fn is_math(&self, site: Pc) -> bool {
         let location = self.code.locations.get(site as usize).and_then(|l| self.locations.get(l.0 as usize));
         let source = location.and_then(|l| self.sources.get(l.source as usize));
@@ -21,7 +21,7 @@ impl Program {
     }
 }
 
-/// What an event was.
+/// Describes the operation of an event.
 pub fn describe(program: &Program, event: &Event) -> Produced {
     let inputs: Vec<String> = event.operands.iter().map(|(ty, bits)| value(*ty, *bits)).collect();
     let result = value(event.result.0, event.result.1);
@@ -48,7 +48,7 @@ pub fn describe(program: &Program, event: &Event) -> Produced {
     Produced { operation, inputs, result }
 }
 
-/// The function of `math::` that the kernel calls: the outermost.
+/// Returns the function of `math::` that the kernel calls: the outermost.
 fn function(program: &Program, site: Pc) -> String {
     let first = program.code.locations.get(site as usize).copied();
     let sources = chain(&program.locations, first).map_while(|at| program.sources.get(at.source as usize));
@@ -56,12 +56,12 @@ fn function(program: &Program, site: Pc) -> String {
     outermost.map(|source| source.name.clone()).unwrap_or_default()
 }
 
-/// A number before a dot.
+/// Formats a number as the receiver of a method call.
 fn receiver(number: &str) -> String {
     if number.starts_with('-') { format!("({number})") } else { number.to_string() }
 }
 
-/// An operator of Rust.
+/// Returns the operator in Rust syntax.
 pub fn symbol(op: Binary) -> Option<&'static str> {
     Some(match op {
         Binary::Add => "+",

@@ -1,38 +1,51 @@
-//! What fences and atomic operations put in order, beside barriers.
+//! Happens-before order from fences and atomic operations, in addition to barriers.
 //!
-//! A fence that a thread makes before an atomic operation releases what came before: all that its block did before the last
-//! barrier, all that its warp did before its own, what the thread itself has done since, and what it has acquired. The element that the operation changes
-//! carries that, however often it is changed again. A thread that changes it later, or looks at it by a compare-exchange that finds another value
-//! than it expects and so hands nothing over itself, and then makes a fence has acquired what it carried; from the next barrier of its warp on, so have the lanes of that, and from the block's next, so has the block. Both fences must reach the other
-//! side: one for the block orders nothing between blocks. What a thread has acquired it releases as far as its own fence reaches, whichever way it came by it.
+//! A fence before an atomic operation releases the accesses that precede it:
 //!
-//! What is in order is so in the order in which this run came to it, as wherever races are found by what happened.
+//! - all accesses of the block before the last block barrier;
+//! - all accesses of the warp before the last warp barrier;
+//! - all accesses of the thread itself since then;
+//! - all accesses that the thread has acquired.
+//!
+//! The element that the atomic operation changes carries the released accesses, however often the
+//! element is changed again. A thread acquires them by an atomic operation on the element followed
+//! by a fence. A failed compare-exchange acquires as well, but releases nothing. After the warp's
+//! next barrier, all lanes of the warp have acquired them; after the block's next barrier, the
+//! whole block has.
+//!
+//! Both fences must include the other side in their scope: a block fence orders nothing between
+//! blocks. A thread's fence releases acquired accesses within its scope, regardless of how they
+//! were acquired.
+//!
+//! Accesses are ordered as in this run, as in any detector of races that observes one execution.
 
 use super::shadow::Stamp;
 use kernel_dsl::compiler::ir::Scope;
 use std::collections::HashMap;
 
-/// What a thread of some block had done up to a fence, its warp up to the barrier of that before it, and all of that block up to its own.
+/// The accesses before a fence: the thread's up to the fence, its warp's up to the last warp
+/// barrier, and the block's up to the last block barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Past {
     /// The epoch in which the block began.
     block: u32,
     at: At,
-    /// By linear index in the block.
+    /// The thread, by linear index in the block.
     thread: u32,
 }
 
-/// Who may acquire what an element carries.
+/// The threads that may acquire the accesses that an element carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
-    /// Threads of the block that began in that epoch: by any fence.
+    /// Threads of the block that began in this epoch, by any fence.
     Block(u32),
-    /// All: by a fence that reaches other blocks.
+    /// All threads, by a fence that includes other blocks.
     Device,
 }
 
 impl Reach {
-    /// Whether a fence of a thread of the block that began in epoch `block` acquires it.
+    /// Returns whether a fence by a thread of the block that began in epoch `block` acquires the
+    /// accesses; `device` tells whether the fence includes other blocks.
     fn includes(self, block: u32, device: bool) -> bool {
         match self {
             Reach::Block(own) => own == block,
@@ -41,14 +54,14 @@ impl Reach {
     }
 }
 
-/// What an element carries.
+/// A set of released accesses that an element carries.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     past: Past,
     reach: Reach,
 }
 
-/// What lanes of a warp have read, and may acquire.
+/// Released accesses that lanes of a warp have read and may acquire.
 #[derive(Clone, Copy, Debug)]
 struct Read {
     past: Past,
@@ -56,14 +69,14 @@ struct Read {
     lanes: u32,
 }
 
-/// When a thread makes a fence, in epochs.
+/// The epochs of a thread's fence and of the barriers before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
-    /// The block's last barrier before it.
+    /// The epoch of the block's last barrier before the fence.
     pub block: u32,
-    /// The last of the warp, its own or the block's.
+    /// The epoch of the warp's last barrier, of the warp or of the block.
     pub warp: u32,
-    /// The fence.
+    /// The epoch of the fence.
     pub now: u32,
 }
 
@@ -74,7 +87,7 @@ impl At {
 }
 
 impl Past {
-    /// Whether `access` belongs to it.
+    /// Returns whether the set contains `access`.
     fn holds(self, access: Stamp) -> bool {
         let (epoch, at) = (access.epoch(), self.at);
         let of_warp = access.warp() == self.thread / 32 && epoch < at.warp;
@@ -83,25 +96,26 @@ impl Past {
     }
 }
 
-/// An element that an atomic operation changes: its buffer (`None` is shared memory) and its first byte there.
+/// An element that an atomic operation changes: its buffer (`None` is shared memory) and the offset
+/// of its first byte.
 pub type Element = (Option<usize>, u64);
 
-/// What some lanes of a warp have acquired.
+/// Accesses that some lanes of a warp have acquired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
     past: Past,
     lanes: u32,
-    /// Those of them that have made a fence since, for the block, and for more.
+    /// The lanes that have made a fence since, of block scope or wider, and of a wider scope.
     released: [u32; 2],
 }
 
 impl Known {
-    /// What all lanes know when they have met, and have not released.
+    /// Returns the same accesses as acquired by all lanes after a barrier, and released by none.
     fn of_all_lanes(self) -> Known {
         Known { lanes: u32::MAX, released: [0; 2], ..self }
     }
 
-    /// Whether `access` comes before what thread `thread` of that warp does now.
+    /// Returns whether `access` happens before the next access of thread `thread` of that warp.
     pub fn holds(self, access: Stamp, thread: u32) -> bool {
         self.lanes >> (thread % 32) & 1 == 1 && self.past.holds(access)
     }
@@ -114,21 +128,21 @@ struct Fenced {
     at: At,
 }
 
-/// What a warp knows of others.
+/// The state of a warp.
 #[derive(Clone, Default, Debug)]
 struct Warp {
-    /// The last fences of its lanes, for the block, and for more.
+    /// The last fences of the warp's lanes, of block scope or wider, and of a wider scope.
     fenced: [Vec<Fenced>; 2],
-    /// What elements carried that lanes have read since their last fences.
+    /// Released accesses that lanes have read since their last fences.
     read: Vec<Read>,
-    /// What they have acquired.
+    /// Accesses that lanes have acquired.
     known: Vec<Known>,
 }
 
-/// Who knows what of whom.
+/// The order of accesses established by fences and atomic operations.
 #[derive(Default, Debug)]
 pub struct Order {
-    /// Whether there has been a fence: without one, nothing here is ever kept.
+    /// Whether there has been a fence: without one, nothing is recorded.
     active: bool,
     carried: HashMap<Element, Vec<Carried>>,
     warps: Vec<Warp>,
@@ -137,7 +151,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// A block of so many warps begins; its shared memory has carried nothing.
+    /// Begins a block of `warps` warps; its shared memory carries no released accesses.
     pub fn begin(&mut self, warps: usize, epoch: u32) {
         self.block = epoch;
         if self.active {
@@ -147,7 +161,7 @@ impl Order {
         self.warps.resize_with(warps, Warp::default);
     }
 
-    /// All warps of the block have met.
+    /// Records a barrier of the block.
     pub fn barrier(&mut self) {
         if !self.active {
             return;
@@ -161,7 +175,7 @@ impl Order {
         }
     }
 
-    /// All lanes of a warp have met.
+    /// Records a barrier of a warp.
     pub fn warp_barrier(&mut self, warp: u32) {
         if !self.active {
             return;
@@ -172,7 +186,7 @@ impl Order {
         }
     }
 
-    /// Lanes of a warp make a fence.
+    /// Records a fence by lanes of a warp.
     pub fn fence(&mut self, warp: u32, lanes: u32, scope: Scope, at: At) {
         self.active = true;
         let device = scope != Scope::Block;
@@ -194,23 +208,23 @@ impl Order {
         }
     }
 
-    /// Whether there is anything to keep of atomic operations.
+    /// Returns whether atomic operations need to be recorded.
     pub fn is_active(&self) -> bool {
         self.active
     }
 
-    /// A lane of a warp looks at `element` by an atomic operation that leaves it as it is.
+    /// Records an atomic operation of a lane that leaves `element` unchanged.
     pub fn look(&mut self, warp: u32, lane: u32, element: Element) {
         let own = &mut self.warps[warp as usize];
         let Some(carried) = self.carried.get_mut(&element) else { return };
-        // What was for a block that is over is for nobody.
+        // Accesses released to a block that has ended can no longer be acquired.
         carried.retain(|carried| carried.reach.includes(self.block, true));
         for Carried { past, reach } in &*carried {
             read(&mut own.read, Read { past: *past, reach: *reach, lanes: 1 << lane });
         }
     }
 
-    /// A lane of a warp changes `element` by an atomic operation.
+    /// Records an atomic operation of a lane that changes `element`.
     pub fn atomic(&mut self, warp: u32, lane: u32, element: Element) {
         self.look(warp, lane, element);
         let own = &self.warps[warp as usize];
@@ -225,18 +239,19 @@ impl Order {
         }
     }
 
-    /// The epoch of the warp's last fence, of that for other blocks where it has made one.
+    /// Returns the epoch of the warp's last fence; a fence of wider scope takes precedence over a
+    /// block fence.
     pub fn fenced(&self, warp: u32) -> Option<u32> {
         let [block, device] = &self.warps.get(warp as usize)?.fenced;
         device.last().or(block.last()).map(|fenced| fenced.at.now)
     }
 
-    /// What the warp's lanes have acquired.
+    /// Returns the accesses that the warp's lanes have acquired.
     pub fn known(&self, warp: u32) -> &[Known] {
         self.warps.get(warp as usize).map_or(&[], |w| &w.known)
     }
 
-    /// Forgets all that is over; the running block counts as begun in `epoch`.
+    /// Forgets all released and acquired accesses; the running block counts as begun in `epoch`.
     pub fn clear(&mut self, epoch: u32) {
         self.block = epoch;
         self.carried.clear();
@@ -245,13 +260,13 @@ impl Order {
 }
 
 impl Past {
-    /// Whether both are of one thread.
+    /// Returns whether both belong to one thread.
     fn is_like(&self, other: &Past) -> bool {
         (self.block, self.thread) == (other.block, other.thread)
     }
 }
 
-/// Adds `of` to `to`, which keeps of each thread the latest.
+/// Adds `of` to `to`, which keeps the latest fence of each thread.
 fn merge(to: &mut Vec<Carried>, of: Carried) {
     match to.iter_mut().find(|carried| carried.reach == of.reach && carried.past.is_like(&of.past)) {
         Some(same) => same.past.at = same.past.at.max(of.past.at),
@@ -259,7 +274,7 @@ fn merge(to: &mut Vec<Carried>, of: Carried) {
     }
 }
 
-/// Adds what lanes read to `to`.
+/// Adds accesses read by lanes to `to`.
 fn read(to: &mut Vec<Read>, of: Read) {
     let like = |read: &&mut Read| read.reach == of.reach && read.past.is_like(&of.past);
     match to.iter_mut().filter(like).find(|read| read.lanes == of.lanes || read.past.at == of.past.at) {
@@ -269,7 +284,8 @@ fn read(to: &mut Vec<Read>, of: Read) {
     }
 }
 
-/// Adds what lanes learn to `to`, which keeps the latest of what the same lanes know of a thread.
+/// Adds accesses acquired by lanes to `to`, which keeps the latest fence of each thread for the
+/// same lanes.
 fn learn(to: &mut Vec<Known>, of: Known) {
     let like = |known: &&mut Known| known.past.is_like(&of.past);
     match to.iter_mut().filter(like).find(|known| known.lanes == of.lanes || known.past.at == of.past.at) {
@@ -289,12 +305,13 @@ mod tests {
 
     const FLAG: Element = (Some(0), 64);
 
-    /// In an epoch that has begun with a barrier.
+    /// Returns a fence in an epoch that begins with a barrier.
     fn at(epoch: u32) -> At {
         At { block: epoch, warp: epoch, now: epoch }
     }
 
-    /// Block 1 (epochs 1 and 2) stores and releases by `release`; block 3 reads the flag, and acquires by `acquire`.
+    /// Returns which accesses are acquired when block 1 (epochs 1 and 2) stores and releases by
+    /// `release`, and block 3 reads the flag and acquires by `acquire`.
     fn handed_over(release: Option<Scope>, acquire: Option<Scope>) -> [bool; 4] {
         let mut order = Order::default();
         order.begin(2, 1);
@@ -317,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_fence_on_either_side_hands_over_what_came_before() {
-        // The other warp's access in the epoch of the fence is behind no barrier.
+        // No barrier lies before the other warp's access in the epoch of the fence.
         assert_eq!(handed_over(Some(Scope::Grid), Some(Scope::System)), [true, true, false, true]);
         assert_eq!(handed_over(Some(Scope::Grid), None), [false; 4]);
         assert_eq!(handed_over(None, Some(Scope::Grid)), [false; 4]);
@@ -372,7 +389,7 @@ mod tests {
             order.fence(to, 1, scope, now);
         };
         let other = (Some(0), 0);
-        // From warp 0 to warp 1 within the block, and on to the next block.
+        // From warp 0 to warp 1 within the block, then to the next block.
         order.begin(2, 1);
         hand_over(&mut order, [0, 1], (None, 0), Scope::Block, at(1));
         order.fence(1, 1, Scope::Grid, at(1));
@@ -383,10 +400,10 @@ mod tests {
         let (first, second) = (Stamp::new(1, 0, 0), Stamp::new(1, 1, 32));
         let knows = |order: &Order, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp));
         assert!(knows(&order, 0, first) && knows(&order, 0, second));
-        // And from that block's first warp to its second.
+        // Then from that block's first warp to its second.
         hand_over(&mut order, [0, 1], other, Scope::Block, at(5));
         assert!(knows(&order, 1, first) && knows(&order, 1, second));
-        // The second warp has made a fence for its block alone.
+        // The second warp has made a block fence only.
         order.atomic(1, 0, FLAG);
         order.begin(2, 9);
         order.atomic(0, 0, FLAG);
@@ -402,7 +419,7 @@ mod tests {
         order.fence(0, 1, Scope::Grid, at(1));
         order.atomic(0, 0, FLAG);
         order.begin(2, 5);
-        // Warp 1 has made its fence before warp 0 acquires, and they meet.
+        // Warp 1 makes its fence before warp 0 acquires; then both reach a barrier.
         order.fence(1, 1, Scope::Grid, at(5));
         order.atomic(0, 0, FLAG);
         order.fence(0, 1, Scope::Grid, at(5));
@@ -419,7 +436,8 @@ mod tests {
     #[test]
     fn a_lane_s_fence_is_its_own() {
         let mut order = Order::default();
-        // Lane 0 of the first block has made a fence, and lane `from` hands over to lane `to` of another.
+        // Lane 0 of the first block has made a fence; lane `from` releases to lane `to` of another
+        // block.
         let hand_over = |order: &mut Order, from, to| {
             order.begin(1, 1);
             // A barrier of the warp between epochs 1 and 2.

@@ -1,17 +1,18 @@
-//! From which argument each address of a kernel is computed.
+//! The argument that each address of a kernel is computed from.
 //!
-//! An access through any computed address is thus held against the buffer that the kernel meant, even where the address
-//! has run into another one.
+//! An access through a computed address is therefore checked against the buffer that the kernel
+//! meant, even if the address points into another one.
 
 use super::code::Origin;
 use kernel_dsl::compiler::ir::{Kernel, Label, Op, Region, Role, Value, Values};
 use std::collections::HashMap;
 
-/// The origin of each value; [`Origin::None`] for what is no global address.
+/// Returns the origin of each value; [`Origin::None`] for a value that is no global address.
 pub fn origins(kernel: &Kernel) -> Vec<Origin> {
     let origins = vec![Origin::None; kernel.values.len()];
     let mut flow = Flow { kernel, origins, locals: vec![Origin::None; kernel.locals.len()], changed: true };
-    // Loops hand addresses back to their beginning: again, until nothing is new. An origin changes at most twice.
+    // Loops carry addresses back to their beginning: repeated until nothing changes. An origin
+    // changes at most twice.
     while std::mem::take(&mut flow.changed) {
         flow.region(&kernel.body, &Values::new(), &mut HashMap::new());
     }
@@ -21,12 +22,12 @@ pub fn origins(kernel: &Kernel) -> Vec<Origin> {
 struct Flow<'k> {
     kernel: &'k Kernel,
     origins: Vec<Origin>,
-    /// Of whatever a local is given.
+    /// The origin of each local: the join of its assigned values.
     locals: Vec<Origin>,
     changed: bool,
 }
 
-/// What `Break` and `Continue` of a label hand values to.
+/// The targets of the values of a label's `Break` and `Continue`.
 type Targets = HashMap<Label, (Values, Values)>;
 
 impl Flow<'_> {
@@ -57,7 +58,7 @@ impl Flow<'_> {
                         self.join(*to, Origin::Argument(p.argument));
                     }
                 }
-                // Tables lie behind the arguments.
+                // Tables follow the arguments.
                 Op::Table(table) => {
                     let arguments = self.kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
                     results.iter().for_each(|to| self.join(*to, Origin::Argument(arguments + table.0)));

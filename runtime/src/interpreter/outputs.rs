@@ -1,5 +1,5 @@
-//! What a launch writes of its buffers: reads of what holds nothing yet, and outputs that the kernel declares to write all
-//! of, or once.
+//! Checks of a launch's buffers: reads of uninitialized elements, and outputs that the kernel
+//! declares to write completely or once.
 
 use super::access::Action;
 use super::address::Part;
@@ -15,19 +15,19 @@ use super::shadow::{Clock, Shadow, Stamp};
 use crate::number::short;
 use crate::uninit::ByteRanges;
 
-/// What is known of a buffer beside its bytes.
+/// The state of a buffer besides its bytes.
 #[derive(Clone, Default, Debug)]
 pub struct Duty {
-    /// Bytes that hold nothing when the launch begins.
+    /// Bytes that are uninitialized at launch.
     pub uninit: ByteRanges,
-    /// How much of it the kernel writes.
+    /// The declared coverage of the output.
     pub coverage: Option<Coverage>,
     /// Extent and stride of each dimension, in elements.
     pub shape: Vec<(u32, u32)>,
 }
 
 impl Duty {
-    /// Whether accesses of that kind are held against it.
+    /// Returns whether an access of that kind needs a check.
     pub fn looks(&self, action: Action) -> bool {
         match action {
             Action::Load | Action::Atomic => !self.uninit.is_empty(),
@@ -38,7 +38,7 @@ impl Duty {
 }
 
 impl Machine<'_, '_> {
-    /// Holds an access to buffer `b` against what was stored there before; loads of what holds nothing are taken out.
+    /// Checks an access to buffer `b` against earlier stores, and suppresses uninitialized loads.
     pub fn on_duty(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part, b: usize) {
         let known = self.order.known(warp.index).to_vec();
         let clock = Clock { across: true, known: &known, ..self.clock(warp) };
@@ -96,7 +96,7 @@ impl Machine<'_, '_> {
                     let other = machine.thread_at(before.epoch(), before.thread());
                     let value = access.values.first();
                     let stores = value.map(|value| short(access.element, value.get(&warp.rows, lane)));
-                    // Of lanes that store at once, none has yet.
+                    // With simultaneous stores, no lane has stored yet.
                     let memory = machine.contents(part.target);
                     let held = short(access.element, word(memory, part.offset[lane], access.element));
                     let held = (before.epoch() != stamp.epoch() || before.site() != site).then_some(held);
@@ -108,7 +108,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reports the outputs of which the launch, which has ended, has not written all.
+    /// Reports outputs that a launch, which has ended, has not completely written.
     pub fn unwritten_outputs(&mut self) {
         for b in 0..self.buffers.len() {
             if self.buffers[b].duty.coverage.is_none() {
@@ -121,7 +121,7 @@ impl Machine<'_, '_> {
             let Some(first) = elements.find(missing) else { continue };
             let count = 1 + elements.filter(missing).count() as u64;
             let total = Elements::of(buffer).count() as u64;
-            // The store that came nearest says where the kernel would have written it.
+            // The nearest store shows where the kernel should have written it.
             let distance = |index: &u64| index.abs_diff(first);
             let near = Elements::of(buffer).filter(|i| !missing(i)).min_by_key(distance);
             let stamp = near.and_then(|index| buffer.shadow.last_store(index * u64::from(size)));
@@ -160,14 +160,15 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Whether parts of a launch, whose shadows of the buffer these are, have together written what it owes to it.
+/// Returns whether parts of a launch, with these shadows of the buffer, have together written its
+/// declared output.
 pub fn is_covered(buffer: &Buffer<'_>, shadows: &[&Shadow]) -> bool {
     let size = buffer.element.bytes();
     let written = |index: u64| shadows.iter().any(|shadow| shadow.written(index * u64::from(size), size));
     buffer.duty.coverage.is_none() || Elements::of(buffer).all(written)
 }
 
-/// The elements of a buffer that its argument names, counted from its first, by ascending index.
+/// The elements of a buffer that belong to its argument, by ascending index.
 struct Elements<'b> {
     shape: &'b [(u32, u32)],
     index: Vec<u32>,

@@ -1,10 +1,16 @@
-//! A launch over the cores of this machine ([`cores`](crate::cores)).
+//! Execution of a launch on the cores of this machine ([`cores`](crate::cores)).
 //!
-//! Blocks without atomic operations cannot tell one another anything: where one loads what another has stored, they race.
-//! If a thread has found anything, or threads race with one another, or have together not written all that the kernel declares, what they did is thrown
-//! away, and the launch runs in order on one thread: what a report says does not depend on how many cores there are. Without
-//! shadow memory ([`Checks::Values`], [`Checks::Accesses`]) races are not seen; then a kernel that has some leaves what one
-//! of its blocks stored.
+//! Blocks without atomic operations cannot communicate: a load of a value that another block has
+//! stored is a race. The results of all threads are discarded, and the launch runs in order on one
+//! thread, if:
+//!
+//! - a thread has a finding, or a value that a second run must trace;
+//! - threads race with each other;
+//! - the threads together have not written every output that the kernel declares.
+//!
+//! A report therefore does not depend on the number of cores. Without shadow memory
+//! ([`Checks::Values`], [`Checks::Accesses`]) races are not detected; a kernel with races then
+//! keeps the store of one of its blocks.
 
 use super::code::Inst;
 use super::machine::{Machine, Setting};
@@ -16,16 +22,17 @@ use super::watch::Watch;
 use super::{Checks, Options, Program, Statistics};
 use crate::cores::{Copies, Demand, block_numbers, each, merge};
 
-/// What a thread did.
+/// The results of one thread.
 struct Part {
     statistics: Statistics,
-    /// Whether it found anything, or anything to look for.
+    /// Whether the thread has a finding, or a value that a second run must trace.
     found: bool,
-    /// By buffer.
+    /// The shadow memory of each buffer.
     shadows: Vec<Shadow>,
 }
 
-/// Runs the launch over several threads. `None` if it has to run on one; then nothing has happened to the buffers.
+/// Runs the launch on several threads. Returns `None` if it must run on one; the buffers are
+/// unchanged then.
 pub fn run(
     program: &Program,
     setting: &Setting,
@@ -68,11 +75,11 @@ pub fn run(
     Some(statistics)
 }
 
-/// How many threads run a launch; `None` if one does.
+/// Returns the number of threads for a launch, or `None` for a single one.
 fn threads(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options: &Options) -> Option<usize> {
     let code = &program.code;
-    // An order of blocks and clocks is something that a kernel may see by these alone; and a record keeps what came first.
-    // What a block loads where only another has stored, it finds to hold nothing.
+    // Only these instructions can observe the order of blocks or a clock; a record keeps the first
+    // report. A block that loads the store of another block alone finds the element uninitialized.
     let alone = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_));
     if code.insts.iter().any(alone) {
         return None;
@@ -86,7 +93,7 @@ fn threads(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options
     demand.threads()
 }
 
-/// Whether blocks of different threads race.
+/// Returns whether blocks of different threads race.
 fn race(parts: &[Part]) -> bool {
     let mut pairs = parts.iter().enumerate().flat_map(|(i, one)| parts[..i].iter().map(move |other| (one, other)));
     pairs.any(|(one, other)| one.shadows.iter().zip(&other.shadows).any(|(a, b)| a.conflicts(b)))

@@ -1,10 +1,17 @@
-//! Where undefined values go: what a shuffle gives that reads from a lane that takes no part, what a vote gives that lanes miss.
+//! Propagation of undefined values: results of shuffles that read inactive lanes, and of votes with
+//! missing lanes.
 //!
-//! A run that comes to such an operation notes it and goes on with zeros. If one has, the launch runs once more, from a copy of its
-//! initial contents, and each value of each lane carries its *source*, if it has one: computing, moving, choosing and handing it on
-//! spread it, and so does memory. Where one is stored to a buffer, goes into an atomic operation, is part of an address, or decides where a
-//! thread goes, what the kernel does is undefined, and that is told. A value that is chosen by a condition that is defined is its own: what is
-//! not chosen spreads nothing.
+//! A run that executes such an operation records it and continues with zeros. If there was one, the
+//! launch runs again from a copy of its initial contents. Each undefined value of a lane then
+//! carries its *source*. Arithmetic, moves, selections, exchanges between lanes and memory
+//! propagate sources. The behavior of the kernel is undefined, and reported, if such a value:
+//!
+//! - is stored to a buffer;
+//! - is an operand of an atomic operation;
+//! - is part of an address;
+//! - decides a branch.
+//!
+//! A selection by a defined condition propagates only the source of the selected value.
 
 use super::address::Part;
 use super::check::Check;
@@ -20,7 +27,7 @@ use std::collections::HashMap;
 /// A source, from 1; 0 is none.
 type Id = u32;
 
-/// Sources that are kept apart; later ones are taken for the last.
+/// The maximum number of distinct sources; later ones are merged with the last.
 const MOST: usize = 1 << 16;
 
 /// An operation whose result is undefined, in one lane.
@@ -30,18 +37,19 @@ struct Source {
     thread: Thread,
 }
 
-/// Undefined values of a launch under way.
+/// The sources of undefined values in a running launch.
 pub struct Poison<'p> {
     findings: Findings<'p>,
     sources: Vec<Source>,
-    /// By warp, by row, by lane.
+    /// The source of each value, by warp, row and lane.
     frames: Vec<Vec<[Id; LANES]>>,
-    /// By the first byte of what is in memory; `None` is the block's shared memory.
+    /// The source of each value in memory, by buffer and offset of its first byte; `None` is the
+    /// block's shared memory.
     memory: HashMap<(Option<usize>, u64), Id>,
 }
 
 impl Program {
-    /// Whether a run by these options asks where undefined values go.
+    /// Returns whether a run with these options tracks undefined values.
     pub(super) fn wants_poison(&self, options: &Options) -> bool {
         let warps = |inst: &Inst| {
             matches!(inst, Inst::Shuffle { .. } | Inst::Vote { .. } | Inst::Match { .. } | Inst::Reduce { .. })
@@ -62,7 +70,7 @@ struct Where {
 }
 
 impl<'p> Poison<'p> {
-    /// Of a launch that is about to run.
+    /// Returns the state for a launch that is about to run.
     pub fn new(program: &'p Program, setting: &Setting, options: &Options) -> Poison<'p> {
         Poison {
             findings: Findings::new(program, options),
@@ -72,12 +80,12 @@ impl<'p> Poison<'p> {
         }
     }
 
-    /// A block begins, with shared memory of its own.
+    /// Drops the sources in shared memory when a block begins.
     pub fn forget_shared(&mut self) {
         self.memory.retain(|(buffer, _), _| buffer.is_some());
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub fn found(self) -> Report {
         self.findings.report()
     }
@@ -86,13 +94,13 @@ impl<'p> Poison<'p> {
         self.frames[warp as usize][row as usize]
     }
 
-    /// The lanes of `mask` of a row have the sources that `of` gives.
+    /// Sets the sources of the lanes of `mask` of a row to the results of `of`.
     fn set(&mut self, at: Where, row: RowIndex, of: impl Fn(usize) -> Id) {
         let ids = &mut self.frames[at.warp as usize][row as usize];
         lanes_of(at.mask).for_each(|lane| ids[lane] = of(lane));
     }
 
-    /// The first source among `rows`, by lane.
+    /// Returns the first source among `rows`, by lane.
     fn of_rows(&self, warp: u32, rows: &[RowIndex]) -> [Id; LANES] {
         let rows: Vec<_> = rows.iter().map(|row| &self.frames[warp as usize][*row as usize]).collect();
         std::array::from_fn(|lane| rows.iter().map(|ids| ids[lane]).find(|id| *id != 0).unwrap_or(0))
@@ -105,7 +113,8 @@ impl<'p> Poison<'p> {
         self.sources.len() as Id
     }
 
-    /// Reports that something undefined comes to where the kernel's doings depend on it, in the lanes that have a source.
+    /// Reports the lanes with a source at a use that makes the kernel's behavior depend on an
+    /// undefined value.
     fn tell(
         &mut self,
         machine: &Machine<'_, '_>,
@@ -139,14 +148,14 @@ impl<'p> Poison<'p> {
     }
 }
 
-/// The place of scalar `i` of an access.
+/// Returns the location of scalar `i` of an access.
 fn element(access: &Access, part: &Part, i: usize, lane: usize) -> (Option<usize>, u64) {
     let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
     (buffer, part.offset[lane] + u64::from(access.element.bytes()) * i as u64)
 }
 
 impl<'p> Machine<'p, '_> {
-    /// Before `inst` runs: what it decides by something undefined.
+    /// Reports decisions of `inst` by undefined values, before it runs.
     pub fn poison_before(&mut self, p: &mut Poison<'p>, site: Pc, warp: &Warp, mask: u32) {
         let at = Where { site, warp: warp.index, mask };
         let rows = match self.program.code.insts[site as usize] {
@@ -160,11 +169,11 @@ impl<'p> Machine<'p, '_> {
         };
         let ids = p.of_rows(at.warp, &rows);
         p.tell(self, at, &ids, "decides where a thread goes", |_| None);
-        // It has gone there: what it decides later by the same is the same mistake.
+        // The lanes have decided by this value: a later decision by it is the same mistake.
         rows.iter().for_each(|row| p.set(at, *row, |_| 0));
     }
 
-    /// After `inst` has run on the lanes of `mask`.
+    /// Propagates sources after `inst` has run on the lanes of `mask`.
     pub fn poison_after(&mut self, p: &mut Poison<'p>, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
         let program = self.program;
         let code = &program.code;
@@ -277,7 +286,7 @@ impl<'p> Machine<'p, '_> {
                 let copy = &code.copies[i as usize];
                 [&copy.to, &copy.from].into_iter().for_each(|access| self.addressed(p, at, access));
             }
-            // What computes: each lane of its own operands.
+            // Arithmetic: each lane depends on its operands.
             _ => {
                 let mut rows = Vec::new();
                 code.each_read(inst, |row| rows.push(row));
@@ -287,7 +296,8 @@ impl<'p> Machine<'p, '_> {
         }
     }
 
-    /// What lanes find out together, from the `from` of each; undefined where lanes are missing.
+    /// Propagates sources to the result of an operation across lanes on `from`; undefined if lanes
+    /// are missing.
     fn together_of(&self, p: &mut Poison<'p>, at: Where, missing: bool, to: RowIndex, from: RowIndex) {
         let ids = p.row(at.warp, from);
         let any = lanes_of(at.mask).map(|l| ids[l]).find(|id| *id != 0).unwrap_or(0);
@@ -298,7 +308,7 @@ impl<'p> Machine<'p, '_> {
         p.set(at, to, |_| id);
     }
 
-    /// Tells where an access's address, or whether it is made, is undefined.
+    /// Reports accesses whose address or condition is undefined.
     fn addressed(&self, p: &mut Poison<'p>, at: Where, access: &Access) {
         if let Some(guard) = access.guard {
             let ids = p.row(at.warp, guard);

@@ -1,13 +1,19 @@
-//! What additions lose: each `f32`, `f16` and `f64` beside what the same operations give in twice the digits of an `f64`, its *twin*.
+//! Precision lost by additions: each `f32`, `f16` and `f64` has a *twin*, the result of the same
+//! operations in twice the digits of an `f64`.
 //!
-//! A launch that asks for it ([`Options::cancellation`]) runs a second time, from a copy of its initial contents. What is loaded
-//! from outside, converted from an integer, or given by a function of `math::` or `fast::` is taken to be exact: its twin is itself. So is what comes of
-//! bits, as a `bf16` does and a float of one's own layout. Arithmetic of `f16` is that of `f32`, rounded: a conversion between floats keeps the twin.
-//! Twins go with values through moves, selections, shuffles and memory. Where the sum or difference of operands that are good comes
-//! out bad, digits have cancelled; what is computed from that carries it on, until it is lost in something larger or stored to a buffer, where it
-//! is told.
+//! A launch with [`Options::cancellation`] runs a second time, from a copy of its initial contents.
+//! Values that are loaded from inputs, converted from an integer, or returned by a function of
+//! `math::` or `fast::` are taken as exact: their twin equals the value. Values made from bits,
+//! such as `bf16` and custom float formats, are taken as exact too. Arithmetic of `f16` is that of
+//! `f32`, rounded: a conversion between floats keeps the twin. Twins follow values through moves,
+//! selections, shuffles and memory.
 //!
-//! A twin knows the bits that it belongs to, so that one of a value that has been changed by other means counts no more.
+//! Digits have canceled where the sum or difference of accurate operands is inaccurate. The results
+//! computed from it inherit that, until a larger value absorbs the error. A store of such a result
+//! to a buffer is reported.
+//!
+//! A twin records the bits of its value. The twin of a value that was changed by other means no
+//! longer counts.
 
 use super::address::Part;
 use super::check::Check;
@@ -24,21 +30,22 @@ use kernel_dsl::compiler::ir::{Binary, Unary};
 use kernel_dsl::compiler::{Scalar, half};
 use std::collections::HashMap;
 
-/// By how much the relative error must grow in one operation for digits to have cancelled there: by three of them.
+/// The growth of the relative error, as a factor in one operation, that counts as cancellation:
+/// three binary digits.
 const GROWTH: f64 = 8.0;
 
-/// A float in more digits.
+/// A float with more digits.
 #[derive(Clone, Copy, Debug)]
 struct Twin {
     ty: Scalar,
-    /// The bits that it belongs to.
+    /// The bits of the value.
     of: u64,
     exact: Twice,
-    /// Where its digits have cancelled, from 1; 0 is nowhere.
+    /// The event at which its digits canceled, from 1; 0 is none.
     event: u32,
 }
 
-/// The value of a float of a type that is looked at.
+/// Returns the value of a float of a type with twins.
 fn float(ty: Scalar, bits: u64) -> f64 {
     match ty {
         Scalar::F64 => f64::from_bits(bits),
@@ -47,7 +54,8 @@ fn float(ty: Scalar, bits: u64) -> f64 {
     }
 }
 
-/// The least of a type that has all its digits; of an `f64`, for its twin to have them.
+/// Returns the least magnitude at which a type has full precision; for `f64`, at which its twin has
+/// it.
 fn least(ty: Scalar) -> f64 {
     match ty {
         Scalar::F64 => f64::MIN_POSITIVE * 2f64.powi(108),
@@ -57,12 +65,13 @@ fn least(ty: Scalar) -> f64 {
 }
 
 impl Twin {
-    /// Of a value that is exact.
+    /// Returns the twin of an exact value.
     fn itself(ty: Scalar, of: u64) -> Twin {
         Twin { ty, of, exact: float(ty, of).into(), event: 0 }
     }
 
-    /// Of a value that was computed. What leaves the range of its type is another matter: that counts as exact.
+    /// Returns the twin of a computed value. A value beyond the range of its type counts as exact:
+    /// other checks report overflow and underflow.
     fn new(ty: Scalar, of: u64, exact: Twice) -> Twin {
         let near = exact.first == 0.0 || exact.first.abs() >= least(ty);
         match float(ty, of).is_finite() && exact.first.is_finite() && near {
@@ -71,17 +80,17 @@ impl Twin {
         }
     }
 
-    /// How far the value is from it, relatively.
+    /// Returns the relative error of the value.
     fn error(self) -> f64 {
         self.exact.error_of(float(self.ty, self.of))
     }
 
-    /// As Rust writes the value.
+    /// Returns the value in Rust syntax.
     fn value(self) -> String {
         value(self.ty, self.of)
     }
 
-    /// As Rust writes the nearest of its type to what it would have been.
+    /// Returns the nearest value of its type to the exact result, in Rust syntax.
     fn would_be(self) -> String {
         match self.ty {
             Scalar::F64 => value(Scalar::F64, self.exact.first.to_bits()),
@@ -90,7 +99,7 @@ impl Twin {
     }
 }
 
-/// Digits have cancelled.
+/// An operation at which digits canceled.
 #[derive(Clone, Debug)]
 struct Event {
     site: Pc,
@@ -100,22 +109,23 @@ struct Event {
     twin: Twin,
 }
 
-/// A launch that is looked at.
+/// The twins of all values in a running launch.
 pub struct Precision<'p> {
     findings: Findings<'p>,
-    /// The relative error from which on a value is bad.
+    /// The relative error from which a value counts as inaccurate.
     bound: f64,
-    /// By warp, by row, by lane.
+    /// The twin of each value, by warp, row and lane.
     frames: Vec<Vec<[Option<Twin>; LANES]>>,
-    /// By the first byte of what is in memory; `None` is the block's shared memory.
+    /// The twin of each value in memory, by buffer and offset of its first byte; `None` is the
+    /// block's shared memory.
     memory: HashMap<(Option<usize>, u64), Twin>,
     events: Vec<Event>,
-    /// The event of each instruction and warp: one stands for all.
+    /// The event of each instruction and warp: one represents all lanes.
     known: HashMap<(Pc, u32), u32>,
 }
 
 impl<'p> Precision<'p> {
-    /// Of a launch that is about to run.
+    /// Returns the state for a launch that is about to run.
     pub fn new(program: &'p Program, setting: &Setting, options: &Options, bound: f64) -> Precision<'p> {
         let rows = vec![[None; LANES]; program.code.rows as usize];
         Precision {
@@ -128,42 +138,42 @@ impl<'p> Precision<'p> {
         }
     }
 
-    /// A block begins, with shared memory of its own.
+    /// Drops the twins in shared memory when a block begins.
     pub fn forget_shared(&mut self) {
         self.memory.retain(|(buffer, _), _| buffer.is_some());
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub fn found(self) -> Report {
         self.findings.report()
     }
 
-    /// The twin of a lane of a register, if that is not exact.
+    /// Returns the twin of a lane of a register, unless it is exact.
     fn kept(&self, warp: &Warp, of: Register, lane: usize) -> Option<Twin> {
         let bits = of.get(&warp.rows, lane);
         self.frames[warp.index as usize][of.row as usize][lane].filter(|twin| twin.of == bits)
     }
 
-    /// The twin of a lane of a register that holds a float.
+    /// Returns the twin of a lane of a register that holds a float.
     fn twin(&self, warp: &Warp, ty: Scalar, row: u32, lane: usize) -> Twin {
         let register = Register { row, wide: ty.bits() == 64 };
         let kept = self.kept(warp, register, lane).filter(|twin| twin.ty == ty);
         kept.unwrap_or_else(|| Twin::itself(ty, register.get(&warp.rows, lane)))
     }
 
-    /// Register `to` has the twins that `of` gives for its lanes.
+    /// Sets the twins of register `to` to the results of `of`, by lane.
     fn set(&mut self, warp: &Warp, mask: u32, to: u32, of: impl Fn(&Self, usize) -> Option<Twin>) {
         let mut twins = self.frames[warp.index as usize][to as usize];
         lanes_of(mask).for_each(|lane| twins[lane] = of(self, lane));
         self.frames[warp.index as usize][to as usize] = twins;
     }
 
-    /// The lanes of `mask` hold what another register held.
+    /// Copies the twins of another register in the lanes of `mask`.
     fn copied(&mut self, warp: &Warp, mask: u32, to: Register, from: Register) {
         self.set(warp, mask, to.row, |p, lane| p.kept(warp, from, lane));
     }
 
-    /// Register `to` is the float nearest to what another holds.
+    /// Converts the twins of another register to those of register `to`.
     fn converted(&mut self, warp: &Warp, mask: u32, [from, into]: [Scalar; 2], to: u32, a: u32) {
         let wide = into.bits() == 64;
         self.set(warp, mask, to, |p, lane| {
@@ -173,7 +183,7 @@ impl<'p> Precision<'p> {
         });
     }
 
-    /// Register `to` was computed from `operands`.
+    /// Computes the twins of register `to` from `operands`.
     fn computed(
         &mut self,
         machine: &Machine<'_, '_>,
@@ -221,7 +231,7 @@ impl<'p> Precision<'p> {
         event
     }
 
-    /// Reports that a lane stores what came of digits that have cancelled.
+    /// Reports that a lane stores a result of canceled digits.
     fn tell(
         &mut self,
         machine: &Machine<'_, '_>,
@@ -266,7 +276,7 @@ fn share(error: f64) -> String {
 }
 
 impl<'p> Machine<'p, '_> {
-    /// After `inst` has run on the lanes of `mask`.
+    /// Updates the twins after `inst` has run on the lanes of `mask`.
     pub fn follow(&mut self, p: &mut Precision<'p>, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
         let program = self.program;
         let code = &program.code;
@@ -288,7 +298,7 @@ impl<'p> Machine<'p, '_> {
                     Binary::Sub => Twice::sub,
                     Binary::Mul => Twice::mul,
                     Binary::Div => Twice::div,
-                    // Of two that are close the one that was taken.
+                    // The twin of the operand that was selected, even of two close ones.
                     Binary::Min | Binary::Max => {
                         let wide = ty.bits() == 64;
                         return p.set(warp, mask, to, |p, lane| {
@@ -363,12 +373,12 @@ impl<'p> Machine<'p, '_> {
     }
 }
 
-/// Whether floats of that type have twins.
+/// Returns whether floats of the type have twins.
 fn is_followed(ty: Scalar) -> bool {
     ty.is_float() || ty == Scalar::F16
 }
 
-/// The place of scalar `i` of an access.
+/// Returns the location of scalar `i` of an access.
 fn place(part: &Part, access: &Access, i: usize, lane: usize) -> (Option<usize>, u64) {
     let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
     (buffer, part.offset[lane] + u64::from(access.element.bytes()) * i as u64)

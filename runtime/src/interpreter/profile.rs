@@ -1,7 +1,9 @@
-//! What accesses ask of memory, measured: by warp and instruction, from the addresses of its lanes as they are.
+//! Measured costs of memory accesses, by warp and instruction, from the actual addresses of the
+//! lanes.
 //!
-//! The analyses of the compiler tell the same of accesses that they understand, for a warp of a full block, before anything
-//! runs (`compiler::analyses::memory`). Here nothing is understood: addresses are counted.
+//! The compiler's analyses predict the same costs for accesses that they understand, for a warp of
+//! a full block, before anything runs (`compiler::analyses::memory`). This module counts addresses
+//! and needs no analysis.
 
 use super::access::Action;
 use super::code::{Access, Inst, Pc, Place, Slot};
@@ -19,58 +21,59 @@ use std::collections::{BTreeMap, BTreeSet};
 const SECTOR: u64 = 32;
 /// Bytes of a line of the caches.
 const LINE: u64 = 128;
-/// Bytes that a bank of shared memory gives at once.
+/// Bytes that a bank of shared memory delivers at once.
 const BANK: u64 = 4;
 /// Banks of shared memory.
 const BANKS: u64 = 32;
-/// Bytes that shared memory gives at once: a warp that asks for more goes by halves or quarters.
+/// Bytes that shared memory delivers at once: a larger request of a warp is served by half or
+/// quarter warps.
 const AT_ONCE: u64 = BANK * BANKS;
 
-/// What a launch asked of memory.
+/// The memory costs of a launch.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Profile {
-    /// The accesses that were made, in the order of the code.
+    /// The accesses that were executed, in the order of the code.
     pub accesses: Vec<Accessed>,
-    /// The branches and loops that were come to, in the order of the code.
+    /// The branches and loops that were executed, in the order of the code.
     pub branches: Vec<Branched>,
-    /// How many lanes took part, line by line of the Rust.
+    /// The active lanes, by line of Rust.
     pub lines: Vec<Line>,
-    /// What the launch was given.
+    /// The parameters of the launch.
     #[serde(skip)]
     pub launched: Launched,
 }
 
-/// A branch, or the end of a loop's turn, in all warps.
+/// A branch, or the end of a loop's iteration, in all warps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Branched {
-    /// In the kernel's IR.
+    /// The location in the kernel's IR.
     #[serde(skip)]
     pub location: Location,
-    /// Where in the Rust.
+    /// The source location.
     pub place: report::Place,
-    /// Whether it is a loop.
+    /// Whether the decision belongs to a loop.
     pub looped: bool,
-    /// How it was decided.
+    /// The decisions of warps.
     #[serde(flatten)]
     pub ways: Ways,
 }
 
-/// How often a warp decided which way to go, and how often its active lanes went both.
+/// The number of decisions of a warp at a branch, and of those at which its lanes diverged.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Ways {
-    /// With one active lane or more.
+    /// Decisions with at least one active lane.
     pub decided: u64,
-    /// Of these, where some lanes went one way and some the other.
+    /// The number of decisions at which the active lanes diverged.
     pub parted: u64,
 }
 
 impl Ways {
-    /// Both together.
+    /// Returns the sum of both.
     pub fn and(self, other: Ways) -> Ways {
         Ways { decided: self.decided + other.decided, parted: self.parted + other.parted }
     }
 
-    /// The part of the decisions at which lanes parted.
+    /// Returns the fraction of the decisions at which lanes diverged.
     pub fn share(&self) -> f64 {
         self.parted as f64 / self.decided.max(1) as f64
     }
@@ -81,61 +84,62 @@ impl Ways {
 pub struct Line {
     /// The file.
     pub file: String,
-    /// From 1.
+    /// The line number, from 1.
     pub line: u32,
-    /// How many instructions warps ran.
+    /// The number of instructions that warps executed.
     pub instructions: u64,
-    /// Lanes that took part, in all of them.
+    /// Active lanes, summed over the instructions.
     pub lanes: u64,
 }
 
 impl Line {
-    /// The part of a warp's lanes that took part, on the average.
+    /// Returns the mean fraction of a warp's lanes that were active.
     pub fn active(&self) -> f64 {
         self.lanes as f64 / (LANES as u64 * self.instructions.max(1)) as f64
     }
 }
 
-/// One access of the code, in all warps.
+/// An access of the code, in all warps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Accessed {
-    /// In the kernel's IR.
+    /// The location in the kernel's IR.
     #[serde(skip)]
     pub location: Location,
-    /// Where in the Rust.
+    /// The source location.
     pub place: report::Place,
-    /// What it does.
+    /// The kind of the access.
     pub kind: Kind,
-    /// The array or parameter; `None` where it was not always the same.
+    /// The array or parameter; `None` if it was not always the same.
     pub array: Option<String>,
     /// Bytes that a lane accesses.
     pub bytes: u32,
-    /// Which memory it is, and what was asked of it.
+    /// The memory and the cost of the requests.
     #[serde(flatten)]
     pub counts: Counts,
-    /// What of the buffer or array was touched; `None` where it was not always the same.
+    /// The bytes touched; `None` if the buffer or array was not always the same.
     pub touched: Option<Touched>,
 }
 
-/// What of a buffer or array was touched.
+/// The range of bytes touched in a buffer or array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Touched {
-    /// The first byte, from its beginning.
+    /// The first byte, counted from the beginning of the buffer or array.
     pub first: u64,
-    /// Behind the last.
+    /// The end of the last byte.
     pub end: u64,
-    /// Bytes of all of it; `None` of an array whose size the launch evaluates.
+    /// The size of the buffer or array in bytes; `None` for an array whose size the launch
+    /// determines.
     pub of: Option<u64>,
 }
 
 impl Touched {
-    /// Both together, of one buffer or array.
+    /// Returns the union of both ranges, which belong to one buffer or array.
     pub fn and(self, other: Touched) -> Touched {
         Touched { first: self.first.min(other.first), end: self.end.max(other.end), of: self.of }
     }
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -145,58 +149,63 @@ pub enum Kind {
     Atomic,
 }
 
-/// What the requests of an access cost: a request is what the active lanes of a warp ask at once.
+/// The cost of the requests of an access. The accesses of a warp's active lanes in one instruction
+/// form one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Counts {
-    /// Where it leads to.
+    /// The accessed memory.
     pub memory: Memory,
-    /// Requests with one lane or more.
+    /// Requests with at least one lane.
     pub requests: u64,
-    /// Lanes that took part, in all of them.
+    /// Active lanes, summed over the requests.
     pub lanes: u64,
-    /// What all of them cost.
+    /// The total cost of all requests.
     pub cost: u64,
-    /// What the most expensive of them cost.
+    /// The cost of the most expensive request.
     pub most: u32,
-    /// Bytes that were asked for, in all of them; what several lanes of one ask for counts once.
+    /// Bytes requested, summed over the requests; a byte that several lanes of a request access
+    /// counts once.
     pub used: u64,
-    /// Lines of 128 bytes that were touched, of global memory.
+    /// Lines of 128 bytes that were touched, for global memory.
     pub lines: u64,
-    /// Requests whose lanes all had one address.
+    /// Requests whose lanes all had the same address.
     pub together: u64,
-    /// The worst of those in which most lanes took part: in a full block, of those that the analyses of the compiler tell of.
+    /// The worst request among those with the most active lanes: for a full block, a request that
+    /// the compiler's analyses predict.
     pub fullest: Request,
 }
 
-/// One request.
+/// A request of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Request {
-    /// Lanes that took part.
+    /// The number of active lanes.
     pub lanes: u32,
-    /// What it cost.
+    /// The cost of the request.
     pub cost: u32,
-    /// What as many bytes would cost, well placed.
+    /// The least cost of a request of the same size in bytes.
     pub least: u32,
-    /// Bytes that it asked for, each counted once.
+    /// Bytes that the lanes requested, each counted once.
     pub used: u32,
-    /// Lines of 128 bytes that it touched, of global memory.
+    /// Lines of 128 bytes that the request touched, for global memory.
     pub lines: u32,
 }
 
-/// Which memory it is, and what costs there.
+/// The memory, which also determines the unit of cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// Sectors of 32 bytes that are touched.
+    /// Global memory: sectors of 32 bytes that are touched.
     Global,
-    /// How often the busiest of the 32 banks is asked for another word: 1 is without conflict.
+    /// Distinct words that the request needs from the busiest of the 32 banks: 1 is free of
+    /// conflicts.
     Shared,
-    /// Places that lanes read, one after the other.
+    /// Constant memory: distinct words that lanes read, served one after the other.
     Constant,
 }
 
 impl Request {
-    /// Whether it tells more of the access: by its lanes, then by how far it is from the least.
+    /// Returns whether this request represents the access better: by the number of lanes, then by
+    /// the excess over the least cost.
     fn outweighs(self, other: Request) -> bool {
         let excess = |a: Request, b: Request| u64::from(a.cost) * u64::from(b.least);
         (self.lanes, excess(self, other)) > (other.lanes, excess(other, self))
@@ -211,22 +220,22 @@ impl Counts {
         Counts { memory, requests: 1, lanes, cost: cost.into(), most: cost, used, lines, together: 0, fullest }
     }
 
-    /// The mean cost of a request.
+    /// Returns the mean cost of a request.
     pub fn mean(&self) -> f64 {
         self.cost as f64 / self.requests.max(1) as f64
     }
 
-    /// The part of a warp's lanes that took part, on the average.
+    /// Returns the mean fraction of a warp's lanes that were active.
     pub fn active(&self) -> f64 {
         self.lanes as f64 / (LANES as u64 * self.requests.max(1)) as f64
     }
 
-    /// Of global memory, the part of the bytes that moved that was asked for.
+    /// Returns the fraction of the transferred bytes that were requested, for global memory.
     pub fn efficiency(&self) -> Option<f64> {
         (self.memory == Memory::Global).then(|| self.used as f64 / (SECTOR * self.cost.max(1)) as f64)
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub fn and(self, other: Counts) -> Counts {
         Counts {
             memory: self.memory,
@@ -242,14 +251,16 @@ impl Counts {
     }
 }
 
-/// Counts as a launch runs. A copy past the registers is two accesses at one instruction.
+/// The counters of a running launch. A copy that bypasses the registers is two accesses of one
+/// instruction.
 #[derive(Default)]
 pub(super) struct Counters {
     accesses: BTreeMap<(Pc, Kind), Counter>,
     branches: BTreeMap<Pc, Ways>,
-    /// By the end of a loop without a count, and by warp: lanes that had left it when it last came there, and goes on.
+    /// By end of a loop without a counter and by warp: the lanes that had left the loop at its
+    /// previous iteration, while others continue.
     left: BTreeMap<(Pc, u32), u32>,
-    /// By instruction, how often a warp ran it, and with how many lanes in all.
+    /// By instruction, the number of executions and the sum of active lanes.
     run: Vec<(u64, u64)>,
 }
 
@@ -282,7 +293,7 @@ impl Counters {
         }
     }
 
-    /// Counts the lanes of an instruction; what only says where control goes is none.
+    /// Counts the lanes of an instruction, except for markers of control flow.
     fn ran(&mut self, machine: &Machine<'_, '_>, site: Pc, mask: u32) {
         let insts = &machine.program.code.insts;
         let marks = matches!(
@@ -298,11 +309,13 @@ impl Counters {
         *lanes += u64::from(mask.count_ones());
     }
 
-    /// Counts the turn of a loop that ends at `site`, where lanes part if some left it in this turn and others go on.
+    /// Counts an iteration of a loop that ends at `site`. Lanes diverge there if some leave the
+    /// loop in this iteration and others continue.
     fn turn(&mut self, site: Pc, warp: &Warp, slot: Slot, mask: u32) {
         let on = mask | slot.pending;
         let before = self.left.remove(&(site, warp.index)).unwrap_or(0);
-        // Those that have left stay away while others go on: a loop that some of them are in again has begun anew.
+        // Lanes that have left stay out while others continue: if one of them is active again, the
+        // loop has been entered anew.
         let left = if before & !slot.done == 0 { slot.done & !before } else { slot.done };
         if on != 0 {
             self.left.insert((site, warp.index), slot.done);
@@ -313,7 +326,7 @@ impl Counters {
         }
     }
 
-    /// Counts the instruction at `site`, if lanes may part there.
+    /// Counts the decision of the instruction at `site`, if lanes may diverge there.
     fn branch(&mut self, machine: &Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         let (active, on) = match machine.program.code.insts[site as usize] {
             Inst::If { condition, .. } => (mask, machine.simd.truth(&warp.rows, condition)),
@@ -388,7 +401,7 @@ impl Counters {
         }
     }
 
-    /// What was counted, by place.
+    /// Returns the counts by source location.
     pub fn profile(self, program: &Program, launched: Launched) -> Profile {
         let locations = &program.code.locations;
         let accessed = |((site, kind), counter): ((Pc, Kind), Counter)| {
@@ -417,7 +430,7 @@ impl Counters {
     }
 }
 
-/// The lanes whose index, or the next one, is below its limit.
+/// Returns the lanes whose current or next index is below the limit.
 fn going_on(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Option<u32>) -> u32 {
     let at = |row: u32, lane: usize| {
         let bits = Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane);
@@ -432,7 +445,7 @@ fn going_on(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Option<u32>
 }
 
 impl Machine<'_, '_> {
-    /// What the lanes of an access touch.
+    /// Returns the range of bytes that the lanes of an access touch.
     fn touched(&self, part: &super::address::Part, access: &Access) -> Touched {
         let offsets = || lanes_of(part.lanes).map(|lane| part.offset[lane]);
         let (first, last) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
@@ -451,7 +464,8 @@ impl Machine<'_, '_> {
         Touched { first: first.saturating_sub(start), end, of }
     }
 
-    /// Whether buffer number `buffer` is a table in constant memory. Tables come last.
+    /// Returns whether buffer number `buffer` is a table in constant memory. Tables are the last
+    /// buffers.
     fn is_constant(&self, buffer: usize) -> bool {
         let tables = &self.program.tables;
         let table = (buffer + tables.len()).checked_sub(self.buffers.len()).and_then(|table| tables.get(table));
@@ -459,12 +473,12 @@ impl Machine<'_, '_> {
     }
 }
 
-/// How many different numbers there are.
+/// Returns the number of distinct values.
 fn distinct(numbers: impl Iterator<Item = u64>) -> u32 {
     numbers.collect::<BTreeSet<_>>().len() as u32
 }
 
-/// The bytes of accesses of `bytes` bytes.
+/// Returns the bytes that accesses of `bytes` bytes request.
 fn asked(addresses: impl Iterator<Item = u64>, bytes: u32) -> BTreeSet<u64> {
     addresses.flat_map(|a| a..a + u64::from(bytes)).collect()
 }
@@ -474,8 +488,9 @@ fn touched_of(size: u64, bytes: &BTreeSet<u64>) -> u32 {
     distinct(bytes.iter().map(|byte| byte / size))
 }
 
-/// How often the busiest bank is asked for another word, by lanes at these addresses. Lanes that ask for one word are served
-/// together, if `merged`. Accesses of 8 and of 16 bytes go by half and by quarter warps.
+/// Returns the number of distinct words that the lanes need from the busiest bank. Lanes that
+/// access one word are served together if `merged`. Accesses of 8 and 16 bytes are served by half
+/// and quarter warps.
 fn busiest(lanes: impl Iterator<Item = (usize, u64)>, bytes: u32, merged: bool) -> u32 {
     let bytes = u64::from(bytes.clamp(1, 16));
     let at_once = (AT_ONCE / bytes.max(BANK)) as usize;

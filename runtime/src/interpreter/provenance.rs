@@ -1,13 +1,17 @@
-//! Where NaNs and infinities come from: the operation that made one which the kernel stores to a buffer.
+//! Origins of NaNs and infinities: the operation that produced one which the kernel stores to a
+//! buffer.
 //!
-//! While a launch runs, floats are only looked at as they are stored to buffers ([`Machine::watch`]). If one is not finite,
-//! the launch runs a second time, from a copy of its initial contents, and each value of each lane carries its *origin*: the
-//! first operation that made a NaN or an infinity from operands that were none. Moves, selections, shuffles, integers made
-//! of a float's bits, and memory hand origins on; what is loaded from outside, or written down, has none, and is no finding.
+//! While a launch runs, floats are inspected only when they are stored to buffers
+//! ([`Machine::watch`]). If one is not finite, the launch runs a second time from a copy of its
+//! initial contents. Each value of each lane then carries its *origin*: the first operation that
+//! produced a NaN or an infinity from finite operands. Moves, selections, shuffles, integers made
+//! from a float's bits, and memory propagate origins. Values loaded from inputs and constants have
+//! no origin and are not reported.
 //!
-//! A value's origin counts only where the value is a NaN or an infinity. Conversions of floats of 16 bits are written out in
-//! integers and `f32`: what is computed from the bits of an infinity has its origin, and the bits of a finite float carry
-//! the register that they are of, so that a conversion that comes out infinite has its operand.
+//! An origin counts only while the value is a NaN or an infinity. Conversions of 16-bit floats are
+//! implemented with integers and `f32`. Integers computed from the bits of an infinity therefore
+//! inherit its origin. The bits of a finite float carry the register that holds it, so that a
+//! conversion with an infinite result knows its operand.
 
 use super::address::Part;
 use super::check::Check;
@@ -23,26 +27,28 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::float16::Policy;
 use std::collections::HashMap;
 
-/// What floats a launch has stored to buffers, as far as anybody asks.
+/// Whether the launch has stored a non-finite float to a buffer; tracked only when origins are
+/// requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stored {
-    /// Nobody does.
+    /// Not tracked.
     Ignored,
-    /// No NaN and no infinity yet.
+    /// No NaN and no infinity so far.
     Finite,
-    /// One or the other.
+    /// A NaN or an infinity.
     Strange,
 }
 
-/// An origin: 0 is none; from [`BITS`] on, a finite float whose bits these are, by its row; else an [`Event`], from 1.
+/// An origin. 0 is none; values from [`BITS`] on denote the bits of a finite float, by its row;
+/// other values are an [`Event`], from 1.
 type Id = u32;
 
 const BITS: Id = 1 << 31;
 
-/// Events that are kept apart; later ones are taken for the last of their instruction.
+/// The maximum number of distinct events; later ones are merged with the last of their instruction.
 const MOST: usize = 1 << 16;
 
-/// A NaN or an infinity was made.
+/// An operation that produced a NaN or an infinity.
 #[derive(Clone, Debug)]
 pub struct Event {
     check: Check,
@@ -52,7 +58,7 @@ pub struct Event {
     pub result: (Scalar, u64),
 }
 
-/// Origins of a launch under way.
+/// The origins of all values in a running launch.
 #[derive(Debug)]
 pub struct Tracer<'p> {
     program: &'p Program,
@@ -60,15 +66,16 @@ pub struct Tracer<'p> {
     events: Vec<Event>,
     /// The last event of each instruction.
     last: HashMap<Pc, Id>,
-    /// By warp, by row, by lane.
+    /// The origin of each value, by warp, row and lane.
     frames: Vec<Vec<[Id; LANES]>>,
-    /// By the first byte of what is in memory; `None` is the block's shared memory.
+    /// The origin of each value in memory, by buffer and offset of its first byte; `None` is the
+    /// block's shared memory.
     memory: HashMap<(Option<usize>, u64), Id>,
-    /// What an atomic operation is about to change: by lane, the bits that are there.
+    /// The bits in memory before an atomic operation, by lane.
     before: [u64; LANES],
 }
 
-/// What kind of number a float is.
+/// The class of a float.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Finite,
@@ -104,7 +111,7 @@ fn is_any_float(ty: Scalar) -> bool {
 }
 
 impl Program {
-    /// Whether a run by these options asks for origins.
+    /// Returns whether a run with these options tracks origins.
     pub(super) fn wants_origins(&self, options: &Options) -> bool {
         self.traced
             && options.checks == super::Checks::All
@@ -113,7 +120,7 @@ impl Program {
 }
 
 impl<'p> Machine<'p, '_> {
-    /// Looks at what is about to be stored to a buffer.
+    /// Inspects floats that are about to be stored to a buffer.
     #[inline]
     pub fn watch(&mut self, warp: &Warp, mask: u32, access: &Access) {
         if self.stored == Stored::Finite && !access.place.is_shared() && is_any_float(access.element) {
@@ -124,7 +131,7 @@ impl<'p> Machine<'p, '_> {
         }
     }
 
-    /// Looks at what an atomic operation has left in a buffer.
+    /// Inspects floats that an atomic operation has stored to a buffer.
     pub fn watch_atomic(&mut self, element: Scalar, part: &Part) {
         let Target::Buffer(b) = part.target else { return };
         if self.stored == Stored::Finite && element.is_float() {
@@ -135,7 +142,7 @@ impl<'p> Machine<'p, '_> {
         }
     }
 
-    /// Before `inst` runs: what it is about to change.
+    /// Records the bits in memory that `inst` will change, before it runs.
     pub fn trace_before(&mut self, t: &mut Tracer<'p>, site: Pc, warp: &Warp, mask: u32) {
         let code = &self.program.code;
         let Inst::Atomic(i) = code.insts[site as usize] else { return };
@@ -147,7 +154,7 @@ impl<'p> Machine<'p, '_> {
         });
     }
 
-    /// After `inst` has run on the lanes of `mask`.
+    /// Propagates origins after `inst` has run on the lanes of `mask`.
     pub fn trace(&mut self, t: &mut Tracer<'p>, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
         let program = self.program;
         let code = &program.code;
@@ -175,7 +182,7 @@ impl<'p> Machine<'p, '_> {
                 t.ids(at.warp)[to as usize] = if keep { t.ids(at.warp)[a as usize] } else { [0; LANES] };
             }
             Inst::Bitcast { from, into, to, a } => t.bits(self, at, (into, to), (from, a)),
-            // Of integers: of a float's bits.
+            // Integer operations: the operands may be a float's bits.
             Inst::Unary { to, a, .. } | Inst::CheckedUnary { to, a, .. } => t.derived(at, to, &[a]),
             Inst::Binary { to, a, b, .. } | Inst::CheckedBinary { to, a, b, .. } => t.derived(at, to, &[a, b]),
             Inst::Bits(i) => {
@@ -238,7 +245,8 @@ impl<'p> Machine<'p, '_> {
         }
     }
 
-    /// The lanes of an access, by where they go. What is wrong with it has been told by the run before.
+    /// Visits the lanes of an access, grouped by target. The first run has already reported errors
+    /// of the access.
     pub fn each_part(
         &mut self,
         site: Pc,
@@ -341,7 +349,7 @@ struct Where<'r> {
 }
 
 impl<'p> Tracer<'p> {
-    /// Of a launch that is about to run.
+    /// Returns the tracer of a launch that is about to run.
     pub fn new(program: &'p Program, setting: &Setting, options: &Options) -> Tracer<'p> {
         Tracer {
             program,
@@ -354,7 +362,7 @@ impl<'p> Tracer<'p> {
         }
     }
 
-    /// A block begins, with shared memory of its own.
+    /// Drops the origins in shared memory when a block begins.
     pub fn forget_shared(&mut self) {
         self.memory.retain(|(buffer, _), _| buffer.is_some());
     }
@@ -377,14 +385,14 @@ impl<'p> Tracer<'p> {
         lanes_of(mask).for_each(|l| ids[to as usize][l] = from[l]);
     }
 
-    /// Integers computed from others.
+    /// Propagates origins to an integer computed from others.
     fn derived(&mut self, at: Where<'_>, to: RowIndex, from: &[RowIndex]) {
         let ids = self.ids(at.warp);
         let of = |l: usize| from.iter().map(|row| ids[*row as usize][l]).find(|id| *id != 0).unwrap_or(0);
         ids[to as usize] = std::array::from_fn(of);
     }
 
-    /// A float computed from `operands`.
+    /// Propagates origins to a float computed from `operands`.
     fn computed(
         &mut self,
         machine: &Machine<'_, '_>,
@@ -400,7 +408,7 @@ impl<'p> Tracer<'p> {
             };
             let operands: Vec<_> = operands.iter().map(of).collect();
             let id = match kind(result.0, result.1) {
-                // Decoding an infinity of 16 bits goes by way of finite numbers.
+                // Decoding a 16-bit infinity produces finite intermediate results.
                 Kind::Finite => {
                     let within = |(ty, bits, id): &&(Scalar, u64, Id)| *id < BITS && kind(*ty, *bits) == Kind::Finite;
                     operands.iter().filter(within).map(|(.., id)| *id).find(|id| *id != 0).unwrap_or(0)
@@ -411,7 +419,8 @@ impl<'p> Tracer<'p> {
         }
     }
 
-    /// The origin of a result that is not finite: that of the operand that it comes from, or a new one.
+    /// Returns the origin of a non-finite result: the origin of the operand that caused it, or a
+    /// new one.
     fn origin(
         &mut self,
         machine: &Machine<'_, '_>,
@@ -422,10 +431,11 @@ impl<'p> Tracer<'p> {
     ) -> Id {
         let what = kind(result.0, result.1);
         let alike = |(ty, bits, _): &&(Scalar, u64, Id)| kind(*ty, *bits) == what;
-        // Of several infinities the one that has come through, such as the larger.
+        // With several infinities, the origin is that of the operand equal to the result, such as
+        // the larger one.
         let same = operands.iter().filter(alike).find(|(_, bits, _)| *bits == result.1);
         let handed_on = same.or_else(|| operands.iter().find(alike));
-        // A layout without infinities has NaNs in their place.
+        // A format without infinities has NaNs in their place.
         let handed_on = handed_on.or_else(|| {
             operands
                 .iter()
@@ -463,7 +473,7 @@ impl<'p> Tracer<'p> {
         id
     }
 
-    /// The same bits as another type.
+    /// Propagates origins through a bit cast.
     fn bits(&mut self, machine: &Machine<'_, '_>, at: Where<'_>, to: (Scalar, Register), from: (Scalar, Register)) {
         let mut of = self.ids(at.warp)[from.1.row as usize];
         if from.0 == Scalar::F32 && !is_any_float(to.0) {
@@ -479,7 +489,8 @@ impl<'p> Tracer<'p> {
                 }
                 let result = (to.0, to.1.get(at.rows, l));
                 let operand = Register { row: of[l] - BITS, wide: false }.get(at.rows, l);
-                // Of 32 bits it is written down by them, as a decoder of 16 bits does of an infinity from outside.
+                // A 32-bit infinity made from bits is a constant, for example in a decoder of
+                // 16-bit infinities from inputs.
                 let converted = to.0.is_half() && kind(result.0, result.1) != Kind::Finite;
                 of[l] = match converted {
                     true => {
@@ -493,7 +504,8 @@ impl<'p> Tracer<'p> {
         self.ids(at.warp)[to.1.row as usize] = of;
     }
 
-    /// What a function of `math::` writes down for operands at its edges, it has made.
+    /// Records an origin for a constant that a function of `math::` returns for operands at its
+    /// limits.
     fn written_in_math(&mut self, machine: &Machine<'_, '_>, at: Where<'_>, to: Register, from: Register) {
         let Some(ty) = self.program.code.written.get(&from.row).copied() else { return };
         if !self.program.is_math(at.site) {
@@ -506,7 +518,7 @@ impl<'p> Tracer<'p> {
         }
     }
 
-    /// Reports that lane `lane` stores what event `id` made.
+    /// Reports that lane `lane` stores the result of event `id`.
     fn tell(&mut self, machine: &Machine<'_, '_>, at: Where<'_>, access: &Access, part: &Part, lane: usize, id: Id) {
         let Some(event) = self.events.get(id as usize - 1) else { return };
         let Target::Buffer(_) = part.target else { return };
@@ -534,7 +546,7 @@ impl<'p> Tracer<'p> {
         self.findings.add(check, site, 1, thread, description);
     }
 
-    /// What was found: NaNs before infinities.
+    /// Returns the findings: NaNs before infinities.
     pub fn found(self) -> super::Report {
         let mut report = self.findings.report();
         report.findings.sort_by_key(|f: &Finding| f.check);
@@ -542,7 +554,7 @@ impl<'p> Tracer<'p> {
     }
 }
 
-/// Whether a lane of `mask` is not finite.
+/// Returns whether a lane of `mask` is not finite.
 fn strange(rows: &[Row], register: Register, ty: Scalar, mask: u32) -> bool {
     let any = match ty {
         Scalar::F32 => {
@@ -554,7 +566,7 @@ fn strange(rows: &[Row], register: Register, ty: Scalar, mask: u32) -> bool {
     any && lanes_of(mask).any(|l| kind(ty, register.get(rows, l)) != Kind::Finite)
 }
 
-/// The scalar at a byte of memory.
+/// Returns the scalar at a byte offset in memory.
 pub fn word(memory: &[u8], byte: u64, ty: Scalar) -> u64 {
     let mut word = [0; 8];
     let size = ty.bytes() as usize;
@@ -564,7 +576,7 @@ pub fn word(memory: &[u8], byte: u64, ty: Scalar) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The place of scalar `i` of an access.
+/// Returns the location of scalar `i` of an access.
 fn element(access: &Access, part: &Part, i: usize, lane: usize) -> (Option<usize>, u64) {
     let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
     (buffer, part.offset[lane] + u64::from(access.element.bytes()) * i as u64)

@@ -1,5 +1,5 @@
-//! Reports of the checked form: the first lane to come writes them to the launch's record, and the host reads there what a
-//! finding says.
+//! Reports of the checked form: the first lane to report writes to the launch's record, from which
+//! the host makes a finding.
 
 use super::check;
 use super::code;
@@ -16,7 +16,8 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::record::{BLOCK, MAX_VALUES, STATE, THREAD, VALUES, WORDS};
 use kernel_dsl::compiler::lower::checked::{Check, Checked, Site};
 
-/// What the record of a launch of `form` says, as the oracle would: its first finding. `None` if nothing was reported.
+/// Returns the oracle's report for the record of a launch of `form`, with its first finding.
+/// Returns `None` if nothing was reported.
 pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
     let kernel = &form.kernel;
     let Site { location, check } = form.sites.get(record[STATE].checked_sub(1)? as usize)?;
@@ -50,7 +51,7 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
             (check::Check::OutOfBounds, beyond(&of, &index, &extents, (*elements).into()), None)
         }
         Check::Step(ty) => {
-            // A step is a `usize` in Rust: of more bits, it is below zero never.
+            // A step is a `usize` in Rust, which is never negative.
             let step = if ty.bits() == 32 { value(*ty, values[0]) } else { "0".to_string() };
             (check::Check::LoopStep, stuck(&step), None)
         }
@@ -86,7 +87,8 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
 }
 
 impl Machine<'_, '_> {
-    /// Writes `report` for the first lane of `mask`, if nothing is written yet. An address that is no record's is left alone.
+    /// Writes `report` for the first lane of `mask`, if the record is empty. An address outside any
+    /// record is ignored.
     #[cold]
     pub fn tell(&mut self, warp: &Warp, mask: u32, report: &code::Report) {
         let lane = mask.trailing_zeros() as usize;

@@ -1,9 +1,10 @@
-//! Why a kernel or a launch of it has not been run, or not to its end.
+//! Errors for a kernel or launch that has not run, or not to its end.
 
 use kernel_dsl::compiler::error::Error;
 use std::fmt;
 
-/// Why a kernel cannot be run: its IR breaks a rule, or asks for what the interpreter does not have.
+/// The reason that a kernel cannot run: its IR violates a rule, or requires a feature that the
+/// interpreter lacks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsupported(pub Box<Error>);
 
@@ -11,23 +12,24 @@ pub struct Unsupported(pub Box<Error>);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch(pub Vec<String>);
 
-/// A launch that touches more than there may be shadow memory for. It was ended; what it had stored until then is in its buffers.
+/// A launch that exceeds the limit of shadow memory. The launch has ended; its stores until then
+/// are in its buffers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TooLarge {
     /// The instance.
     pub kernel: String,
-    /// What there may be: [`Options::shadow`](super::Options::shadow).
+    /// The limit: [`Options::shadow`](super::Options::shadow).
     pub limit: usize,
-    /// Each buffer that has some, with its bytes and those of its shadow.
+    /// Each buffer with shadow memory, with its size and that of its shadow.
     pub buffers: Vec<(String, usize, usize)>,
 }
 
-/// Why a launch has no outcome.
+/// The reason that a launch has no outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// Nothing has run.
+    /// The launch has not run.
     Arguments(Mismatch),
-    /// It was ended.
+    /// The launch has ended at the limit of shadow memory.
     TooLarge(TooLarge),
 }
 

@@ -1,4 +1,4 @@
-//! A report as text, in the form in which rustc shows an error: title, the line with a caret, notes, help.
+//! A report as text in rustc's error format: title, the line with a caret, notes, help.
 
 use super::check::Severity;
 use super::report::{Allowed, Finding, Other, Place, PtxLine, Report, Thread};
@@ -47,7 +47,7 @@ impl fmt::Display for Allowed {
     }
 }
 
-/// The finding, and after it a note for each call that inlined the place.
+/// Returns the finding, followed by a note for each call that inlined the location.
 fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
@@ -56,7 +56,7 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
     };
     let title = level.primary_title(&finding.message).id(finding.check.name());
     let other = finding.other.as_ref();
-    // Two accesses of one function show in one snippet; if they are of different functions, in one each.
+    // Two accesses in one function share a snippet; in different functions, each has its own.
     let shared = other.and_then(|o| o.place.as_ref().map(|p| (p, o))).filter(|(p, _)| p.source == finding.place.source);
     let mut marks = vec![(&finding.place, AnnotationKind::Primary, finding.thread.to_string())];
     if let Some((place, other)) = shared.filter(|(place, _)| **place != finding.place) {
@@ -95,10 +95,10 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
     std::iter::once(title.elements(elements)).chain(calls).collect()
 }
 
-/// Lines of PTX that are told; of loops that are unrolled there are many.
+/// The maximum number of PTX lines shown: unrolled loops have many.
 const PTX_LINES: usize = 3;
 
-/// Where in the PTX.
+/// Describes the location in the PTX.
 fn ptx(lines: &[PtxLine]) -> String {
     let told = lines.iter().take(PTX_LINES).map(|PtxLine { line, text }| format!("line {line}: {text}"));
     let more = lines.len().saturating_sub(PTX_LINES);
@@ -106,7 +106,7 @@ fn ptx(lines: &[PtxLine]) -> String {
     format!("in the PTX, {}{rest}", told.collect::<Vec<_>>().join("; "))
 }
 
-/// Further places, with what was done there.
+/// Lists further locations with their accesses.
 fn others(others: &[Other]) -> String {
     let other = |other: &Other| match &other.place {
         Some(Place { function, file, line, .. }) => {
@@ -118,7 +118,8 @@ fn others(others: &[Other]) -> String {
     others.iter().map(other).collect::<Vec<_>>().join("; and with ")
 }
 
-/// The lines of one function with marks; only the position where its text is not known.
+/// Returns the lines of one function with annotations, or only the position if its text is not
+/// known.
 fn snippet<'a>(
     place: &'a Place,
     marks: Vec<(&'a Place, AnnotationKind, String)>,
@@ -144,7 +145,7 @@ fn snippet<'a>(
     vec![text.annotations(annotations).into()]
 }
 
-/// Where in the joined text of `source` a line and column of its file are.
+/// Returns the byte offset in the joined text of `source` of a line and column in its file.
 fn byte(source: &Source, line: u32, column: u32) -> Option<usize> {
     let offset = line.checked_sub(source.line)? as usize;
     let before: usize = source.text.get(..offset)?.iter().map(|l| l.len() + 1).sum();

@@ -1,30 +1,31 @@
-//! What a run found, as data.
+//! The findings of a run, as data.
 //!
-//! Many hits of one check at one site are one [`Finding`]: it describes the first and counts the rest, and names every
-//! place that it is in conflict with. Places are resolved to file, line and column, so that a report outlives the program
-//! that it is about.
+//! Repeated hits of one check at one site form one [`Finding`]: it describes the first hit, counts
+//! the others, and lists every location that it conflicts with. Places are resolved to file, line
+//! and column, so a report outlives the program that it describes.
 //!
-//! # As JSON
+//! # JSON format
 //!
-//! A [`Report`] serialises with the names of its fields, and its verdict before them. What is optional and is not there is `null`.
+//! A [`Report`] serializes with the names of its fields, preceded by its verdict. Absent optional
+//! values are `null`.
 //!
 //! ```text
 //! verdict        "pass", "fail": whether one of the findings is an error
-//! kernel         the instance, as Rust names it
-//! schedule       "in-order", "reversed", "seeded:7": what the commands' --order takes
-//! truncated      whether it ended with as many errors as it may find
+//! kernel         the instance, in Rust syntax
+//! schedule       "in-order", "reversed", "seeded:7": the argument of the commands' --order
+//! truncated      whether the run ended at its limit of errors
 //! findings[]     check           the check's name: "global-race"
 //!                severity        "note", "warning", "error"
 //!                message         the sentence
 //!                place           function, file, line, column, end_line, end_column, callers[]: places that inlined it
 //!                thread          block[3], thread[3], warp, lane
 //!                object          name, space ("buffer", "shared", "local"), index[], extents[], element
-//!                values          loads, stores, operand, held, other_stored, other_loaded: as Rust writes them
+//!                values          loads, stores, operand, held, other_stored, other_loaded: in Rust syntax
 //!                other           place, thread, action: the other side of a conflict
-//!                others[]        the same of each further place that it is in conflict with
-//!                produced        operation, inputs[], result: what made a NaN or an infinity
-//!                ptx[]           line, text: the accesses in the PTX, where `kernels check` made the report
-//!                count           how often, one a thread each time
+//!                others[]        the same fields for each further place in conflict
+//!                produced        operation, inputs[], result: the operation that produced a NaN or an infinity
+//!                ptx[]           line, text: the accesses in the PTX, if `kernels check` made the report
+//!                count           number of hits, counted by thread
 //! allowed[]      check, place, reason, count
 //! ```
 
@@ -35,86 +36,87 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// All that a run found, in the order in which it was first met.
+/// The findings of a run, in the order of their first hits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// The instance that ran, as Rust names it.
+    /// The instance that ran, in Rust syntax.
     pub kernel: String,
-    /// One a check and site.
+    /// One finding for each check and site.
     pub findings: Vec<Finding>,
-    /// What the kernel allows, by check and statement.
+    /// Violations that the kernel allows, by check and statement.
     pub allowed: Vec<Allowed>,
-    /// Whether the run was stopped for having found as much as [`Options::limit`](super::Options::limit) allows.
+    /// Whether the run stopped at [`Options::limit`](super::Options::limit) errors.
     pub truncated: bool,
-    /// The order in which the run went: with it, it goes so again.
+    /// The schedule of the run, which reproduces it.
     pub schedule: Schedule,
-    /// The functions that places name, for their text.
+    /// The functions that contain the places, for their source text.
     pub sources: Vec<Source>,
 }
 
-/// Something wrong at one place of the kernel.
+/// A violation of a check at one location of the kernel.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Finding {
-    /// What.
+    /// The check.
     pub check: Check,
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// What happened, in a sentence with the names and values.
+    /// A description of the event, in a sentence with names and values.
     pub message: String,
-    /// Where in the Rust.
+    /// The source location.
     pub place: Place,
-    /// Who met it first.
+    /// The first thread that violated the check.
     pub thread: Thread,
-    /// The memory or variable that it is about.
+    /// The memory or variable.
     pub object: Option<Object>,
-    /// The values that the access is about, where they are known.
+    /// The values of the access, where they are known.
     pub values: Option<Values>,
-    /// The access that this one is in conflict with.
+    /// The conflicting access.
     pub other: Option<Other>,
-    /// The first access at each further place that this one is in conflict with.
+    /// The first conflicting access at each further place.
     pub others: Vec<Other>,
-    /// What made the number that it is about.
+    /// The operation that produced the number.
     pub produced: Option<Produced>,
-    /// Where the kernel's PTX makes the accesses of that line to that memory, where somebody has looked: `kernels check` does.
+    /// The PTX instructions for the accesses of that line to that memory; filled in by
+    /// `kernels check`.
     pub ptx: Vec<PtxLine>,
-    /// How often it happened at this place: one a thread each time.
+    /// The number of hits at this place, counted by thread.
     pub count: u64,
 }
 
 /// A line of PTX.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PtxLine {
-    /// From 1, in the text that the kernel is built with.
+    /// The line number, from 1, in the text that the kernel is built with.
     pub line: u32,
     /// The instruction.
     pub text: String,
 }
 
-/// The operation that made a NaN or an infinity.
+/// The operation that produced a NaN or an infinity.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Produced {
-    /// As Rust writes it, with the operands' values.
+    /// The operation in Rust syntax, with the operands' values.
     pub operation: String,
     /// The operands' values, in order.
     pub inputs: Vec<String>,
-    /// What came of it.
+    /// The result of the operation.
     pub result: String,
 }
 
-/// What a statement of the kernel does that the oracle forbids, and that the kernel allows it.
+/// A violation that a statement of the kernel allows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Allowed {
-    /// What.
+    /// The check.
     pub check: Check,
-    /// Where it happened first.
+    /// The place of the first hit.
     pub place: Place,
-    /// Why it may: the kernel's words.
+    /// The reason that the kernel states.
     pub reason: String,
-    /// How often it happened: one a thread each time.
+    /// The number of hits, counted by thread.
     pub count: u64,
 }
 
-/// A place in the user's Rust.
+/// A location in the user's Rust.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Place {
     /// Index into [`Report::sources`].
@@ -122,11 +124,11 @@ pub struct Place {
     pub source: usize,
     /// The function.
     pub function: String,
-    /// Its file; empty where the compiler that ran the macro did not tell.
+    /// The file; empty if the compiler that expanded the macro did not provide it.
     pub file: String,
-    /// From 1, in the file.
+    /// The line, from 1, in the file.
     pub line: u32,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: u32,
     /// Line of the end.
     pub end_line: u32,
@@ -149,7 +151,7 @@ pub struct Thread {
     pub lane: u32,
 }
 
-/// What kind of thing an access names.
+/// The kind of object that an access names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Space {
@@ -166,54 +168,55 @@ pub enum Space {
 pub struct Object {
     /// Name in the kernel.
     pub name: String,
-    /// What it is.
+    /// The kind of object.
     pub space: Space,
     /// The index as the kernel wrote it, outermost dimension first; empty for a computed address.
     pub index: Vec<u64>,
-    /// The extents that the index was held against.
+    /// The extents that the index was checked against.
     pub extents: Vec<u64>,
     /// Elements from the start of the object to the access; negative if before it.
     pub element: Option<i64>,
 }
 
-/// What was loaded and stored where something went wrong: of the first hit, each as Rust writes it.
+/// The values loaded and stored at the first hit, in Rust syntax.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
 pub struct Values {
-    /// What this access loads.
+    /// The value that this access loads.
     pub loads: Option<String>,
-    /// What this access stores.
+    /// The value that this access stores.
     pub stores: Option<String>,
-    /// The operand of this access, an atomic operation.
+    /// The operand of this access, if it is an atomic operation.
     pub operand: Option<String>,
-    /// What the element held just before, where it is not known to be the other's.
+    /// The value of the element just before, unless the other access is known to have stored it.
     pub held: Option<String>,
-    /// What the other access stored.
+    /// The value that the other access stored.
     pub other_stored: Option<String>,
-    /// What the other access loaded.
+    /// The value that the other access loaded.
     pub other_loaded: Option<String>,
 }
 
 /// The other side of a conflict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Other {
-    /// Where in the Rust; `None` where only the thread is known.
+    /// The source location; `None` if only the thread is known.
     pub place: Option<Place>,
-    /// Who.
+    /// The thread that made the access.
     pub thread: Thread,
-    /// What it did there: `stores`, `loads`, `waits`.
+    /// The action of the thread there: `stores`, `loads`, `waits`.
     pub action: &'static str,
 }
 
-/// What is to be said of a kernel, or of a launch of it.
+/// The verdict on a kernel or on one launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// No error; perhaps warnings.
+    /// No error; there may be warnings.
     Pass,
     /// At least one error.
     Fail,
-    /// It could not be looked at, or not to its end, for what looks on lacks something: nothing is known to be wrong, and
-    /// it has not passed. No [`Report`] says so, for there is none: [`Error::verdict`](crate::Error::verdict) does.
+    /// The check could not run, or not to its end, because a requirement is missing: no error is
+    /// known, and the kernel has not passed. No [`Report`] has this verdict;
+    /// [`Error::verdict`](crate::Error::verdict) returns it.
     Unsupported,
 }
 
@@ -259,29 +262,29 @@ impl Serialize for Report {
 }
 
 impl Report {
-    /// Whether there is an error among the findings.
+    /// Returns whether one of the findings is an error.
     pub fn verdict(&self) -> Verdict {
         if self.errors().next().is_some() { Verdict::Fail } else { Verdict::Pass }
     }
 
-    /// Adds what another run of the same launch found.
+    /// Adds the findings of another run of the same launch.
     pub(super) fn add(&mut self, other: Report) {
         self.findings.extend(other.findings);
         self.allowed.extend(other.allowed);
         self.truncated |= other.truncated;
     }
 
-    /// The findings that are warnings.
+    /// Returns the findings that are warnings.
     pub fn warnings(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|f| f.severity == Severity::Warning)
     }
 
-    /// The findings that are notes.
+    /// Returns the findings that are notes.
     pub fn notes(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|f| f.severity == Severity::Note)
     }
 
-    /// One of the findings as a report of its own.
+    /// Returns a report that contains only `finding`.
     pub fn alone(&self, finding: &Finding) -> Report {
         Report {
             kernel: self.kernel.clone(),
@@ -293,7 +296,7 @@ impl Report {
         }
     }
 
-    /// The findings that are errors.
+    /// Returns the findings that are errors.
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|f| f.severity == Severity::Error)
     }

@@ -1,5 +1,5 @@
-//! The common load from a buffer made fast: a word to each lane, those of each half of the warp in a row, with nothing
-//! wrong. What is not that is declined, and goes the way of all others.
+//! A fast path for the common load from a buffer: one word a lane, consecutive in each half of the
+//! warp, without errors. Other loads are declined and take the general path.
 
 use super::access::Action;
 use super::code::{Access, Dim, Origin, Place};
@@ -8,8 +8,8 @@ use super::lanes::versions;
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::words::HALF;
 
-/// Where a view lies in its buffer: the address of its first element, from the buffer's first byte, and its dimensions, the
-/// extent and stride of each alike in all lanes.
+/// The location of a view in its buffer: the offset of its first element in bytes, and its
+/// dimensions. The extent and stride of each are uniform.
 #[derive(Clone, Copy)]
 pub(super) struct Flat<'a> {
     start: u64,
@@ -17,7 +17,7 @@ pub(super) struct Flat<'a> {
 }
 
 versions! {
-    /// `to` ← the words of `memory` that the lanes name; whether it is that easy.
+    /// `to` ← the words of `memory` that the lanes access. Returns whether the fast path applies.
     fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool;
 }
 
@@ -36,7 +36,7 @@ fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool
         }
     }
     let (low, high) = (words[0], words[HALF]);
-    // Within extents, in a row, and so near that no sum has wrapped.
+    // In bounds, consecutive, and without overflow.
     if beyond | apart(&words, 0) | apart(&words, HALF) != 0 || most > u64::from(u32::MAX) {
         return false;
     }
@@ -57,14 +57,14 @@ fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool
     true
 }
 
-/// 0 if the words of half a warp, from lane `first` on, are one behind the other.
+/// Returns 0 if the words of half a warp from lane `first` on are consecutive.
 #[inline(always)]
 fn apart(words: &[u32; LANES], first: usize) -> u32 {
     (0..HALF).fold(0, |apart, l| apart | words[first + l].wrapping_sub(words[first]) ^ l as u32)
 }
 
 impl Machine<'_, '_> {
-    /// Loads, if that is all right; whether it was.
+    /// Loads if the access has no errors, and returns whether it did.
     #[inline(always)]
     pub fn load_row<const TIER: u8>(&mut self, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let Place::Global { base, dims, origin: Origin::Argument(argument) } = &access.place else { return false };
@@ -74,7 +74,8 @@ impl Machine<'_, '_> {
         let Some(Some(buffer)) = self.setting.by_argument.get(*argument as usize) else { return false };
         let buffer = &self.buffers[*buffer];
         let address = u64::lanes(&warp.rows, *base as usize)[0];
-        // Shadow memory keeps loads of what may be written; what holds nothing is no matter of a row.
+        // Shadow memory records loads from writable buffers; uninitialized buffers take the general
+        // path.
         if TIER >= ALL && (buffer.mutable || buffer.duty.looks(Action::Load))
             || TIER >= ACCESSES && !address.is_multiple_of(4)
         {

@@ -1,33 +1,34 @@
-//! In which order the interpreter runs what a launch leaves unordered.
+//! The order in which the interpreter runs what a launch leaves unordered.
 //!
-//! Blocks, the warps of a block between two barriers, and lanes whose atomic operations meet in one element may go in any
-//! order on a device. A kernel whose result depends on it gives what it gives by chance: run it in two orders, and compare.
+//! A device may run blocks, warps of a block between two barriers, and lanes of an atomic operation
+//! on one element in any order. A kernel whose result depends on the order is nondeterministic: run
+//! it in two orders and compare.
 
 use super::frame::{LANES, lanes_of};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// An order of blocks, of the warps of each, and of lanes in one atomic operation.
+/// An order of blocks, of the warps of each block, and of lanes in one atomic operation.
 ///
-/// It is read from, and serialised as, a word that brings it back: `in-order`, `reversed`, `seeded:7`.
+/// A schedule is parsed from and serialized as a word: `in-order`, `reversed`, `seeded:7`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Schedule {
-    /// By ascending index, x fastest.
+    /// Ascending index, x fastest.
     #[default]
     InOrder,
-    /// By descending index.
+    /// Descending index.
     Reversed,
-    /// One of many orders, by a seed; warps in another one after each barrier.
+    /// A pseudorandom order from a seed; warps have a different one after each barrier.
     Seeded(u64),
 }
 
-/// A word that is no order.
+/// The error for a word that names no order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownOrder(String);
 
 impl Schedule {
-    /// The word that it is read from.
+    /// Returns the word that parses to this schedule.
     pub fn word(self) -> String {
         match self {
             Schedule::InOrder => "in-order".to_string(),
@@ -36,13 +37,13 @@ impl Schedule {
         }
     }
 
-    /// The `n`th of `count` blocks to run.
+    /// Returns the `n`th of `count` blocks to run.
     pub(super) fn block(self, n: u64, count: u64) -> u64 {
         match self {
             Schedule::InOrder => n,
             Schedule::Reversed => count - 1 - n,
             Schedule::Seeded(seed) => {
-                // n ↦ a·n + b is one to one modulo the count if the two have no common factor.
+                // n ↦ a·n + b is one-to-one modulo the count if `a` and the count are coprime.
                 let mut factor = mixed(seed) % count;
                 while gcd(factor, count) != 1 {
                     factor += 1;
@@ -53,13 +54,14 @@ impl Schedule {
         }
     }
 
-    /// Makes `turns` the order of as many warps in the `phase`th span between barriers of the launch.
+    /// Fills `turns` with the order of its warps for the `phase`th interval between barriers of the
+    /// launch.
     pub(super) fn warps(self, phase: u64, turns: &mut [usize]) {
         turns.iter_mut().enumerate().for_each(|(n, turn)| *turn = n);
         self.arrange(phase, turns);
     }
 
-    /// Puts what ascends in order, another one for each `salt`.
+    /// Permutes ascending indices; each `salt` gives a different permutation.
     fn arrange(self, salt: u64, all: &mut [usize]) {
         match self {
             Schedule::InOrder => {}
@@ -68,7 +70,7 @@ impl Schedule {
         }
     }
 
-    /// The lanes of `mask` in the order in which an atomic operation takes them.
+    /// Returns the lanes of `mask` in the order of an atomic operation.
     pub(super) fn lanes(self, mask: u32) -> impl Iterator<Item = usize> {
         let mut all = [0; LANES];
         let mut count = 0;
@@ -123,7 +125,7 @@ impl fmt::Display for UnknownOrder {
 
 impl std::error::Error for UnknownOrder {}
 
-/// Fisher and Yates's.
+/// Shuffles a slice by the algorithm of Fisher and Yates.
 fn shuffle(all: &mut [usize], mut state: u64) {
     for i in (1..all.len()).rev() {
         state = mixed(state);
@@ -131,7 +133,8 @@ fn shuffle(all: &mut [usize], mut state: u64) {
     }
 }
 
-/// The next state of SplitMix64, mixed (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, 2014).
+/// Returns the next state of SplitMix64, mixed (Steele, Lea and Flood, *Fast Splittable
+/// Pseudorandom Number Generators*, 2014).
 fn mixed(state: u64) -> u64 {
     let z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

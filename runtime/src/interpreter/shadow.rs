@@ -1,20 +1,30 @@
-//! Shadow memory: who touched each element last, to find races and uninitialised reads.
+//! Shadow memory: the last accesses to each element, from which races and uninitialized reads are
+//! found.
 //!
-//! A [`Cell`] keeps constant state an element: the last store and two loads. That is enough to find every race, if not
-//! every pair: of the loads, the second is kept such that it is unordered with the first, so that whatever store
-//! comes is unordered with one of them if it is with any load at all. Fences may order a store with both and not with a third:
-//! a kernel that has some keeps the loads that there is no room for beside the cells ([`further`](super::further)).
+//! A [`Cell`] keeps constant state per element: the last store and two loads. This state suffices
+//! to find every element with a race, if not every pair of accesses. The second load is kept so
+//! that it is unordered with the first. A later store that is unordered with any load is then
+//! unordered with one of the two. Fences may order a store after both of them and not after a third
+//! load. A kernel with fences therefore keeps the remaining loads beside the cells
+//! ([`further`](super::further)).
 //!
-//! Time is counted in *epochs*: one begins with each block, each `block::sync()`, and each `warp::sync()` of a warp. Two
-//! accesses of one block are ordered if a `block::sync()` lies between, or one thread made both; of one warp, if a
-//! `warp::sync()` does; accesses of different blocks are not. Beyond that, fences order what [`order`](super::order) says.
-//! Shared memory begins anew with each block, so there what an earlier block did is nothing.
+//! Time is counted in *epochs*. A new epoch begins with each block, each `block::sync()`, and each
+//! `warp::sync()` of a warp. Two accesses of one block are ordered if a `block::sync()` lies
+//! between them or one thread makes both. Two accesses of one warp are also ordered by a
+//! `warp::sync()`. Accesses of different blocks are unordered. Fences add the order that
+//! [`order`](super::order) defines. Shared memory begins anew with each block: accesses of earlier
+//! blocks do not count there.
 //!
-//! Cells come in pages, made when first touched, so that shadow memory is bounded by what the kernel touches: 24 bytes for each
-//! element of a buffer that it may write and of its shared memory (six times an `f32`; an element is the smallest that the kernel
-//! accesses there), and as many again where it makes atomic operations, in pages of [`PAGE`] elements; where it has fences, as many again too
-//! for each warp beyond the second that loads the element. Buffers that it only reads have none. A launch
-//! has a [`Budget`] of pages, by [`Options::shadow`](super::Options::shadow): one that asks for more ends.
+//! Cells are allocated in pages of [`PAGE`] elements on first touch, so shadow memory is bounded by
+//! what the kernel touches. An element is the smallest that the kernel accesses in a buffer. Each
+//! element of shared memory or of a writable buffer takes:
+//!
+//! - 24 bytes (six times an `f32`);
+//! - 24 more in a kernel with atomic operations;
+//! - 24 more in a kernel with fences, for each warp beyond the second that loads the element.
+//!
+//! Read-only buffers have no shadow memory. [`Options::shadow`](super::Options::shadow) sets a
+//! launch's [`Budget`] of pages; a launch that needs more ends.
 
 use super::further::Further;
 use super::order::Known;
@@ -22,7 +32,7 @@ use crate::uninit::ByteRanges;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-/// An access: its epoch, its site, and its thread of the block, packed; 0 is none.
+/// An access: its epoch, its site, and its thread in the block, packed; 0 is none.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
 
@@ -33,77 +43,82 @@ impl Stamp {
         Stamp(u64::from(epoch) << 32 | u64::from(site) << 10 | u64::from(thread))
     }
 
-    /// The same by the thread `lanes` further.
+    /// Returns the stamp of the same access by the thread `lanes` further.
     #[inline(always)]
     pub fn thread_plus(self, lanes: u32) -> Stamp {
         Stamp(self.0 + u64::from(lanes))
     }
 
-    /// When.
+    /// Returns the epoch of the access.
     #[inline(always)]
     pub fn epoch(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// Which instruction.
+    /// Returns the instruction that made the access.
     pub fn site(self) -> u32 {
         self.0 as u32 >> 10
     }
 
-    /// Who, by linear index in the block.
+    /// Returns the thread, by linear index in the block.
     pub fn thread(self) -> u32 {
         self.0 as u32 & 0x3ff
     }
 
-    /// Whose lane that is.
+    /// Returns the warp of the thread.
     #[inline(always)]
     pub fn warp(self) -> u32 {
         self.thread() >> 5
     }
 }
 
-/// Which lifetime of an array bytes of shared memory are of; the default is that of an array whose bytes are its own.
+/// The lifetime of an array in shared memory. The default belongs to an array that shares its bytes
+/// with no other.
 ///
-/// Lifetimes are numbered by each warp for itself, by the instruction that begins them and how often the warp has come there:
-/// a warp that is ahead in a loop does not end what others are still in.
+/// Each warp numbers lifetimes for itself, by the instruction that begins them and the number of
+/// its executions. A warp that is ahead in a loop therefore does not end a lifetime that other
+/// warps still use.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Life(u32);
 
 impl Life {
-    /// Of bytes that were taken away.
+    /// The lifetime of bytes that no access may touch: poisoned, or the target of a copy in flight.
     pub const POISON: Life = Life(u32::MAX);
 
-    /// The `time`th that instruction `number` of those that begin lifetimes begins.
+    /// Returns the lifetime begun by execution `time` of instruction `number`, where only
+    /// instructions that begin lifetimes are numbered.
     pub fn new(number: u32, time: u32) -> Life {
         Life((number + 1) << 20 | time & 0xf_ffff)
     }
 }
 
-/// What a race is held against.
+/// The epochs and acquired accesses that order earlier accesses before the current one.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock<'a> {
     /// The epoch in which the running block began.
     pub block: u32,
-    /// That of its last barrier.
+    /// The epoch of the block's last barrier.
     pub met: u32,
-    /// That of the warp's own last barrier, of the block or its own.
+    /// The epoch of the warp's last barrier, of the warp or of the block.
     pub warp: u32,
-    /// Whether earlier blocks' accesses count.
+    /// Whether accesses of earlier blocks count.
     pub across: bool,
-    /// What the warp's lanes have acquired.
+    /// The accesses of other threads that the warp's lanes have acquired.
     pub known: &'a [Known],
 }
 
 impl Clock<'_> {
-    /// Whether nothing orders `earlier` and `now`, an access of the current epoch.
+    /// Returns whether `earlier` is unordered with `now`, an access of the current epoch.
     #[inline(always)]
     pub fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
-        // What lanes do in one instruction is told as that. When its warp comes to it again, it is another epoch.
+        // A separate check reports conflicts among lanes of one instruction. The next execution by
+        // the same warp has a later epoch.
         let at_once = earlier.warp() == now.warp() && (earlier.epoch(), earlier.site()) == (now.epoch(), now.site());
         self.apart(earlier, now) && !at_once
     }
 
-    /// The same, where lanes of one instruction are apart too.
+    /// Returns whether `earlier` is unordered with `now`; accesses of two lanes in one instruction
+    /// count as unordered too.
     #[inline(always)]
     pub fn apart(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
@@ -117,17 +132,18 @@ impl Clock<'_> {
         apart && (self.known.is_empty() || !self.knows(earlier, now))
     }
 
-    /// Whether both are of one warp.
+    /// Returns whether both accesses belong to one warp of the running block.
     pub fn within_warp(self, earlier: Stamp, now: Stamp) -> bool {
         earlier.epoch() >= self.block && earlier.warp() == now.warp()
     }
 
-    /// Whether one race with `now` is of the same kind as another: what one of another kind says beside it is mended with it.
+    /// Returns whether two races with `now` are both within a warp or both between warps. A race of
+    /// the other kind is fixed together with this one.
     pub fn alike(self, one: Conflict, other: Conflict, now: Stamp) -> bool {
         self.within_warp(one.stamp, now) == self.within_warp(other.stamp, now)
     }
 
-    /// Whether fences order it before.
+    /// Returns whether fences order `earlier` before `now`.
     #[cold]
     fn knows(self, earlier: Stamp, now: Stamp) -> bool {
         self.known.iter().any(|known| known.holds(earlier, now.thread()))
@@ -139,20 +155,20 @@ impl Clock<'_> {
 pub struct Conflict {
     /// The earlier access.
     pub stamp: Stamp,
-    /// What it was.
+    /// The kind of the earlier access.
     pub by: By,
     /// Whether no store has been made since.
     pub latest: bool,
 }
 
-/// What an access did.
+/// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
-    /// It loaded.
+    /// A load.
     Load,
-    /// It stored.
+    /// A store.
     Store,
-    /// It changed the element in one step. Such accesses do not race with one another.
+    /// An atomic operation. Two atomic operations do not race with each other.
     Atomic,
 }
 
@@ -164,25 +180,25 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Whether a store was made since the block began.
+    /// Returns whether the element was stored since the block began.
     #[inline(always)]
     pub fn initialised(&self, clock: Clock<'_>) -> bool {
         self.store.epoch() >= clock.block
     }
 
-    /// Notes a load, and gives the store that it races with.
+    /// Records a load and returns the store that it races with.
     #[inline(always)]
     pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         self.note_load(clock, now);
         self.load_would(clock, now)
     }
 
-    /// Whether a load now would neither race nor read what nobody stored; notes it in any case. `also` is another lane's in the
-    /// same instruction, if there is one.
+    /// Records a load and returns whether it is free of races and its element is initialized.
+    /// `also` is the load of another lane in the same instruction, or equal to `now`.
     #[inline(always)]
     pub fn loads_well(&mut self, clock: &Clock<'_>, now: Stamp, also: Stamp) -> bool {
         let (stored, first) = (self.store.epoch(), self.loads[0]);
-        // A barrier lies between: what is loaded then is mostly loaded once by each warp.
+        // After a barrier, each warp usually loads an element once.
         if clock.block <= stored && stored < clock.met && clock.known.is_empty() {
             if first.epoch() < clock.met {
                 self.loads = [now, also];
@@ -202,13 +218,15 @@ impl Cell {
         self.initialised(*clock) & !clock.unordered(self.store, now)
     }
 
-    /// Of two lanes that load in one instruction, one is not the lane that stores next: so they are kept as apart.
+    /// Records a load. Loads of two lanes in one instruction are kept apart: at least one of the
+    /// lanes is not the one that stores next.
     #[inline(always)]
     fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
         self.loads[usize::from(clock.apart(self.loads[0], now))] = now;
     }
 
-    /// The same where fences order accesses, and what is not kept may be what a store races with: whether there is no room for it.
+    /// Records a load where fences order accesses. Returns whether the cell has no room for a load
+    /// that may race with a later store.
     fn note_load_among_fences(&mut self, clock: Clock<'_>, now: Stamp) -> bool {
         let own = |load: Stamp| load.epoch() >= clock.block && load.warp() == now.warp();
         let [first, second] = self.loads;
@@ -222,26 +240,26 @@ impl Cell {
         false
     }
 
-    /// The store that a load now would race with.
+    /// Returns the store that a load at `now` would race with.
     #[inline(always)]
     pub fn load_would(&self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store, latest: true })
     }
 
-    /// Whether a store now would race.
+    /// Returns whether a store at `now` would be free of races.
     #[inline(always)]
     pub fn stores_well(&self, clock: Clock<'_>, now: Stamp) -> bool {
         let [a, b] = self.loads;
         !(clock.unordered(self.store, now) | clock.unordered(a, now) | clock.unordered(b, now))
     }
 
-    /// Notes a store.
+    /// Records a store.
     #[inline(always)]
     pub fn stored(&mut self, now: Stamp) {
         self.store = now;
     }
 
-    /// Notes a store, and gives the access that it races with.
+    /// Records a store and returns the access that it races with.
     #[inline(always)]
     pub fn store(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let conflict = self.store_would(clock, now);
@@ -249,14 +267,14 @@ impl Cell {
         conflict
     }
 
-    /// Whether one of both has a store, and the other anything.
+    /// Returns whether one of the cells records a store and the other any access.
     fn conflicts(&self, other: &Cell) -> bool {
         let none = Stamp::default();
         let touched = |cell: &Cell| cell.store != none || cell.loads[0] != none;
         (self.store != none && touched(other)) || (other.store != none && touched(self))
     }
 
-    /// The access that a store now would race with.
+    /// Returns the access that a store at `now` would race with.
     pub fn store_would(&self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         if clock.unordered(self.store, now) {
             return Some(Conflict { stamp: self.store, by: By::Store, latest: true });
@@ -265,7 +283,7 @@ impl Cell {
         Some(Conflict { stamp: load, by: By::Load, latest: self.store.epoch() < load.epoch() })
     }
 
-    /// The loads that a store now races with, beside the access `found`.
+    /// Returns the loads other than `found` that a store at `now` races with.
     #[cold]
     pub fn further_loads(&self, clock: Clock<'_>, now: Stamp, found: Conflict) -> impl Iterator<Item = Conflict> {
         let further = self.loads.into_iter().filter(move |load| *load != found.stamp && clock.unordered(*load, now));
@@ -273,13 +291,14 @@ impl Cell {
     }
 }
 
-/// Cells of a page: all of a block's 64 KiB of shared `f32`s, so that a warp's loads from there find their page once.
+/// Cells in a page: enough for 64 KiB of shared `f32`s, so a warp's loads of shared memory look up
+/// one page.
 pub const PAGE: usize = 1 << 14;
 
-/// Bytes of a page.
+/// The size of a page in bytes.
 const PAGE_BYTES: usize = PAGE * size_of::<Cell>();
 
-/// The pages that a launch may still make, on all of its threads.
+/// The number of pages that a launch may still allocate, on all of its threads.
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: Arc<AtomicIsize>,
@@ -287,23 +306,23 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Of so many bytes.
+    /// Returns a budget of `bytes` bytes.
     pub fn new(bytes: usize) -> Budget {
         let whole = (bytes / PAGE_BYTES) as isize;
         Budget { left: Arc::new(whole.into()), whole }
     }
 
-    /// Whether there is a page left; takes it.
+    /// Takes a page and returns whether one was left.
     pub fn take(&self) -> bool {
         self.left.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
-    /// Whether more was asked for than there is.
+    /// Returns whether more pages were requested than the budget has.
     pub fn is_spent(&self) -> bool {
         self.left.load(Ordering::Relaxed) < 0
     }
 
-    /// All of it again.
+    /// Restores the whole budget.
     pub fn renew(&self) {
         self.left.store(self.whole, Ordering::Relaxed);
     }
@@ -312,72 +331,75 @@ impl Budget {
 /// The cells of one buffer, or of a block's shared memory.
 #[derive(Debug)]
 pub struct Shadow {
-    /// log₂ of the bytes that a cell stands for.
+    /// log₂ of the bytes per cell.
     granule: u32,
-    /// The last one stands for those that there is no budget for.
+    /// The pages. The last one is shared by all pages that exceed the budget.
     pages: Vec<Option<Box<[Cell; PAGE]>>>,
     budget: Budget,
-    /// Atomic operations, noted as loads of cells of their own: as two loads do not, two of them do not race. `None` as
-    /// long as there is none, so that kernels without them pay nothing.
+    /// Atomic operations, recorded as loads in separate cells: like two loads, two of them do not
+    /// race. `None` until the first one, so kernels without them pay nothing.
     atomics: Option<Box<Shadow>>,
-    /// By cell, the lifetime in which it was stored. `None` where no bytes have two.
+    /// The lifetime of each cell's last store. `None` if no bytes have several lifetimes.
     lives: Option<Box<[Life]>>,
-    /// Loads that cells have no room for. `None` where no fences order accesses.
+    /// Loads that cells have no room for. `None` if no fences order accesses.
     further: Option<Box<Further>>,
 }
 
 impl Shadow {
-    /// Nothing touched yet of `bytes` bytes; a cell for each `granule` of them, a power of two.
+    /// Returns untouched shadow memory for `bytes` bytes, with one cell for each `granule` bytes (a
+    /// power of two).
     pub fn new(bytes: usize, granule: u32, budget: Budget) -> Shadow {
         let granule = granule.max(1).ilog2();
         let pages = vec![None; (bytes >> granule).div_ceil(PAGE) + 2];
         Shadow { granule, pages, budget, atomics: None, lives: None, further: None }
     }
 
-    /// From now on fences order accesses.
+    /// Records all loads from now on, because fences order accesses.
     pub fn set_among_fences(&mut self) {
         self.further = Some(Further::new(self.budget.clone()).into());
     }
 
-    /// The same, of memory whose bytes have several lifetimes.
+    /// Returns untouched shadow memory for memory whose bytes have several lifetimes.
     pub fn with_lives(bytes: usize, granule: u32, budget: Budget) -> Shadow {
         let shadow = Shadow::new(bytes, granule, budget);
         let cells = (bytes >> shadow.granule) + 1;
         Shadow { lives: Some(vec![Life::default(); cells].into()), ..shadow }
     }
 
-    /// Whether what other blocks have noted in `other` races with what is noted here.
+    /// Returns whether an access recorded here races with an access of another block recorded in
+    /// `other`.
     pub fn conflicts(&self, other: &Shadow) -> bool {
         let pages = self.pages.iter().zip(&other.pages).filter_map(|(a, b)| a.as_deref().zip(b.as_deref()));
         pages.into_iter().any(|(a, b)| a.iter().zip(b).any(|(a, b)| a.conflicts(b)))
     }
 
-    /// Whether memory holds what the last store noted there has stored, of elements of `size` bytes: there are no atomic operations,
-    /// no store is noted before it is made, and each element has a cell.
+    /// Returns whether memory holds the value of the last recorded store, for elements of `size`
+    /// bytes. Atomic operations and stores recorded before they are made prevent this, and so does
+    /// a cell of another size.
     pub fn tells_values(&self, size: u32) -> bool {
         self.atomics.is_none() && self.lives.is_none() && 1 << self.granule == size
     }
 
-    /// Nothing touched yet of as many bytes.
+    /// Returns untouched shadow memory of the same size.
     pub fn anew(&self) -> Shadow {
         let (pages, budget) = (vec![None; self.pages.len()], self.budget.clone());
         let further = self.further.is_some().then(|| Further::new(self.budget.clone()).into());
         Shadow { granule: self.granule, pages, budget, atomics: None, lives: None, further }
     }
 
-    /// Bytes of the pages that there are.
+    /// Returns the size of the allocated pages in bytes.
     pub fn bytes(&self) -> usize {
         let further = self.further.as_ref().map_or(0, |further| further.pages());
         let own = (self.pages.iter().flatten().count() + further) * PAGE_BYTES;
         own + self.atomics.as_ref().map_or(0, |atomics| atomics.bytes())
     }
 
-    /// Whether bytes have several lifetimes.
+    /// Returns whether bytes have several lifetimes.
     pub fn has_lives(&self) -> bool {
         self.lives.is_some()
     }
 
-    /// Notes that `size` bytes at `offset` are stored in a lifetime.
+    /// Records that `size` bytes at `offset` are stored in lifetime `life`.
     pub fn live(&mut self, offset: u64, size: u32, life: Life) {
         if let Some(lives) = &mut self.lives {
             let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
@@ -385,14 +407,15 @@ impl Shadow {
         }
     }
 
-    /// Whether `size` bytes at `offset` were stored in that lifetime, if ever.
+    /// Returns whether `size` bytes at `offset` were last stored in lifetime `life`. Without
+    /// lifetimes, this holds always.
     pub fn lives(&self, offset: u64, size: u32, life: Life) -> bool {
         let Some(lives) = &self.lives else { return true };
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
         lives[first as usize..=last as usize].iter().all(|l| *l == life)
     }
 
-    /// What began a copy to these bytes, in this block, that has not landed.
+    /// Returns the instruction of this block whose copy to these bytes is in flight.
     pub fn under_way(&self, offset: u64, size: u32, clock: Clock<'_>) -> Option<Stamp> {
         let lives = self.lives.as_ref()?;
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
@@ -400,7 +423,8 @@ impl Shadow {
         self.last_store(cell << self.granule).filter(|stamp| stamp.epoch() >= clock.block)
     }
 
-    /// All that has begun a copy in this block that has not landed, and where that goes, a cell at a time.
+    /// Returns the copies of this block that are in flight and their target offsets, one for each
+    /// cell.
     pub fn all_under_way(&self, clock: Clock<'_>) -> Vec<(Stamp, u64)> {
         let lives = self.lives.iter().flatten().enumerate();
         let of = |(cell, _): (usize, _)| {
@@ -410,7 +434,7 @@ impl Shadow {
         begun.filter(|(stamp, _)| stamp.epoch() >= clock.block).collect()
     }
 
-    /// Notes an atomic operation on `size` bytes at `offset`.
+    /// Records an atomic operation on `size` bytes at `offset`.
     pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
         if self.atomics.is_none() {
             self.atomics = Some(Box::new(self.anew()));
@@ -422,12 +446,12 @@ impl Shadow {
         atomics.cells(offset, size).for_each(|cell| _ = cell.load(clock, now));
     }
 
-    /// Whether fences order accesses.
+    /// Returns whether fences order accesses.
     pub fn is_among_fences(&self) -> bool {
         self.further.is_some()
     }
 
-    /// Notes a load of `size` bytes at `offset`, where fences order accesses.
+    /// Records a load of `size` bytes at `offset`, where fences order accesses.
     pub fn note_load_among_fences(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
         let first = (offset >> self.granule) as usize;
         let mut further = self.further.take();
@@ -441,7 +465,8 @@ impl Shadow {
         self.further = further;
     }
 
-    /// The loads of `size` bytes at `offset` that cells have no room for and that a store now races with.
+    /// Returns the loads of `size` bytes at `offset` that are kept outside the cells and race with
+    /// a store at `now`.
     pub fn further_loads(
         &self,
         offset: u64,
@@ -455,7 +480,7 @@ impl Shadow {
         races.map(|stamp| Conflict { stamp, by: By::Load, latest: false })
     }
 
-    /// The atomic operation that another access of these bytes races with.
+    /// Returns the atomic operation that another access to these bytes races with.
     pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let atomics = self.atomics.as_mut()?;
         let kept = atomics.cells(offset, size).find_map(|cell| cell.store_would(clock, now));
@@ -463,33 +488,33 @@ impl Shadow {
         Some(Conflict { by: By::Atomic, latest: false, ..conflict })
     }
 
-    /// Whether all of `size` bytes at `offset` that are among `uninit` were ever stored.
+    /// Returns whether those of `size` bytes at `offset` that are in `uninit` have all been stored.
     pub fn stored_of(&self, offset: u64, size: u32, uninit: &ByteRanges) -> bool {
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
         let of = |cell: u64| cell << self.granule..(cell + 1) << self.granule;
         (first..=last).all(|cell| !uninit.any(of(cell)) || self.last_store(cell << self.granule).is_some())
     }
 
-    /// What of `uninit` was neither stored nor changed atomically.
+    /// Returns the bytes of `uninit` that were neither stored nor changed atomically.
     pub fn unwritten_of(&self, uninit: &ByteRanges) -> ByteRanges {
         uninit.kept(1 << self.granule, |at| !self.written(at, 1))
     }
 
-    /// The store of another thread to these bytes, if something orders it before `now`.
+    /// Returns a store to these bytes by another thread that is ordered before `now`.
     pub fn stored_by_another(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Stamp> {
         let another = |s: &Stamp| s.epoch() < clock.block || s.thread() != now.thread();
         let stores = self.cells(offset, size).map(|cell| cell.store).filter(|s| *s != Stamp::default());
         stores.filter(another).find(|store| !clock.unordered(*store, now))
     }
 
-    /// The last store to the byte at `offset`.
+    /// Returns the last store to the byte at `offset`.
     pub fn last_store(&self, offset: u64) -> Option<Stamp> {
         let cell = (offset >> self.granule) as usize;
         let store = self.pages.get(cell / PAGE)?.as_ref()?[cell % PAGE].store;
         (store != Stamp::default()).then_some(store)
     }
 
-    /// Whether all of `size` bytes at `offset` were stored, or changed atomically.
+    /// Returns whether all of `size` bytes at `offset` were stored or changed atomically.
     pub fn written(&self, offset: u64, size: u32) -> bool {
         let (first, last) = (offset >> self.granule, (offset + u64::from(size.max(1)) - 1) >> self.granule);
         (first..=last).all(|cell| {
@@ -503,19 +528,20 @@ impl Shadow {
         page.is_some_and(|page| page[cell % PAGE].loads[0] != Stamp::default())
     }
 
-    /// The cells that stand for `size` bytes at `offset`.
+    /// Returns the cells of `size` bytes at `offset`.
     #[inline(always)]
     pub fn cells(&mut self, offset: u64, size: u32) -> impl Iterator<Item = &mut Cell> {
         let first = (offset >> self.granule) as usize;
         let last = ((offset + u64::from(size) - 1) >> self.granule) as usize;
-        // An access does not straddle pages: cells of one access are few, and mostly one.
+        // An access does not cross pages: it has few cells, usually one.
         let page = first / PAGE;
         let cells = self.page(page);
         let end = (last - page * PAGE + 1).min(PAGE);
         cells[first % PAGE..end].iter_mut()
     }
 
-    /// The first page, if all of its cells stand for 4 bytes each, and there is nothing else that an access may touch.
+    /// Returns the first page if it covers the whole memory with cells of 4 bytes and no other
+    /// state needs an update.
     pub fn words(&mut self) -> Option<&mut [Cell; PAGE]> {
         let plain = self.atomics.is_none() && self.lives.is_none() && self.further.is_none();
         (self.granule == 2 && self.pages.len() <= 3 && plain).then(|| self.page(0))
@@ -527,13 +553,13 @@ impl Shadow {
         self.pages[page].get_or_insert_with(new_page)
     }
 
-    /// The page to be made when `page` is touched.
+    /// Returns the index of the page to allocate when `page` is touched.
     #[cold]
     fn make(&self, page: usize) -> usize {
         if self.budget.take() { page } else { self.pages.len() - 1 }
     }
 
-    /// Forgets all.
+    /// Forgets all accesses.
     pub fn clear(&mut self) {
         self.pages.fill_with(|| None);
         self.atomics = None;
@@ -543,7 +569,7 @@ impl Shadow {
 
 #[cold]
 fn new_page() -> Box<[Cell; PAGE]> {
-    // By way of a vector: a page is large for a stack.
+    // Built in a vector: a page is too large for the stack.
     vec![Cell::default(); PAGE].try_into().unwrap_or_else(|_| unreachable!("the vector has {PAGE} elements"))
 }
 
@@ -556,7 +582,7 @@ mod tests {
     const SHARED: bool = false;
     const GLOBAL: bool = true;
 
-    /// Of the last barrier's epoch.
+    /// Returns the clock after a barrier in epoch `met`.
     fn clock(met: u32, block: u32, across: bool) -> Clock<'static> {
         Clock { block, met, warp: met, across, known: &[] }
     }
@@ -615,7 +641,8 @@ mod tests {
         );
     }
 
-    /// The races of a store by the fourth warp with loads of three, after which those of `signed` hand over what they have done.
+    /// Returns the races of a store by the fourth warp with loads of three warps, of which the
+    /// warps in `signed` release their accesses.
     fn after_loads_of_three_warps(signed: &[u32]) -> Vec<u32> {
         let mut order = Order::default();
         order.begin(4, 1);

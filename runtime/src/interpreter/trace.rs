@@ -1,7 +1,8 @@
-//! What one thread did, line by line: what its variables were given, what it loaded and stored, which way it went.
+//! The trace of one thread, line by line: assignments to variables, loads and stores, and branches.
 //!
-//! Variables that change are locals of the IR; those that do not are named where the kernel was lowered for it
-//! ([`lower_named`](kernel_dsl::compiler::lower::lower_named)). What an instruction leaves is read when the next one comes.
+//! Variables that change are locals of the IR; others have names only where the kernel was lowered
+//! by [`lower_named`](kernel_dsl::compiler::lower::lower_named). The results of an instruction are
+//! read when the next instruction runs.
 
 use super::code::{Access, Inst, Pc, Place, SlotIndex};
 use super::frame::{Register, Word};
@@ -12,66 +13,66 @@ use kernel_dsl::compiler::{Scalar, ir};
 use serde::Serialize;
 use std::fmt;
 
-/// What a thread did.
+/// The trace of a thread.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Trace {
-    /// The instance that ran, as Rust names it.
+    /// The instance that ran, in Rust syntax.
     pub kernel: String,
     /// Block index in x, y, z.
     pub block: [u32; 3],
     /// Thread index in its block in x, y, z.
     pub thread: [u32; 3],
-    /// The lines that it came to, again each time.
+    /// The executed lines, once for each execution.
     pub lines: Vec<Line>,
-    /// Lines after those.
+    /// The number of lines beyond the limit.
     pub left_out: u64,
 }
 
-/// What a thread did at a line, until it came to another.
+/// The events of a thread at one line, until it reached another.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Line {
     /// The function.
     pub function: String,
-    /// Its file.
+    /// The file of the function.
     pub file: String,
-    /// From 1, in the file.
+    /// The line number in the file, from 1.
     pub line: u32,
     /// The code of the line.
     pub text: String,
-    /// In the order of the program.
+    /// The events in program order.
     pub events: Vec<Event>,
 }
 
-/// Something that a thread did. Values are as Rust writes them.
+/// An event in a thread's execution. Values are in Rust syntax.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Event {
-    /// A variable, or an element of an array in registers, was given a value.
+    /// An assignment to a variable or to an element of an array in registers.
     Assigned { name: String, value: String },
-    /// Consecutive numbers were loaded.
+    /// A load of consecutive scalars.
     Loaded { from: At, values: Vec<String> },
-    /// Consecutive numbers were stored.
+    /// A store of consecutive scalars.
     Stored { to: At, values: Vec<String> },
-    /// An atomic operation, its operand, and what was there before, if the kernel asks.
+    /// An atomic operation, its operand, and the previous value if the kernel uses it.
     Atomic { operation: String, at: At, value: String, before: Option<String> },
-    /// A load or store whose condition did not hold.
+    /// A load or store whose condition is false.
     Masked { access: &'static str, array: String },
-    /// A branch, and whether its condition held.
+    /// A branch and its condition.
     Branch { holds: bool },
-    /// A loop began its turn of that number, from 1.
+    /// The beginning of an iteration of a loop, numbered from 1.
     Turn { number: u64 },
-    /// A loop ended after so many turns.
+    /// The end of a loop, with the number of its iterations.
     Left { turns: u64 },
-    /// A barrier was reached.
+    /// A barrier.
     Barrier { scope: Threads },
-    /// Lanes of the warp were asked, and this is what came.
+    /// An exchange between lanes of the warp, and its result.
     Exchanged { value: String },
-    /// The thread ended.
+    /// The end of the thread.
     Ended,
 }
 
-/// Who waits at a barrier.
+/// The threads that wait at a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -80,34 +81,35 @@ pub enum Threads {
     Warp,
 }
 
-/// What an access named.
+/// The target of an access.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct At {
     /// The buffer or shared array.
     pub array: String,
-    /// The index in each dimension, as the kernel wrote it; empty where places are addresses.
+    /// The index in each dimension, as the kernel wrote it; empty for a computed address.
     pub index: Vec<u64>,
-    /// Which element of the whole array it is; `None` where it is none, and nothing was touched.
+    /// The index of the element in the whole array; `None` if the access was out of bounds and
+    /// suppressed.
     pub element: Option<i64>,
 }
 
-/// Follows a thread.
+/// The recorder of one thread's trace.
 pub(super) struct Recorder {
     pub block: [u32; 3],
     warp: u32,
     lane: usize,
     limit: usize,
-    /// What is told only when the next instruction comes.
+    /// An instruction whose event is recorded when the next one runs.
     pending: Option<Pending>,
-    /// By open construct, the turns of a loop.
+    /// By open construct, the number of iterations of a loop.
     turns: Vec<u64>,
     lines: Vec<Line>,
-    /// The line that it is at: by function and number.
+    /// The current line: its function and number.
     at: Option<(usize, u32)>,
     left_out: u64,
 }
 
-/// An instruction that has run, whose results are to be told.
+/// An executed instruction whose results are not recorded yet.
 struct Pending {
     site: Pc,
     what: Told,
@@ -128,7 +130,7 @@ enum Told {
         to: Register,
         ty: Scalar,
     },
-    /// A loop goes on at `body`, or not.
+    /// The end of a loop's iteration, which continues at `body` or leaves the loop.
     Loop {
         slot: SlotIndex,
         body: Pc,
@@ -136,7 +138,7 @@ enum Told {
 }
 
 impl Recorder {
-    /// Follows lane `lane` of warp `warp` of `block`, for `limit` lines.
+    /// Returns the recorder of lane `lane` of warp `warp` of `block`, for `limit` lines.
     pub fn new(block: [u32; 3], warp: u32, lane: usize, limit: usize, slots: u32) -> Recorder {
         Recorder {
             block,
@@ -151,7 +153,7 @@ impl Recorder {
         }
     }
 
-    /// Tells of the instruction at `site`, and of what the one before it left.
+    /// Records the instruction at `site`, and the results of the previous one.
     pub fn see(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         if warp.index != self.warp {
             return;
@@ -160,7 +162,8 @@ impl Recorder {
         let active = mask >> self.lane & 1 == 1;
         self.tell_pending(program, site, warp, active);
         if !active {
-            // It may be about to go on: a loop's next turn takes in who has continued.
+            // The thread may be about to continue: the loop's next iteration includes lanes that
+            // have executed `continue`.
             if let Inst::Step { slot, body, .. } | Inst::StepUniform { slot, body, .. } | Inst::Again { slot, body } =
                 program.code.insts[site as usize]
                 && warp.slots[slot as usize].pending >> self.lane & 1 == 1
@@ -245,14 +248,14 @@ impl Recorder {
             Inst::BlockSync => self.event(program, site, Event::Barrier { scope: Threads::Block }),
             Inst::WarpSync => self.event(program, site, Event::Barrier { scope: Threads::Warp }),
             Inst::Return => self.event(program, site, Event::Ended),
-            // It is no line of its own.
+            // The end of the thread has no line.
             Inst::Exit if self.at.is_some() => self.here(Event::Ended),
             Inst::Exit => self.event(program, site, Event::Ended),
             _ => {}
         }
     }
 
-    /// Tells what the last instruction left, now that the one at `site` comes.
+    /// Records the results of the last instruction, when the one at `site` is about to run.
     fn tell_pending(&mut self, program: &Program, site: Pc, warp: &Warp, active: bool) {
         let Some(Pending { site: told, what }) = self.pending.take() else { return };
         let lane = self.lane;
@@ -267,7 +270,7 @@ impl Recorder {
                 let turns = &mut self.turns[slot as usize];
                 if active && site == body {
                     *turns += 1;
-                    // What comes round by itself, and not by a test, has had a turn before.
+                    // A loop that returns here unconditionally has already had an iteration.
                     let first = matches!(program.code.insts[told as usize], Inst::Again { .. });
                     Event::Turn { number: *turns + u64::from(first) }
                 } else {
@@ -278,7 +281,8 @@ impl Recorder {
         self.event(program, told, event);
     }
 
-    /// What the lane accesses; `None`, and told, where its condition does not hold.
+    /// Returns the target of the lane's access, or records a masked access and returns `None` if
+    /// its condition is false.
     fn at(
         &mut self,
         machine: &mut Machine<'_, '_>,
@@ -307,7 +311,7 @@ impl Recorder {
         Some(At { array: object.name, index, element })
     }
 
-    /// Something at the line that the thread is at.
+    /// Records an event at the current line of the thread.
     fn here(&mut self, event: Event) {
         if self.left_out == 0
             && let Some(line) = self.lines.last_mut()
@@ -333,7 +337,7 @@ impl Recorder {
         self.lines.push(Line { function, file, line, text, events: vec![event] });
     }
 
-    /// What there was to tell of the thread with that index.
+    /// Returns the trace of the thread with index `thread`.
     pub fn trace(self, program: &Program, thread: [u32; 3]) -> Trace {
         Trace {
             kernel: program.instance.clone(),
@@ -401,7 +405,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// Each line of Rust, and under it what happened there.
+/// The lines of Rust, each followed by its events.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Trace { kernel, block, thread, lines, left_out } = self;

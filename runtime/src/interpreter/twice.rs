@@ -1,18 +1,20 @@
-//! Numbers of twice the digits of an `f64`: the sum of two, of which the second is what the first lacks.
+//! Numbers with twice the digits of an `f64`, as an unevaluated sum of two: the second is the
+//! rounding error of the first.
 //!
-//! Sums and products of `f64`s give their own rounding errors, exactly, by a few more operations (Knuth; Dekker, with a fused
-//! multiply-add). What is made of those here is good to some 2⁻¹⁰⁰, relatively, where nothing leaves the range.
+//! The rounding errors of sums and products of `f64`s can be computed exactly with a few more
+//! operations (Knuth; Dekker, with a fused multiply-add). The relative error of these operations is
+//! about 2⁻¹⁰⁰, unless a value leaves the range.
 
-/// Such a number.
+/// A number with twice the digits of an `f64`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Twice {
     /// The nearest `f64`.
     pub first: f64,
-    /// What is missing.
+    /// The rounding error of `first`.
     rest: f64,
 }
 
-/// a + b, and by how much that is off.
+/// Returns a + b and its rounding error.
 fn sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let of_b = sum - a;
@@ -20,7 +22,7 @@ fn sum(a: f64, b: f64) -> (f64, f64) {
 }
 
 impl Twice {
-    /// The sum of both, where the second is far smaller.
+    /// Returns the sum of both, where the second is far smaller.
     fn of(a: f64, b: f64) -> Twice {
         let first = a + b;
         Twice { first, rest: b - (first - a) }
@@ -68,7 +70,7 @@ impl Twice {
         Twice::of(root, left.first / (2.0 * root))
     }
 
-    /// How far `value` is from it, relatively.
+    /// Returns the relative error of `value`.
     pub fn error_of(self, value: f64) -> f64 {
         if value == self.first && self.rest == 0.0 {
             return 0.0;
@@ -87,7 +89,7 @@ impl From<f64> for Twice {
 mod tests {
     use super::*;
 
-    /// Numbers that are sums of a few powers of two: integers of 128 bits hold them, scaled.
+    /// Returns sums of a few powers of two, which integers of 128 bits hold scaled.
     fn numbers() -> impl Iterator<Item = i64> {
         (0..200i64).map(|i| i.wrapping_mul(0x09E3_779B_97F4_A7C1) >> 9 | 1)
     }

@@ -1,16 +1,19 @@
-//! Registers that are alike in all lanes, or the same whenever a warp comes by: what need not be computed lane by lane.
+//! Registers that are equal in all lanes or fixed across blocks, and need no computation by lane.
 //!
-//! A *uniform* register holds one value in all lanes that are active wherever it is read: what is computed from uniform
-//! registers alone, and the index of a loop that starts and steps by such, since the lanes in its body go round together. The
-//! lanes that are elsewhere may hold another. A *fixed* register holds in each lane what it held in every earlier block:
-//! the thread's index, and what is computed from fixed registers alone. Constants and parameters are both.
+//! A *uniform* register holds one value in all lanes that are active wherever it is read. It is
+//! computed from uniform registers alone. The index of a loop with uniform start and step is
+//! uniform too, since the lanes in the body iterate together. Inactive lanes may hold another
+//! value.
+//!
+//! A *fixed* register holds in each lane the same value in every block: the thread's index, and
+//! values computed from fixed registers alone. Constants and parameters are both uniform and fixed.
 
 use super::code::{Access, Code, Dim, Inst, Place, RowIndex, SharedDim, Split};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::Special;
 use std::collections::HashMap;
 
-/// What is known of a register.
+/// The classification of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Constant,
@@ -20,7 +23,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Of what is computed from both.
+    /// Returns the classification of a value computed from both.
     fn with(self, other: Kind) -> Kind {
         match (self, other) {
             (Kind::Constant, kind) | (kind, Kind::Constant) => kind,
@@ -34,22 +37,22 @@ impl Kind {
     }
 }
 
-/// What is known of each row.
+/// The classification of each row.
 pub struct Kinds(Vec<Kind>);
 
 impl Kinds {
-    /// Of the rows of `code`.
+    /// Classifies the rows of `code`.
     pub fn of(code: &Code) -> Kinds {
         Kinds(kinds(code))
     }
 
-    /// Whether the register at `row` is uniform.
+    /// Returns whether the register at `row` is uniform.
     pub fn is_uniform(&self, row: RowIndex) -> bool {
         self.0[row as usize].is_uniform()
     }
 }
 
-/// Rewrites what need not be done lane by lane.
+/// Replaces instructions that need no computation by lane.
 pub fn simplify(code: &mut Code, kinds: &Kinds) {
     let of = |row: RowIndex| kinds.0[row as usize];
     let constants: HashMap<RowIndex, u64> = code.constants.iter().map(|(to, bits)| (to.row, *bits)).collect();
@@ -80,7 +83,7 @@ fn is_positive(ty: Scalar, bits: u64) -> bool {
     bits != 0 && !(ty.is_signed() && bits >> (ty.bits() - 1) & 1 == 1)
 }
 
-/// The indices of an access to words of shared memory, parted in fixed ones and uniform ones.
+/// Divides the indices of an access to words of shared memory into fixed and uniform ones.
 fn split(access: &Access, memo: u32, of: impl Fn(RowIndex) -> Kind) -> Option<Split> {
     let Place::Shared { dims, swizzle: None, offset, .. } = &access.place else { return None };
     let is_fixed = |dim: &SharedDim| matches!(of(dim.index), Kind::Fixed | Kind::Constant);
@@ -90,7 +93,8 @@ fn split(access: &Access, memo: u32, of: impl Fn(RowIndex) -> Kind) -> Option<Sp
     known.then(|| Split { first: offset / 4, fixed: fixed.into(), uniform, memo })
 }
 
-/// Whether an access is of one word of a buffer that lies to all lanes alike.
+/// Returns whether an access is to one word of a buffer whose address, extents and strides are
+/// uniform.
 fn is_flat(access: &Access, kinds: &Kinds) -> bool {
     let (Place::Global { base, dims, .. }, within) = (&access.place, &access.within) else { return false };
     let one = access.count == 1 && access.values.len() == 1 && access.element.bytes() == 4;
@@ -114,7 +118,7 @@ fn kinds(code: &Code) -> Vec<Kind> {
             Special::Block(_) => Kind::Uniform,
         };
     }
-    // A loop's index is written where the loop begins and where it goes round.
+    // A loop's index is written before the loop and at the end of each iteration.
     let steps: HashMap<RowIndex, RowIndex> = code.insts.iter().filter_map(step).collect();
     for inst in &code.insts {
         let of = |row: RowIndex| kinds[row as usize];
@@ -142,7 +146,7 @@ fn kinds(code: &Code) -> Vec<Kind> {
     kinds
 }
 
-/// The index of a loop, and what it steps by.
+/// Returns the index of a loop and its step.
 fn step(inst: &Inst) -> Option<(RowIndex, RowIndex)> {
     match *inst {
         Inst::Step { index, step, .. } => Some((index, step)),

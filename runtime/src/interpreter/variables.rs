@@ -1,4 +1,4 @@
-//! Variables of a thread: elements of register arrays by an index, and what has not been written.
+//! Variables of a thread: indexed elements of register arrays, and reads of uninitialized elements.
 
 use super::check::Check;
 use super::code::{Local, Pc};
@@ -28,7 +28,7 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// The lanes of `mask` whose index lies within local `local`; the others are reported.
+    /// Returns the lanes of `mask` whose index is within local `local`, and reports the others.
     fn within<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, local: u32, index: u32) -> u32 {
         let local = &self.program.code.locals[local as usize];
         let indices = u32::lanes(&warp.rows, index as usize);
@@ -50,7 +50,8 @@ impl Machine<'_, '_> {
         mask & !bad
     }
 
-    /// The element that all lanes of `mask` mean, and its place among all elements; `None` where they mean several, or what the local has not.
+    /// Returns the element that all lanes of `mask` select and its index among all elements.
+    /// Returns `None` if the lanes differ or the index is out of bounds.
     fn one_element(&self, warp: &Warp, mask: u32, local: u32, index: u32) -> Option<(Register, usize)> {
         let local = &self.program.code.locals[local as usize];
         let index = alike(u32::lanes(&warp.rows, index as usize), mask)?;
@@ -115,7 +116,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// What all lanes of `mask` hold; `None` where they hold several things.
+/// Returns the value that all lanes of `mask` hold, or `None` if they differ.
 fn alike(row: &[u32; LANES], mask: u32) -> Option<u32> {
     let first = row[mask.trailing_zeros() as usize % LANES];
     let others = match mask {

@@ -18,16 +18,16 @@ use kernel_dsl::compiler::ir::{Binary, Shuffle, Vote};
 use std::fmt::Display;
 
 impl Machine<'_, '_> {
-    /// Goes on with `warp`.
+    /// Runs `warp` from its next instruction to a barrier or its end.
     pub fn warp<const TIER: u8>(&mut self, warp: &mut Warp) {
         #[cfg(target_arch = "x86_64")]
         if self.simd.has_avx2() {
-            // As a whole, for the loops over lanes to become part of it.
+            // One function with these features, so that the loops over lanes are inlined into it.
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
             fn fast<const TIER: u8>(machine: &mut Machine<'_, '_>, warp: &mut Warp) {
                 machine.go_on::<TIER>(warp);
             }
-            // SAFETY: `has_avx2` holds only where the processor was found to have all these features.
+            // SAFETY: `has_avx2` is true only if the processor supports all these features.
             return unsafe { fast::<TIER>(self, warp) };
         }
         self.go_on::<TIER>(warp);
@@ -51,13 +51,14 @@ impl Machine<'_, '_> {
                 }
             }};
         }
-        // Whether the kernel runs for ever is looked at where it may.
+        // The search for infinite loops runs at the end of iterations only.
         let mut search = Search::of_instructions(warp.circle.take().is_some());
         let fuel = self.fuel_left();
         let mut alarm = search.next.min(fuel).min(self.options.pace());
         macro_rules! turn {
             ($site:expr) => {
-                // What a store of the turn before has stored, one of this turn does not store at once with it.
+                // A store of the previous iteration is not simultaneous with a store of this
+                // iteration.
                 if TIER >= ALL {
                     self.tick();
                 }
@@ -70,7 +71,8 @@ impl Machine<'_, '_> {
                 }
             };
         }
-        // Where all lanes must come, parts of a warp wait for one another, and then do it as one.
+        // Instructions for all lanes: the parts of a warp wait for each other and continue as one
+        // warp.
         macro_rules! all_lanes {
             ($site:expr) => {
                 if warp.parted {
@@ -80,14 +82,14 @@ impl Machine<'_, '_> {
                 }
             };
         }
-        // Who watches is shown every instruction.
+        // A watched run observes every instruction, so it runs the code without fusion.
         let insts = if TIER >= WATCHED { &code.insts } else { &code.quick };
         while let Some(inst) = insts.get(pc as usize) {
             let site = pc;
             let inst = match *inst {
                 Inst::Fused(i) => {
                     let fused = &code.fused[i as usize];
-                    // Shadow memory is asked in each turn.
+                    // With races checked, shadow memory needs an update in each iteration.
                     if TIER < ALL
                         && let Some(turns) = fused.turns
                     {
@@ -240,7 +242,7 @@ impl Machine<'_, '_> {
                     if TIER >= ALL {
                         let at = At { block: self.met, warp: warp.met, now: self.epoch };
                         self.order.fence(warp.index, mask, scope, at);
-                        // What the warp does from here on is later than what it has released.
+                        // The warp's accesses from here on are later than those it has released.
                         self.tick();
                     }
                 }
@@ -295,7 +297,7 @@ impl Machine<'_, '_> {
                     warp.slots[slot as usize] = Default::default();
                     if TIER >= ACCESSES {
                         let bad = self.without_step(site, warp, mask, ty, step);
-                        // Such a lane's loop is over, or it would never be.
+                        // The loop ends for such a lane; otherwise it would never end.
                         warp.slots[slot as usize].done |= bad;
                         activate!(mask & !bad);
                     }
@@ -315,7 +317,8 @@ impl Machine<'_, '_> {
                         let bad = simd.overflows(&warp.rows, Binary::Add, ty, index, step) & mask;
                         if bad != 0 {
                             self.overflowing(site, warp, bad, Binary::Add, ty, index, step);
-                            // Such a lane's loop is over: from a wrapped index on, it might never be.
+                            // The loop ends for such a lane: from a wrapped index on, it might
+                            // never end.
                             warp.slots[slot as usize].done |= bad;
                             activate!(mask & !bad);
                         }
@@ -397,14 +400,14 @@ impl Machine<'_, '_> {
             }
             _ => format!("the block has run {} warp instructions, and this loop goes on", self.options.fuel),
         };
-        // The loop may just have ended for all lanes: then the first lane stands for the warp.
+        // The loop may just have ended for all lanes: then the report names the first lane.
         self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
             Description::new(message)
         });
         self.stopped = true;
     }
 
-    /// Reports integer arithmetic that has no value, or not the one meant.
+    /// Reports integer arithmetic whose result is undefined or probably not meant.
     #[allow(clippy::too_many_arguments)]
     fn arithmetic(&mut self, site: Pc, warp: &Warp, mask: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
         let bad = self.simd.overflows(&warp.rows, op, ty, a, b) & mask;
@@ -446,7 +449,7 @@ impl Machine<'_, '_> {
         self.report(Check::IntegerOverflow, site, warp.index, bad, |_, _| Description::new(message));
     }
 
-    /// Reports lanes in which a cast does not keep its operand.
+    /// Reports lanes in which a cast loses information.
     #[cold]
     fn lossy(&mut self, site: Pc, warp: &Warp, mask: u32, from: Scalar, into: Scalar, a: u32) {
         let register = Register { row: a, wide: from.bits() == 64 };
@@ -465,7 +468,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Reports the lanes whose step is not above zero.
+    /// Reports the lanes whose step is not positive.
     fn without_step(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) -> u32 {
         let register = Register { row: step, wide: ty.bits() == 64 };
         let sign = 1u64 << (ty.bits() - 1);
@@ -484,7 +487,7 @@ impl Machine<'_, '_> {
         bad
     }
 
-    /// Reports lanes that are missing where all that have not ended must be.
+    /// Reports missing lanes at an operation that all lanes must reach, unless they have ended.
     fn together(&mut self, check: Check, what: &str, site: Pc, warp: &Warp, mask: u32) {
         let missing = warp.live & !mask;
         if missing != 0 {
@@ -553,7 +556,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The lane that each lane of a shuffle reads.
+/// Returns the lane that each lane of a shuffle reads.
 pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; LANES] {
     std::array::from_fn(|lane| {
         let (lane, selector) = (lane as u32, selectors[lane]);
@@ -569,7 +572,7 @@ pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; L
     })
 }
 
-/// Says that a value is shifted by its width or more.
+/// Describes a shift by the width of the type or more.
 fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> String {
     let (sign, width) = (symbol(op).unwrap_or_default(), ty.bits());
     let counts = distance % width;
@@ -578,12 +581,12 @@ fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> S
     )
 }
 
-/// Says that a loop's step is none.
+/// Describes a loop with a step that is not positive.
 pub fn stuck(step: &str) -> String {
     format!("the loop steps by {step}: a step must be above zero")
 }
 
-/// Says that a op b does not fit its type.
+/// Describes an overflow of `a` op `b`.
 pub fn overflow(op: Binary, ty: Scalar, a: impl Display, b: impl Display) -> String {
     let sign = symbol(op).unwrap_or_default();
     format!("`{a} {sign} {b}` overflows `{ty}`")

@@ -1,8 +1,14 @@
-//! What looks on as a launch runs: at what one thread does ([`trace`](super::trace)), at what accesses ask of memory
-//! ([`profile`](super::profile)), at where NaNs and infinities come from ([`provenance`](super::provenance)), at what a loop
-//! without end reads ([`livelock`](super::livelock)), at what additions lose ([`precision`](super::precision)), or at where undefined values
-//! go ([`poison`](super::poison)). It is shown
-//! each instruction before it runs, in a tier of its own, so that a run that nobody watches pays nothing.
+//! Watchers of a running launch:
+//!
+//! - the trace of one thread ([`trace`](super::trace));
+//! - the memory costs of accesses ([`profile`](super::profile));
+//! - the origins of NaNs and infinities ([`provenance`](super::provenance));
+//! - the elements that an infinite loop reads ([`livelock`](super::livelock));
+//! - the precision that additions lose ([`precision`](super::precision));
+//! - the propagation of undefined values ([`poison`](super::poison)).
+//!
+//! A watcher receives each instruction before it runs. Watched code is compiled separately, so a
+//! run without a watcher pays nothing.
 
 use super::code::{Inst, Pc};
 use super::livelock::Reads;
@@ -13,7 +19,7 @@ use super::profile::Counters;
 use super::provenance::Tracer;
 use super::trace::Recorder;
 
-/// Who looks on.
+/// The watcher of a run.
 pub enum Watch<'p> {
     Nobody,
     Thread(Box<Recorder>),
@@ -25,7 +31,7 @@ pub enum Watch<'p> {
 }
 
 impl Watch<'_> {
-    /// Whether it looks at that block.
+    /// Returns whether the watcher observes that block.
     pub fn looks_at(&self, block: [u32; 3]) -> bool {
         match self {
             Watch::Nobody => false,
@@ -34,7 +40,7 @@ impl Watch<'_> {
         }
     }
 
-    /// A block begins.
+    /// Notifies the watcher that a block begins.
     pub fn block(&mut self) {
         match self {
             Watch::Origins(tracer) => tracer.forget_shared(),
@@ -46,10 +52,11 @@ impl Watch<'_> {
 }
 
 impl<'p> Machine<'p, '_> {
-    /// Shows the instruction at `site`, which the lanes of `mask` are about to run.
+    /// Notifies the watcher of the instruction at `site` before the lanes of `mask` run it.
     #[inline(never)]
     pub fn watched(&mut self, site: Pc, warp: &Warp, mask: u32) {
-        // It asks the machine where accesses go, and so is not in it meanwhile.
+        // The watcher needs the machine to compute addresses, so it is taken out of the machine
+        // meanwhile.
         let mut watch = std::mem::replace(&mut self.watch, Watch::Nobody);
         match &mut watch {
             Watch::Nobody | Watch::Precision(_) => {}
@@ -62,7 +69,7 @@ impl<'p> Machine<'p, '_> {
         self.watch = watch;
     }
 
-    /// Shows it when they have run it.
+    /// Notifies the watcher after the lanes have run the instruction.
     #[inline(never)]
     pub fn watched_after(&mut self, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
         let mut watch = std::mem::replace(&mut self.watch, Watch::Nobody);

@@ -1,7 +1,7 @@
-//! The common access made fast: one word of a shared array a lane, with nothing wrong.
+//! A fast path for the common access to shared arrays: one word a lane, without errors.
 //!
-//! What is found to be wrong here is not reported here: the access is declined, and goes the way of all others, which
-//! finds it again.
+//! An access with errors is not reported here: the fast path declines it, and the general path
+//! finds the errors again.
 
 use super::code::{Access, Pc, Place, SharedDim, Split};
 use super::frame::{FULL, LANES, Row, Word, lanes_of};
@@ -11,27 +11,27 @@ use super::memory::SHARED_WORDS;
 use super::shadow::{Cell, Clock, PAGE, Stamp};
 
 versions! {
-    /// Adds the terms of `dims` to the word index of each lane; lanes beyond an extent.
+    /// Adds the terms of `dims` to the word index of each lane, and returns lanes out of bounds.
     fn add_dims(rows: &[Row], words: &mut [u32; LANES], dims: &[SharedDim]) -> u32;
     /// `to` ← the words of shared memory.
     fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: Words);
 }
 
-/// Lanes of half a warp: what a row of a tile mostly has, 16 or 32.
+/// Lanes of half a warp: the usual row length of a tile is 16 or 32.
 pub(super) const HALF: usize = LANES / 2;
 
-/// How the words of a warp's lanes lie.
+/// The arrangement of the words of a warp's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pattern {
     /// The lanes of each half have one word.
     Same,
-    /// Those of each half have words in a row.
+    /// The lanes of each half have consecutive words.
     Row,
-    /// Some other way.
+    /// Another arrangement.
     Other,
 }
 
-/// What the fixed indices of an access come to, in a warp.
+/// The words that a warp's fixed indices select, relative to those of the uniform indices.
 #[derive(Clone, Debug)]
 pub struct Memo {
     /// Words, by lane.
@@ -41,7 +41,7 @@ pub struct Memo {
     beyond: u32,
 }
 
-/// The words of shared memory that lanes access: `first` above those of `relative`.
+/// The words of shared memory that lanes access: `first` plus `relative`.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a> {
     relative: &'a [u32; LANES],
@@ -50,7 +50,7 @@ pub(super) struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// That of lane `lane`.
+    /// Returns the word of lane `lane`.
     #[inline(always)]
     pub(super) fn of(self, lane: usize) -> u32 {
         self.relative[lane].wrapping_add(self.first)
@@ -60,7 +60,7 @@ impl Words<'_> {
 #[inline(always)]
 fn add_dims(rows: &[Row], words: &mut [u32; LANES], dims: &[SharedDim]) -> u32 {
     match dims {
-        // Rows and columns in one go: most arrays have these.
+        // Rows and columns in one loop: the most common case.
         [row, column] if column.stride == 1 => {
             let (i, j) = (u32::lanes(rows, row.index as usize), u32::lanes(rows, column.index as usize));
             let mut beyond = false;
@@ -124,7 +124,8 @@ impl Memo {
     }
 }
 
-/// The words that the lanes of an access name by its parted indices; `None` if a lane is beyond an extent.
+/// Returns the words that the lanes access by fixed and uniform indices, or `None` if a lane is out
+/// of bounds.
 #[inline(always)]
 pub(super) fn parted<'a>(
     simd: Simd,
@@ -150,8 +151,8 @@ pub(super) fn parted<'a>(
     (memo.beyond & lanes == 0).then_some(Words { relative: &memo.words, pattern: memo.pattern, first })
 }
 
-/// The words that the lanes of an access name; `None` if it is of another kind, or a lane is beyond an extent. `to` is where they
-/// are put if nothing is known of its indices.
+/// Returns the words that the lanes access, or `None` if the access is of another kind or a lane is
+/// out of bounds. `to` holds them if the indices are not classified.
 #[inline(always)]
 fn locate<'a>(
     simd: Simd,
@@ -174,7 +175,7 @@ fn locate<'a>(
 }
 
 impl Machine<'_, '_> {
-    /// Loads, if that is all right; whether it was.
+    /// Loads if the access has no errors, and returns whether it did.
     #[inline(always)]
     pub fn load_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
@@ -190,7 +191,7 @@ impl Machine<'_, '_> {
         true
     }
 
-    /// Stores, if that is all right; whether it was.
+    /// Stores if the access has no errors, and returns whether it did.
     #[inline(always)]
     pub fn store_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
@@ -217,7 +218,8 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Notes the stores of `lanes` if none of them races and no two go to one element; whether that is so.
+/// Records the stores of `lanes` if none races and no two go to one element, and returns whether
+/// that is so.
 #[inline(always)]
 fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     // Ascending words are distinct.
@@ -233,7 +235,7 @@ fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32,
     well
 }
 
-/// Notes the loads of `lanes`; whether none of them races or reads what nobody stored.
+/// Records the loads of `lanes` and returns whether they are free of races and initialized.
 #[inline(always)]
 pub(super) fn loads_well(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     let twice = words.relative[0] == words.relative[HALF];

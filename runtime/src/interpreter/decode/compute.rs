@@ -1,4 +1,4 @@
-//! Operations that only compute: one result from operands, nothing else.
+//! Operations that only compute: one result from operands.
 
 use super::{Decoder, Result};
 use crate::interpreter::bits::Operation;
@@ -35,7 +35,7 @@ impl Decoder<'_> {
                 let to = self.define(result)?;
                 self.code.parameters.push((to, index));
             }
-            // The addresses of tables come behind the parameters.
+            // The addresses of tables follow the parameters.
             Op::Table(table) => {
                 if self.kernel.table(table).is_none() || !self.ty(result)?.is_wide_address() {
                     return self.refuse(format!("there is no table {}, or its address is none", table.0));

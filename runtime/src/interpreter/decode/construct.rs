@@ -1,4 +1,4 @@
-//! Constructs of control flow, and what leaves them.
+//! Constructs of control flow, and the jumps out of them.
 
 use super::{Construct, Decoder, Result};
 use crate::interpreter::code::{Inst, Pc, SlotIndex};
@@ -20,7 +20,7 @@ impl Decoder<'_> {
                 self.open.push(Construct { label: None, results: Vec::new(), carried: None });
                 self.region(then, &results)?;
                 self.location = location;
-                // Lanes whose condition fails have nothing to do in an empty `otherwise`: they wait at the end.
+                // With an empty `otherwise`, lanes whose condition is false wait at the end.
                 self.land(begin);
                 let nothing = matches!(&otherwise.insts[..], [ir::Inst { op: Op::Yield(v), .. }] if v.is_empty());
                 if !(nothing && results.is_empty()) {
@@ -61,7 +61,8 @@ impl Decoder<'_> {
                 let (limit, step) = (self.typed(l.end, ty)?, self.typed(l.step, ty)?);
                 let index = self.define(index)?;
                 let carried = carried.iter().map(|v| self.define(*v)).collect::<Result<Vec<_>>>()?;
-                // A lane that has left the loop does not change its carried values any more: they are the results.
+                // A lane that has left the loop no longer changes its carried values: they are the
+                // results.
                 for (result, register) in inst.results.iter().zip(&carried) {
                     if (self.scalar(*result)?.bits() == 64) != register.wide {
                         return self.refuse("results of a `For` have the types of its carried values");
@@ -92,7 +93,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The innermost construct of that label.
+    /// Returns the innermost construct with that label.
     pub(super) fn target(&self, label: Label) -> Result<(SlotIndex, &Construct)> {
         match self.open.iter().rposition(|c| c.label == Some(label)) {
             Some(slot) => Ok((slot as SlotIndex, &self.open[slot])),
@@ -100,7 +101,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Moves values to registers, all at once: a register that is also a source keeps its value until it is read.
+    /// Moves values to registers, all at once: a register that is also a source keeps its value
+    /// until it is read.
     pub(super) fn hand(&mut self, to: &[Register], values: &[Value]) -> Result<()> {
         let mut from = self.registers(values)?;
         if to.len() != from.len() || to.iter().zip(&from).any(|(t, f)| t.wide != f.wide) {

@@ -1,4 +1,4 @@
-//! Operations that do more than compute.
+//! Operations with effects beyond their result.
 
 use super::{Decoder, Result};
 use crate::interpreter::code::{Inst, Report};

@@ -128,7 +128,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The row of a condition, if there is one.
+    /// Returns the row of a condition, if there is one.
     fn truth(&self, condition: Option<Value>) -> Result<Option<u32>> {
         condition.map(|v| self.typed(v, Scalar::Bool)).transpose()
     }

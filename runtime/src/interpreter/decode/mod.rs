@@ -1,7 +1,8 @@
-//! From IR to the interpreter's instructions.
+//! Translation of IR to the interpreter's instructions.
 //!
-//! IR that breaks a rule of `ir`'s essay is refused here with the place, so that what runs needs no check of its own
-//! form: operands are defined before they are used, types fit operators, labels name open constructs.
+//! Decoding rejects, with the location, IR that violates a rule of the `ir` module. Execution
+//! therefore needs no checks of form: operands are defined before use, types have their operators,
+//! and labels name open constructs.
 
 mod compute;
 mod construct;
@@ -22,16 +23,16 @@ use kernel_dsl::compiler::{Error, Scalar};
 /// Sites fit 22 bits: shadow memory packs them.
 const LONGEST: usize = 1 << 22;
 
-/// Whether arithmetic that overflows, or divides by zero, is a fault of the program.
+/// Whether overflow and division by zero are errors of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// It is.
+    /// Arithmetic is checked.
     Checked,
-    /// It may run where the program does not have it.
+    /// Arithmetic may be executed speculatively, where the program does not execute it.
     Speculative,
 }
 
-/// Makes code of `kernel`.
+/// Decodes `kernel`.
 pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
     let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
     let threads = kernel.block.most_threads();
@@ -74,7 +75,7 @@ pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupport
     Ok(decoder.code)
 }
 
-/// The end of a shared array, saturating.
+/// Returns the end of a shared array, saturating.
 fn end(array: &ir::SharedArray) -> u64 {
     let dims = array.shape.iter().zip(&array.strides);
     let last = dims.map(|(n, s)| u64::from(n.saturating_sub(1)) * u64::from(*s)).fold(0, u64::saturating_add);
@@ -83,12 +84,12 @@ fn end(array: &ir::SharedArray) -> u64 {
 
 struct Decoder<'k> {
     kernel: &'k Kernel,
-    /// Whether arithmetic is.
+    /// Whether arithmetic is checked.
     checked: bool,
     origins: Vec<Origin>,
-    /// The array of dynamic size whose address an address was computed from.
+    /// The array of dynamic size that an address was computed from.
     dynamic: Vec<Option<u32>>,
-    /// Where each value defined so far is.
+    /// The register of each value defined so far.
     registers: Vec<Option<Register>>,
     code: Code,
     open: Vec<Construct>,
@@ -100,9 +101,9 @@ struct Decoder<'k> {
 /// A construct that `Break` and `Continue` may name.
 struct Construct {
     label: Option<Label>,
-    /// What `Break` hands its values to.
+    /// The registers that receive the values of `Break`.
     results: Vec<Register>,
-    /// What `Continue` hands its values to; `None` if it is no loop.
+    /// The registers that receive the values of `Continue`; `None` if the construct is not a loop.
     carried: Option<Vec<Register>>,
 }
 
@@ -144,7 +145,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// The scalar type that a value is computed as.
+    /// Returns the scalar type that represents a value.
     fn scalar(&self, value: Value) -> Result<Scalar> {
         Ok(match self.ty(value)? {
             Type::Scalar(s) => s,
@@ -174,7 +175,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// The row of a value of type `ty`.
+    /// Returns the row of a value of type `ty`.
     fn typed(&self, value: Value, ty: Scalar) -> Result<RowIndex> {
         let found = self.scalar(value)?;
         if found != ty {
@@ -213,7 +214,8 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Decodes a region whose `Yield` hands its values to `yields`. Jumps to its end land on what comes next.
+    /// Decodes a region whose `Yield` moves its values to `yields`. Jumps to its end land on the
+    /// next instruction.
     fn region(&mut self, region: &Region, yields: &[Register]) -> Result<()> {
         let outer = std::mem::take(&mut self.exits);
         for (i, inst) in region.insts.iter().enumerate() {
@@ -250,14 +252,14 @@ impl Decoder<'_> {
         self.compute(&inst.op, result)
     }
 
-    /// The array whose lifetime the bytes of shared array `i` have: what is laid over another begins with a `Begin` of its
-    /// own, or is that other by another name.
+    /// Returns the array that determines the lifetime of the bytes of shared array `i`. An array
+    /// placed over another has a `Begin` instruction, or is an alias of the other.
     fn lifetime(&self, i: usize) -> u32 {
         let own = |i: usize| {
             self.code.insts.iter().any(|inst| matches!(inst, Inst::Begin { array, .. } if *array as usize == i))
         };
         let mut at = i;
-        // As many steps as there are arrays, for IR whose arrays lie over one another in a circle.
+        // At most one step for each array, in case the IR's arrays alias in a cycle.
         for _ in 0..self.kernel.shared.len() {
             match self.kernel.shared.get(at).and_then(|a| a.over) {
                 Some(under) if !own(at) => at = under.0 as usize,

@@ -1,4 +1,4 @@
-//! What accesses name: places in memory.
+//! The locations in memory that accesses name.
 
 use super::{Decoder, Result};
 use crate::interpreter::code::{Access, Dim, Place, SharedDim, Within};
@@ -6,14 +6,14 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{self, Type, Value};
 
 impl Decoder<'_> {
-    /// An access to `count` scalars, in all lanes; from or to no registers yet.
+    /// Returns an access to `count` scalars in all lanes, without registers yet.
     pub(super) fn access(&mut self, place: &ir::Place, element: Scalar, count: u32) -> Result<Access> {
         let (place, within) = self.place(place, element, count)?;
         let (values, otherwise) = (Box::default(), Box::default());
         Ok(Access { place, within, element, count, values, guard: None, otherwise, split: None, flat: false })
     }
 
-    /// A place, and where in its element an access to `n` scalars begins.
+    /// Returns a place, and the start inside its element of an access to `n` scalars.
     fn place(&mut self, place: &ir::Place, scalar: Scalar, n: u32) -> Result<(Place, Within)> {
         let index = |v: Value| self.typed(v, Scalar::Usize);
         let within = place.within();
