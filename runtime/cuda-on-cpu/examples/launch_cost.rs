@@ -1,6 +1,6 @@
-//! What a launch costs beside the kernel: an empty kernel of one thread, through the exported functions.
+//! Measures the launch overhead: an empty kernel of one thread, through the exported functions.
 //!
-//! `cargo run --release -p cuda-on-cpu --example launch_cost`. The aim is 20 µs at most.
+//! `cargo run --release -p cuda-on-cpu --example launch_cost`. The goal is at most 20 µs.
 
 use cudarc::driver::sys::{self, CUresult};
 use std::ptr::null_mut;
@@ -13,7 +13,7 @@ fn good(code: CUresult) {
     assert_eq!(code, CUresult::CUDA_SUCCESS);
 }
 
-/// The middle of many measurements, each of `count` calls.
+/// Returns the median of several measurements, each of `count` calls.
 fn median(count: u32, mut run: impl FnMut()) -> Duration {
     let mut times: Vec<Duration> = (0..101)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! Runs a program with the driver on the CPU in place of NVIDIA's: `cuda-on-cpu PROGRAM [ARGUMENT…]`.
+//! Runs a program with cuda-on-cpu in place of NVIDIA's driver: `cuda-on-cpu PROGRAM [ARGUMENT…]`.
 
 use std::env;
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The path with that folder before all others.
+/// Returns the library search path with `folder` prepended.
 fn first(folder: PathBuf) -> OsString {
     let others = env::var_os(PATH).unwrap_or_default();
     let folders = [folder].into_iter().chain(env::split_paths(&others).filter(|path| !path.as_os_str().is_empty()));

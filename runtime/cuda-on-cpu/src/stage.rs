@@ -1,11 +1,11 @@
-//! Where the library lies under the driver's name, for programs to find.
+//! The folder where programs find the library under the driver's name.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
-/// The folder, beside the program that runs, in which the library goes by the names that programs look for. It is made if it is
-/// not there.
+/// Returns the folder, beside the executable, that holds the library under the names that programs
+/// load. Creates the folder if it does not exist.
 pub fn folder() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let beside = program.parent().unwrap_or(Path::new("."));
