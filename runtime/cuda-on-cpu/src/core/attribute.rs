@@ -1,4 +1,4 @@
-//! What the device says of itself, by the numbers of `CUdevice_attribute`.
+//! Device attributes, by their numbers in `CUdevice_attribute`.
 
 use super::error::{Error, Result};
 use super::module::shared_at_most;
@@ -9,7 +9,7 @@ use kernel_dsl_compiler::analyses::occupancy::Limits;
 /// The last number of cuda.h that is answered: those of CUDA 12.9.
 const LAST: i32 = 145;
 
-/// Every attribute that is not 0. What there is none of here, textures and peers and more, is 0.
+/// Returns a device attribute; 0 for features that this device lacks, such as textures and peers.
 pub fn of_device(settings: &Settings, attribute: i32) -> Result<i32> {
     use Attribute::*;
     let limits = Limits::of(settings.target());

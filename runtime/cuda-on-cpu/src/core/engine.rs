@@ -1,11 +1,11 @@
-//! What has been submitted and has not happened yet.
+//! The queue of submitted work that is not complete yet.
 //!
-//! All streams of the process share one queue: work happens in the order in which it was submitted, one piece at a time.
-//! That is one of the orders that streams, events and the legacy stream allow, for what something waits for was always
-//! submitted before it. (So a program that forgets to wait for an event is not told so here.)
+//! All streams of the process share one queue, which runs one operation at a time in submission
+//! order. Streams, events and the legacy stream allow this order, because an operation waits only
+//! for earlier submissions. (For that reason a missing wait for an event goes undetected here.)
 //!
-//! A worker thread takes from the queue. A thread that waits takes from it too rather than sleep, so that a launch that is
-//! waited for at once costs no change of threads.
+//! A worker thread runs the operations of the queue. A waiting thread runs them too instead of
+//! sleeping. A launch followed directly by a wait thus costs no thread switch.
 
 use super::context::Context;
 use super::error::{Error, Result};
@@ -23,7 +23,7 @@ pub struct Engine {
     state: Mutex<State>,
     /// There is something to take.
     work: Condvar,
-    /// Something has been done.
+    /// Signaled after each completed operation.
     progress: Condvar,
     limits: Limits,
     log: Arc<Log>,
@@ -50,7 +50,8 @@ thread_local! {
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs a host function of a stream, which may not call the driver.
+/// Returns whether this thread is running a host function of a stream, which may not call the
+/// driver.
 pub fn in_host_function() -> bool {
     IN_HOST_FUNCTION.with(Cell::get)
 }
@@ -65,7 +66,7 @@ pub fn as_host_function(call: impl FnOnce()) {
 }
 
 impl Engine {
-    /// Nothing submitted.
+    /// Creates an engine with an empty queue.
     pub fn new(limits: Limits, log: Arc<Log>) -> Engine {
         Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log }
     }
@@ -90,12 +91,12 @@ impl Engine {
         Ok(state.submitted)
     }
 
-    /// What was submitted last.
+    /// Returns the ticket of the last submitted operation.
     pub fn last(&self) -> Ticket {
         self.lock().submitted
     }
 
-    /// Whether it has happened.
+    /// Returns whether the operation of this ticket is complete.
     pub fn is_done(&self, ticket: Ticket) -> bool {
         self.lock().done >= ticket
     }
@@ -114,7 +115,7 @@ impl Engine {
         }
     }
 
-    /// The worker, for ever.
+    /// Runs operations forever, as the worker thread.
     fn serve(&self) {
         let mut state = self.lock();
         loop {
@@ -148,7 +149,7 @@ impl Engine {
     }
 
     fn perform(&self, context: &Arc<Context>, work: Work) {
-        // In a context that has failed nothing happens any more; but time goes on.
+        // A failed context runs no more work, but its events are still recorded.
         if context.failure().is_some() && !matches!(work, Work::Record(..)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a call is refused with: a code of CUDA's, and why in words for the log.
+//! Errors of calls: a CUDA error code, and a reason in words for the log.
 
 use cudarc::driver::sys::CUresult;
 use std::borrow::Cow;
@@ -8,17 +8,17 @@ use std::fmt;
 /// Why a call failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
-    /// What the caller is told.
+    /// The code that the call returns.
     pub code: CUresult,
-    /// What the log is told.
+    /// The reason, for the log.
     pub why: Cow<'static, str>,
 }
 
-/// What a call gives.
+/// `Result` with [`Error`] as its default error type.
 pub type Result<T = ()> = std::result::Result<T, Error>;
 
 impl Error {
-    /// With that code, for that reason.
+    /// Creates an error from a code and a reason.
     pub fn new(code: CUresult, why: impl Into<Cow<'static, str>>) -> Error {
         Error { code, why: why.into() }
     }
@@ -48,12 +48,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The name of a code: `CUDA_ERROR_INVALID_VALUE`.
+/// Returns the name of a code, such as `CUDA_ERROR_INVALID_VALUE`.
 pub fn name(code: u32) -> Option<&'static CStr> {
     find(code).map(|(_, name, _)| *name)
 }
 
-/// What a code means.
+/// Returns the description of a code.
 pub fn description(code: u32) -> Option<&'static CStr> {
     find(code).map(|(_, _, text)| *text)
 }

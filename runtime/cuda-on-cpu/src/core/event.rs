@@ -1,4 +1,4 @@
-//! Events: places in the order of work, with their times.
+//! Events: points in the order of work, with their times.
 
 use super::context::Context;
 use super::engine::{Engine, Ticket};
@@ -13,9 +13,9 @@ use std::time::Instant;
 /// An event.
 #[derive(Debug)]
 pub struct Event {
-    /// Its handle.
+    /// The event's handle.
     pub handle: Handle,
-    /// Whose it is.
+    /// The context that the event belongs to.
     pub context: Arc<Context>,
     flags: u32,
     state: Mutex<State>,
@@ -35,7 +35,7 @@ struct State {
 /// Where a capture was when an event was recorded in it.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// Which capture.
+    /// The capture.
     pub capture: Arc<Capture>,
     /// The nodes that it stands behind.
     pub after: Vec<usize>,
@@ -47,7 +47,7 @@ impl Object for Event {
 }
 
 impl Event {
-    /// That was never recorded; `flags` are good ones.
+    /// Creates an event that was never recorded; `flags` must be valid.
     pub fn new(handle: Handle, context: Arc<Context>, flags: u32) -> Event {
         Event { handle, context, flags, state: Mutex::default() }
     }
@@ -78,7 +78,7 @@ impl Event {
         self.lock().captured = Some(captured);
     }
 
-    /// The recording of that number has happened.
+    /// Marks the recording with that number as complete.
     pub fn happened(&self, call: u64) {
         let mut state = self.lock();
         if state.calls == call {
@@ -86,13 +86,13 @@ impl Event {
         }
     }
 
-    /// Where in a capture it was recorded, if it was last recorded in one.
+    /// Returns the position in the capture, if the last recording was in a capture.
     pub fn captured(&self) -> Option<Captured> {
         self.lock().captured.clone()
     }
 
-    /// When its last recording is done; 0 if there was none. One in a capture never is, and the capture comes to nothing for the
-    /// question.
+    /// Returns the ticket of the last recording; 0 if the event was never recorded. Fails for an
+    /// event recorded in a capture, and invalidates that capture.
     pub fn ticket(&self) -> Result<Ticket> {
         let state = self.lock();
         if let Some(captured) = &state.captured {
@@ -102,7 +102,7 @@ impl Event {
         Ok(state.ticket)
     }
 
-    /// Milliseconds from `start` to it.
+    /// Returns the milliseconds from `start` to this event.
     pub fn since(&self, start: &Event) -> Result<f32> {
         let (from, to) = (start.time()?, self.time()?);
         let seconds = match to.checked_duration_since(from) {

@@ -1,8 +1,9 @@
-//! Graphs: what streams were given while they captured, or what was put together by hand, to be given again as a whole.
+//! Graphs: captured or hand-built work that is launched as a whole.
 //!
-//! A capture notes each piece of work with what it comes after. Events carry that from stream to stream. A graph runs in
-//! the order of its capture, which is one that the dependencies allow; one made by hand in the order in which nodes were added, which come after
-//! earlier ones only.
+//! A capture records each operation with the operations that it depends on. Events carry these
+//! dependencies from stream to stream. A graph runs in the order of its capture, which satisfies
+//! its dependencies. A hand-built graph runs in the order in which its nodes were added, and a node
+//! depends on earlier ones only.
 
 use super::context::Context;
 use super::error::{Error, Result};
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// What a thread may do while a stream captures.
+/// The calls that a thread may make while a stream captures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// No thread may do what could disturb a capture.
@@ -25,7 +26,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// By its number.
+    /// Parses a mode from its number.
     pub fn of(number: u32) -> Result<Mode> {
         [Mode::Global, Mode::ThreadLocal, Mode::Relaxed]
             .into_iter()
@@ -34,14 +35,14 @@ impl Mode {
     }
 }
 
-/// A capture that goes on.
+/// A capture in progress.
 #[derive(Debug)]
 pub struct Capture {
     /// Numbered through in the process.
     pub id: u64,
     /// The stream that it was begun in.
     pub origin: Handle,
-    /// What others may do.
+    /// The calls that threads may make during the capture.
     pub mode: Mode,
     /// The thread that began it.
     pub thread: ThreadId,
@@ -63,10 +64,10 @@ struct Node {
     after: Vec<usize>,
 }
 
-/// What was captured, or put together.
+/// A captured or hand-built graph.
 #[derive(Debug)]
 pub struct Graph {
-    /// Its handle.
+    /// The graph's handle.
     pub handle: Handle,
     /// In the order of the capture.
     works: Mutex<Vec<Work>>,
@@ -75,7 +76,7 @@ pub struct Graph {
 /// A node that was added by hand: the one of that number.
 #[derive(Debug)]
 pub struct Added {
-    /// Its handle.
+    /// The node's handle.
     pub handle: Handle,
     /// The graph's.
     pub graph: Handle,
@@ -86,18 +87,18 @@ pub struct Added {
 /// A graph that can be launched.
 #[derive(Debug)]
 pub struct Executable {
-    /// Its handle.
+    /// The executable graph's handle.
     pub handle: Handle,
-    /// Whose it is.
+    /// The context that the executable graph belongs to.
     pub context: Arc<Context>,
-    /// What it was made of, which may have gone.
+    /// The graph that it was instantiated from, which may be destroyed by now.
     pub graph: Handle,
-    /// What it does.
+    /// The operations, in order.
     works: Mutex<Arc<[Work]>>,
 }
 
 impl Graph {
-    /// Of that work.
+    /// Creates a graph of these operations.
     pub fn new(handle: Handle, works: &[Work]) -> Graph {
         Graph { handle, works: Mutex::new(works.to_vec()) }
     }
@@ -109,19 +110,19 @@ impl Graph {
         works.len() - 1
     }
 
-    /// What it does.
+    /// Returns the graph's operations.
     pub fn works(&self) -> Arc<[Work]> {
         self.works.lock().unwrap_or_else(PoisonError::into_inner).as_slice().into()
     }
 }
 
 impl Executable {
-    /// Of what the graph does now.
+    /// Creates an executable of the graph's current operations.
     pub fn new(handle: Handle, context: Arc<Context>, graph: &Graph) -> Executable {
         Executable { handle, context, graph: graph.handle, works: Mutex::new(graph.works()) }
     }
 
-    /// What it does.
+    /// Returns the executable's operations.
     pub fn works(&self) -> Arc<[Work]> {
         self.works.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -129,7 +130,7 @@ impl Executable {
     /// Has it do that at node `index` from now on; what was launched before stays as it was.
     pub fn set(&self, index: usize, work: Work) {
         let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody else has them, unless a launch is under way.
+        // The operations have no other owner, unless a launch is in flight.
         match Arc::get_mut(&mut works) {
             Some(works) => works[index] = work,
             None => {
@@ -160,7 +161,7 @@ impl Object for Executable {
 }
 
 impl Capture {
-    /// That begins in that stream.
+    /// Creates a capture that begins in the stream `origin`.
     pub fn new(id: u64, origin: Handle, mode: Mode) -> Capture {
         let fronts = BTreeMap::from([(origin, Vec::new())]);
         let state = Mutex::new(State { fronts, ..State::default() });
@@ -176,12 +177,12 @@ impl Capture {
         Ok(())
     }
 
-    /// The nodes that the next one of the stream comes after.
+    /// Returns the nodes that the next node of the stream depends on.
     pub fn front(&self, stream: Handle) -> Result<Vec<usize>> {
         Ok(self.valid()?.fronts.get(&stream).cloned().unwrap_or_default())
     }
 
-    /// What the stream does next comes after these nodes too.
+    /// Adds nodes that the next node of the stream depends on.
     pub fn join(&self, stream: Handle, after: &[usize]) -> Result {
         let mut state = self.valid()?;
         let front = state.fronts.entry(stream).or_default();
@@ -191,22 +192,23 @@ impl Capture {
         Ok(())
     }
 
-    /// It comes to nothing.
+    /// Invalidates the capture.
     pub fn invalidate(&self, why: &str) {
         self.lock().invalid.get_or_insert_with(|| why.to_string());
     }
 
-    /// Whether it still can become a graph.
+    /// Returns whether the capture is still valid.
     pub fn is_valid(&self) -> bool {
         self.lock().invalid.is_none()
     }
 
-    /// The streams that take part.
+    /// Returns the streams that take part.
     pub fn streams(&self) -> Vec<Handle> {
         self.lock().fronts.keys().copied().collect()
     }
 
-    /// What was captured, if every stream that takes part has come back to the first.
+    /// Returns the captured operations. Fails unless every participating stream has joined the
+    /// origin stream.
     pub fn finish(&self) -> Result<Arc<[Work]>> {
         let mut state = self.valid()?;
         let joined = state.behind(self.origin);
@@ -236,7 +238,7 @@ impl Capture {
 }
 
 impl State {
-    /// The nodes that a stream's next one comes after, at once or in the end.
+    /// Marks the nodes that a stream's next node depends on, directly or transitively.
     fn behind(&self, stream: Handle) -> Vec<bool> {
         let mut behind = vec![false; self.nodes.len()];
         for node in self.fronts.get(&stream).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Handles: numbers that say which object they are of, and never an address.
+//! Handles: numbers that identify an object and its type. A handle is never an address.
 //!
 //! ```text
 //! 63       56 55        32 31         0
@@ -7,24 +7,24 @@
 //! └──────────┴────────────┴───────────┘
 //! ```
 //!
-//! A handle is looked up, not followed. So a null one, one of another kind, one that was freed and any other number are
-//! told apart from those that live. A place is used again under the next generation.
+//! A handle is looked up, not dereferenced. The lookup rejects null, handles of other types,
+//! destroyed handles and arbitrary numbers. A freed slot is reused with the next generation.
 
 use super::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What programs know of an object.
+/// The value that programs hold for an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Handle(pub u64);
 
-/// What has handles.
+/// A type of object that has handles.
 pub trait Object {
     /// The highest byte of its handles.
     const KIND: u8;
-    /// Its name in the log.
+    /// The type's name in the log.
     const NAME: &'static str;
-    /// What a handle of none is refused with.
+    /// The error code for an invalid handle.
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -65,7 +65,7 @@ impl<T: Object> Table<T> {
         slot.object.insert(Arc::new(make(handle))).clone()
     }
 
-    /// The object of a handle.
+    /// Returns the object of a handle.
     pub fn get(&self, handle: Handle) -> Result<Arc<T>> {
         let table = self.read();
         let slot = place::<T>(handle).and_then(|(generation, index)| {
@@ -87,7 +87,7 @@ impl<T: Object> Table<T> {
         found.ok_or_else(|| refusal::<T>(handle))
     }
 
-    /// All that there are.
+    /// Returns all live objects.
     pub fn all(&self) -> Vec<Arc<T>> {
         self.read().slots.iter().filter_map(|slot| slot.object.clone()).collect()
     }
@@ -117,7 +117,7 @@ impl<T: Object> Table<T> {
     }
 }
 
-/// The generation and index of a handle of that kind.
+/// Returns the generation and index of a handle of that type.
 fn place<T: Object>(handle: Handle) -> Option<(u32, u32)> {
     let generation = (handle.0 >> 32) as u32 & (GENERATIONS - 1);
     (handle.0 >> 56 == u64::from(T::KIND)).then_some((generation, handle.0 as u32))

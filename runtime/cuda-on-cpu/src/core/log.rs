@@ -1,4 +1,4 @@
-//! The log: a line for each call that was refused, and for what else is worth to be known.
+//! The log: a line for each rejected call, and for other notable events.
 
 use super::error::Error;
 use std::fmt;
@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 pub struct Log(Option<Mutex<Box<dyn Write + Send>>>);
 
 impl Log {
-    /// To `stderr`, or to the end of a file. Two processes may write to one file: each line is written at once.
+    /// Opens a log to `stderr`, or appending to a file. Two processes may share a file: each line
+    /// is one write.
     pub fn open(place: &str) -> Result<Log, String> {
         let to: Box<dyn Write + Send> = match place {
             "stderr" | "1" => Box::new(std::io::stderr()),

@@ -1,4 +1,4 @@
-//! Which context is current on a thread; the primary one.
+//! The current context of each thread, and the primary contexts.
 
 use super::{Driver, lock};
 use crate::core::context::Context;
@@ -24,10 +24,11 @@ pub struct Primary {
     flags: u32,
 }
 
-/// The flags that a context can have: `CU_CTX_FLAGS_MASK`, and those of core dumps and copies, which mean nothing here.
+/// The valid flags of a context: `CU_CTX_FLAGS_MASK`, and the flags of core dumps and copies. The
+/// latter have no effect here.
 const FLAGS: u32 = 0xff;
 
-/// What this thread may do while a stream captures.
+/// Returns the capture mode of this thread: what the thread may do while a stream captures.
 pub fn capture_mode() -> Mode {
     MODE.get()
 }
@@ -50,14 +51,14 @@ fn none() -> Error {
 }
 
 impl Driver {
-    /// The current context, if it can be used.
+    /// Returns the current context, or an error if it cannot be used.
     pub fn current(&self) -> Result<Arc<Context>> {
         let context = self.top().ok_or_else(none)?;
         context.check()?;
         Ok(context)
     }
 
-    /// The current context, whatever has become of it.
+    /// Returns the current context, even if it has failed or was destroyed.
     pub fn top(&self) -> Option<Arc<Context>> {
         STACK.with_borrow(|stack| stack.last().cloned())
     }
@@ -119,7 +120,7 @@ impl Driver {
         Ok(())
     }
 
-    /// One more has the primary context, which is made if nobody had it.
+    /// Retains the primary context, and creates it if it has no users.
     pub fn retain_primary(&self, device: i32) -> Result<Arc<Context>> {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);
@@ -135,7 +136,7 @@ impl Driver {
         Ok(context)
     }
 
-    /// One less has it; with the last it ends.
+    /// Releases the primary context; the last release destroys it.
     pub fn release_primary(&self, device: i32) -> Result {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);
@@ -149,7 +150,8 @@ impl Driver {
         self.end_primary(last)
     }
 
-    /// Ends it, whoever has it. They have none from then on, and one that works if it is retained again.
+    /// Destroys the primary context regardless of its users. Their handles become invalid;
+    /// retaining the primary context again creates a new one.
     pub fn reset_primary(&self, device: i32) -> Result {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);
@@ -178,7 +180,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The flags of the primary context, and whether there is one now.
+    /// Returns the flags of the primary context, and whether it is active.
     pub fn primary_state(&self, device: i32) -> Result<(u32, bool)> {
         let device = self.device(device)?;
         let primary = lock(&self.primary[device]);

@@ -1,4 +1,4 @@
-//! Captures, and the graphs that they give.
+//! Captures and the resulting graphs.
 
 use super::context::capture_mode;
 use super::{Driver, lock};
@@ -12,7 +12,7 @@ use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
 impl Driver {
-    /// From here on, what the stream is given is noted.
+    /// Starts a capture: from now on the stream records its operations instead of running them.
     pub fn begin_capture(&self, queue: &Queue, mode: Mode) -> Result {
         let Queue::Made(stream) = queue else {
             let why = "the default stream cannot capture";
@@ -27,7 +27,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What the stream was given since.
+    /// Ends the capture and returns the recorded graph.
     pub fn end_capture(&self, queue: &Queue) -> Result<Arc<Graph>> {
         let Some((stream, capture)) = queue.capturing() else {
             return Err(Error::new(CUresult::CUDA_ERROR_ILLEGAL_STATE, "the stream does not capture"));
@@ -45,7 +45,7 @@ impl Driver {
         Ok(self.graphs.insert(|handle| Graph::new(handle, &works)))
     }
 
-    /// No stream takes part in it any more.
+    /// Removes all streams from the capture.
     pub(super) fn leave_capture(&self, capture: &Arc<Capture>) {
         for stream in capture.streams() {
             if let Ok(stream) = self.streams.get(stream)
@@ -121,7 +121,7 @@ impl Driver {
         self.submit(queue, Work::Graph(executable.works()))
     }
 
-    /// Refuses what could disturb a capture, which then comes to nothing.
+    /// Rejects a call that could disturb a capture, and invalidates that capture.
     pub fn refuse_unsafe(&self, what: &str) -> Result {
         let mode = capture_mode();
         if mode == Mode::Relaxed {

@@ -1,4 +1,4 @@
-//! Allocations, and what moves bytes.
+//! Allocations, copies and fills.
 
 use super::Driver;
 use crate::core::context::Context;
@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A pool of memory. What is freed to it is free at once.
 #[derive(Debug)]
 pub struct Pool {
-    /// Its handle.
+    /// The pool's handle.
     pub handle: Handle,
-    /// What can be set of it, and means nothing here, by `CUmemPool_attribute`.
+    /// The pool's settable attributes, by `CUmemPool_attribute`. They have no effect here.
     pub attributes: [AtomicU64; 9],
 }
 
@@ -28,7 +28,7 @@ impl Object for Pool {
 }
 
 impl Pool {
-    /// With what a new one has.
+    /// Creates a pool with the default attributes.
     pub(super) fn new(handle: Handle) -> Pool {
         let attributes: [AtomicU64; 9] = Default::default();
         // The three ways of reuse are allowed at first.
@@ -38,7 +38,7 @@ impl Pool {
 }
 
 impl Driver {
-    /// New memory in the current context.
+    /// Allocates memory in the current context.
     pub fn allocate(&self, kind: Kind, bytes: usize) -> Result<u64> {
         let context = self.current()?;
         self.refuse_unsafe("allocating memory")?;
@@ -54,7 +54,7 @@ impl Driver {
         Ok(address)
     }
 
-    /// Frees memory of the device, when all that was submitted has happened. Null is freed without effect.
+    /// Frees device memory after all submitted work is complete. A null address has no effect.
     pub fn free(&self, address: u64) -> Result {
         let context = self.current()?;
         if address == 0 {
@@ -87,7 +87,7 @@ impl Driver {
         context.memory().remove(address).map(drop).ok_or_else(nothing)
     }
 
-    /// New memory of a pool, in the order of a stream.
+    /// Allocates memory from a pool, in stream order.
     pub fn allocate_ordered(&self, pool: Option<Handle>, bytes: usize, queue: &Queue) -> Result<u64> {
         let pool = self.pools.get(pool.unwrap_or_else(|| self.current_pool()))?;
         queue.refuse_in_capture("it was to allocate memory, which graphs here do not")?;
@@ -110,12 +110,12 @@ impl Driver {
         self.submit(queue, Work::Free(address))
     }
 
-    /// The pool of the device from its beginning.
+    /// Returns the default memory pool of the device.
     pub fn default_pool(&self) -> Handle {
         self.default_pool
     }
 
-    /// The pool that `cuMemAllocAsync` takes from.
+    /// Returns the pool that `cuMemAllocAsync` allocates from.
     pub fn current_pool(&self) -> Handle {
         Handle(self.current_pool.load(Ordering::Relaxed))
     }
@@ -142,10 +142,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Lets kernels reach memory of the program.
+    /// Makes memory of the program accessible to kernels.
     ///
     /// # Safety
-    /// As many bytes are there from `start` on, initialised, until it is registered no more.
+    /// `bytes` bytes from `start` on must stay allocated and initialized until they are
+    /// unregistered.
     pub unsafe fn register(&self, start: NonNull<u8>, bytes: usize, flags: u32) -> Result {
         let context = self.current()?;
         if bytes == 0 {
@@ -155,7 +156,7 @@ impl Driver {
             let why = "some of the bytes are pinned, managed or registered already";
             return Err(Error::new(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, why));
         }
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let (address, allocation) = unsafe { self.supply(context.device).register(start, bytes, flags)? };
         context.memory().insert(address, allocation);
         Ok(())
@@ -179,7 +180,7 @@ impl Driver {
         self.now(&queue, Work::Copy(copy))
     }
 
-    /// Copies in the order of a stream. With pageable memory of the host the program may do as it likes when this returns.
+    /// Copies in stream order. The program may reuse pageable host memory as soon as this returns.
     pub fn copy(&self, mut copy: Copy, queue: &Queue) -> Result {
         copy.check()?;
         if queue.capturing().is_some() {
@@ -214,7 +215,7 @@ impl Driver {
         queue.context().check()
     }
 
-    /// Bytes that live in a pool.
+    /// Returns the number of bytes in use in a pool.
     pub fn used_of_pool(&self, pool: Handle) -> Result<u64> {
         Ok(self.current()?.memory().of_pool(pool))
     }

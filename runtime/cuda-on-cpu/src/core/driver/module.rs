@@ -1,4 +1,4 @@
-//! What is loaded.
+//! Modules and link states.
 
 use super::{Driver, lock};
 use crate::core::error::{Error, Result};
@@ -41,7 +41,8 @@ impl Driver {
         lock(&link.state).add(text.to_string())
     }
 
-    /// What was compiled: where it is, and how long. It stays there until the link state ends.
+    /// Returns the address and length of the compiled image, which stays valid until the link state
+    /// is destroyed.
     pub fn link_complete(&self, link: Handle) -> Result<(*const u8, usize)> {
         let link = self.links.get(link)?;
         let mut state = lock(&link.state);
@@ -74,14 +75,14 @@ impl Driver {
         Ok(function)
     }
 
-    /// Address and bytes of a variable of a module.
+    /// Returns the address and size in bytes of a module's variable.
     pub fn variable(&self, module: Handle, name: &str) -> Result<(u64, u64)> {
         self.current()?;
         self.modules.get(module)?.variable(name)
     }
 }
 
-/// The bytes of the parameters of a launch, of which the program has given a buffer with all.
+/// Returns the parameter bytes of a launch whose program passed one buffer with all parameters.
 pub fn parameters(function: &Function, given: &[u8]) -> Result<Vec<u8>> {
     let bytes = function.program.parameter_bytes();
     match given.get(..bytes) {

@@ -1,4 +1,4 @@
-//! Work in its order: streams, events, launches.
+//! Ordered work: streams, events and launches.
 
 use super::Driver;
 use crate::core::error::{Error, Result};
@@ -23,7 +23,7 @@ impl Driver {
         Ok(self.streams.insert(|handle| Stream::new(handle, id, context, flags)))
     }
 
-    /// The stream that a call names, whose context can be used.
+    /// Returns the stream of a handle, after checking that its context can be used.
     pub fn queue(&self, stream: Handle) -> Result<Queue> {
         let queue = match stream.0 {
             0 => Queue::Default(self.current()?),
@@ -70,7 +70,7 @@ impl Driver {
         queue.context().check()
     }
 
-    /// Whether a stream has done all that it was given.
+    /// Returns an error unless the stream has completed all its work.
     pub fn query(&self, queue: &Queue) -> Result {
         queue.refuse_in_capture("it was asked whether it is done")?;
         if self.engine.is_done(self.end_of(queue)) { queue.context().check() } else { Err(Error::not_ready()) }
@@ -117,7 +117,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Has a stream wait for an event. What the event waits for was submitted before; so only captures must know.
+    /// Makes a stream wait for an event. The work before the event was submitted earlier, so only
+    /// captures need a record of this dependency.
     pub fn wait_for(&self, queue: &Queue, event: Handle) -> Result {
         let event = self.events.get(event)?;
         match (queue, queue.capturing(), event.captured()) {
@@ -157,7 +158,7 @@ impl Driver {
         event.context.check()
     }
 
-    /// Whether an event has happened.
+    /// Returns an error unless the event is complete.
     pub fn query_event(&self, event: Handle) -> Result {
         let event = self.events.get(event)?;
         let ticket = event.ticket()?;
