@@ -1,5 +1,5 @@
-//! This project's own CUDA backend, as on a card: devices, buffers, checked and bare launches, `doctor`. All tests of the
-//! workspace that need a GPU run on the library too, in `.ci/run`.
+//! Tests of this project's CUDA backend on the library: devices, buffers, checked and unchecked
+//! launches, `doctor`. `.ci/run` also runs all GPU tests of the workspace on it.
 #![cfg(target_os = "linux")]
 
 mod common;
