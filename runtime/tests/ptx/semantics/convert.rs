@@ -13,7 +13,7 @@ pub fn of(given: &Given<'_>) -> Value {
     let round = rounding(&given.form.modifiers);
     let (ftz, sat) = (given.has(Modifier::Ftz), given.has(Modifier::Sat));
     let a = if ftz && from == Type::F32 { flush(from, given.x[0]) } else { given.x[0] };
-    // A result of an integer type fills a wider register.
+    // Extends a result of an integer type to a wider register.
     let fill = |bits: u64| {
         let wide = number(bits, to) as u64;
         Value::Bits(wide & u64::MAX >> (64 - given.form.width))
@@ -70,7 +70,7 @@ pub fn of(given: &Given<'_>) -> Value {
     }
 }
 
-/// What is left to do to a float.
+/// Applies the modifiers to a float result.
 fn finish(given: &Given<'_>, to: Type, bits: u64) -> Value {
     let bits = if given.has(Modifier::Ftz) && to == Type::F32 { flush(to, bits) } else { bits };
     value(to, if given.has(Modifier::Sat) { saturate(to, bits) } else { bits })
@@ -81,7 +81,8 @@ fn narrowed<A: FloatConvert<B>, B: Float>(bits: u64, round: Round) -> u64 {
     A::from_bits(bits.into()).convert_r(round, &mut exact).value.to_bits() as u64
 }
 
-/// To an integer, the nearest that there is; a NaN to 0, or to the highest bit where either side is wide.
+/// Converts to an integer and saturates. A NaN gives 0, or the highest bit set if either type has
+/// 64 bits.
 fn whole<F: Float>(bits: u64, to: Type, round: Round, from: Type) -> u64 {
     if to_f64(from, bits).is_nan() {
         return if from == Type::F64 || to.bits() == 64 { 1 << (to.bits() - 1) } else { 0 };
