@@ -80,7 +80,7 @@ fn shuffle(element: Scalar, seed: u64) -> Shuffle {
                 })
                 .collect();
             if joined {
-                // Joins one word with itself.
+                // Joins the elements twice: both words are equal.
                 let word = if element.is_signed() { Scalar::I32 } else { Scalar::U32 };
                 let a = k.b.scalar(Op::Bits(Bits::Join, values.iter().copied().collect()), word);
                 let b = k.b.scalar(Op::Bits(Bits::Join, values.iter().copied().collect()), word);

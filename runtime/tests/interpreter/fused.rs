@@ -24,7 +24,7 @@ struct Sum {
     step: u32,
     /// Whether the sum has the initial value 0.5, or none.
     begun: bool,
-    /// The number of sums, of which this sum is the last.
+    /// The number of accumulators, of which the sum uses the last.
     elements: u32,
 }
 

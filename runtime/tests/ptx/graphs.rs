@@ -29,7 +29,7 @@ enum Condition {
     Spent,
     /// A counter that is the same in all threads is below a limit.
     Below(usize, u32),
-    /// Never, which the text does not show.
+    /// A condition that never holds, which the text does not reveal.
     Never,
 }
 
@@ -51,7 +51,7 @@ enum End {
     Leave(Leave),
 }
 
-/// An operation of all live lanes when a block begins.
+/// An operation of all live lanes at the start of a block.
 #[derive(Clone, Copy, Debug)]
 enum Together {
     /// Each lane adds the next live lane's `x`.
@@ -62,8 +62,8 @@ enum Together {
     Uniform(u32),
     /// Waits for the warp, and takes the mask of active lanes.
     Warp,
-    /// Takes the mask of active lanes, which only the post-dominator policy promises, and only
-    /// where no lane is on its way to end.
+    /// Takes the mask of active lanes. Only the post-dominator policy guarantees it, and only where
+    /// no lane is about to end.
     Active,
     Block,
 }
@@ -310,7 +310,7 @@ struct Generator {
     counters: usize,
     /// Whether no thread takes an exit before the last one, although there are some.
     calm: bool,
-    /// Where `break` and `continue` lead, of the loops around.
+    /// The targets of `break` and `continue` in the enclosing loops.
     loops: Vec<[usize; 2]>,
 }
 
@@ -354,7 +354,7 @@ impl Generator {
 
     fn finish(mut self) -> Graph {
         let mut layout: Vec<usize> = (0..self.blocks.len()).collect();
-        // Compilers move a few blocks; a shuffled text is the hardest.
+        // Compilers move a few blocks; a shuffled text is the hardest case.
         match self.random.below(3) {
             0 => {}
             1 => {
@@ -370,7 +370,7 @@ impl Generator {
         Graph { blocks: self.blocks, layout }
     }
 
-    /// Draws any edges. Each way back is taken at most as often as iterations are left.
+    /// Draws arbitrary edges. Each back edge is taken at most as often as iterations are left.
     fn wild(mut self) -> Graph {
         let count = 2 + self.random.below(11);
         for at in 0..count {
@@ -506,7 +506,7 @@ impl Generator {
     }
 }
 
-/// Holds graphs against the reference; `draw` makes one of a seed.
+/// Compares graphs with the reference; `draw` makes a graph from a seed.
 fn compare(draw: impl Fn(u64) -> Graph) {
     let graphs = std::env::var("FUZZ_GRAPHS").ok().and_then(|n| n.parse().ok()).unwrap_or(GRAPHS);
     let mut trapped = 0;
