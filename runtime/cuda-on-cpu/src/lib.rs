@@ -5,10 +5,10 @@
 //! tested on machines without a GPU, and errors of a program are explained in words.
 //!
 //! ```text
-//! cargo run --release -p cuda-on-cpu -- PROGRAM ARGUMENTS…      # a program on it
-//! CUDA_ON_CPU_LOG=stderr                                        # a line for each call that is refused, and why
-//! CUDA_ON_CPU_CHECKS=all                                        # everything that the PTX interpreter checks
-//! CUDA_ON_CPU_FAIL=700@17                                       # the 17th call fails, as if a kernel had left its memory
+//! cargo run --release -p cuda-on-cpu -- PROGRAM ARGUMENTS…      # runs a program on the library
+//! CUDA_ON_CPU_LOG=stderr                                        # a line for each rejected call, with the reason
+//! CUDA_ON_CPU_CHECKS=all                                        # all checks of the PTX interpreter
+//! CUDA_ON_CPU_FAIL=700@17                                       # the 17th call fails with the code of an illegal address
 //! ```
 //!
 //! A program can change the injected fault while it runs. `cuda_on_cpu_fail(text)`, exported beside
@@ -19,15 +19,15 @@
 //! # Architecture
 //!
 //! ```text
-//! ffi      the exported functions: C in, one call of the core, a code out
+//! ffi      the exported functions: each converts C arguments, calls the core and returns a code
 //! ─────────────────────────────────────────────────────────────────────────────────────────────────
-//! core     driver     the objects of the process, and what each call does with them
-//!          handle     numbers that programs hold, told from all others
-//!          context    memory, and what has gone wrong for good
+//! core     driver     the objects of the process, and the operations on them
+//!          handle     validated numbers that identify objects
+//!          context    memory and permanent failures
 //!          memory     addresses of the device, allocations, copies
-//!          module     PTX that is loaded, its variables and kernels
-//!          engine     the queue of all streams, and who takes from it
-//!          work       what streams do: launches, copies, fills, calls
+//!          module     loaded PTX, its variables and kernels
+//!          engine     the queue of all streams, and its worker thread
+//!          work       operations of streams: launches, copies, fills, calls
 //!          event, graph, stream
 //! ─────────────────────────────────────────────────────────────────────────────────────────────────
 //! runtime::ptx        runs kernels on the memory of a context

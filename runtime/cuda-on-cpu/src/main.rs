@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Where programs look for libraries.
+/// The environment variable of the library search path.
 const PATH: &str = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
 
 fn main() -> ExitCode {

@@ -10,7 +10,7 @@ pub fn folder() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let beside = program.parent().unwrap_or(Path::new("."));
     let name = format!("{DLL_PREFIX}cuda_on_cpu{DLL_SUFFIX}");
-    // A test runs in `deps`; an example beside it.
+    // Tests run in `deps`, and examples in a folder beside it.
     let places = [beside.join(&name), beside.join("deps").join(&name), beside.join("../deps").join(&name)];
     let library = places.iter().find(|place| place.exists());
     let missing = || Error::new(ErrorKind::NotFound, format!("{name} is not beside {}", program.display()));

@@ -12,11 +12,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub struct Context {
     /// The context's handle.
     pub handle: Handle,
-    /// Numbered through in the process.
+    /// The context's ID, unique in the process.
     pub id: u64,
-    /// The number of its device.
+    /// The index of the context's device.
     pub device: usize,
-    /// Whether it is the device's primary one.
+    /// Whether the context is the device's primary context.
     pub is_primary: bool,
     /// The flags given at creation, or set since.
     pub flags: AtomicU32,
@@ -34,12 +34,12 @@ pub struct Context {
 pub struct Preferences {
     pub cache: u32,
     pub shared_bank: u32,
-    /// By `CUlimit`.
+    /// The limits, by `CUlimit`.
     pub limits: [usize; 7],
 }
 
 impl Default for Preferences {
-    /// Limits as a card's driver has them.
+    /// Returns the default limits of NVIDIA's driver.
     fn default() -> Preferences {
         Preferences { cache: 0, shared_bank: 1, limits: [1 << 10, 1 << 20, 8 << 20, 2, 2048, 64, 0] }
     }

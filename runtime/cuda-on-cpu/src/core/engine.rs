@@ -17,11 +17,11 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The queue and who takes from it.
+/// The queue and its worker thread.
 #[derive(Debug)]
 pub struct Engine {
     state: Mutex<State>,
-    /// There is something to take.
+    /// Signaled when an operation is submitted.
     work: Condvar,
     /// Signaled after each completed operation.
     progress: Condvar,
@@ -29,7 +29,8 @@ pub struct Engine {
     log: Arc<Log>,
 }
 
-/// Says when something was submitted: all up to it, and it, have happened when as much is done.
+/// The number of a submitted operation. The operation and all earlier ones are complete when the
+/// number of completed operations reaches the ticket.
 pub type Ticket = u64;
 
 #[derive(Debug, Default)]
@@ -37,12 +38,12 @@ struct State {
     queue: VecDeque<(Arc<Context>, Work)>,
     submitted: Ticket,
     done: Ticket,
-    /// Whether a piece is being done.
+    /// Whether an operation is running.
     running: bool,
     has_worker: bool,
-    /// Threads that sleep until something has been done.
+    /// The number of threads that wait for `progress`.
     waiting: usize,
-    /// Whether the worker sleeps.
+    /// Whether the worker waits for `work`.
     idle: bool,
 }
 
@@ -56,7 +57,7 @@ pub fn in_host_function() -> bool {
     IN_HOST_FUNCTION.with(Cell::get)
 }
 
-/// Runs a host function of a stream.
+/// Runs a host function of a stream, and marks this thread during the call.
 pub fn as_host_function(call: impl FnOnce()) {
     IN_HOST_FUNCTION.with(|flag| {
         flag.set(true);
@@ -71,7 +72,7 @@ impl Engine {
         Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log }
     }
 
-    /// Adds to the queue.
+    /// Submits an operation.
     pub fn submit(self: &Arc<Engine>, context: Arc<Context>, work: Work) -> Result<Ticket> {
         let mut state = self.lock();
         if !state.has_worker {
@@ -101,7 +102,7 @@ impl Engine {
         self.lock().done >= ticket
     }
 
-    /// Returns when it has happened.
+    /// Waits until the operation of this ticket is complete.
     pub fn wait(&self, ticket: Ticket) {
         let mut state = self.lock();
         while state.done < ticket {
@@ -129,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// Does the first of the queue.
+    /// Runs the first operation of the queue.
     fn step<'e>(&'e self, mut state: MutexGuard<'e, State>) -> MutexGuard<'e, State> {
         let Some((context, work)) = state.queue.pop_front() else { return state };
         state.running = true;

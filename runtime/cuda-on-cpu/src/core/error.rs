@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::fmt;
 
-/// Why a call failed.
+/// The error of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     /// The code that the call returns.
@@ -23,17 +23,17 @@ impl Error {
         Error { code, why: why.into() }
     }
 
-    /// `CUDA_ERROR_INVALID_VALUE`
+    /// Creates a `CUDA_ERROR_INVALID_VALUE`.
     pub fn value(why: impl Into<Cow<'static, str>>) -> Error {
         Error::new(CUresult::CUDA_ERROR_INVALID_VALUE, why)
     }
 
-    /// `CUDA_ERROR_NOT_SUPPORTED`: the real driver does it.
+    /// Creates a `CUDA_ERROR_NOT_SUPPORTED`, for features that only the real driver has.
     pub fn unsupported(why: impl Into<Cow<'static, str>>) -> Error {
         Error::new(CUresult::CUDA_ERROR_NOT_SUPPORTED, why)
     }
 
-    /// `CUDA_ERROR_NOT_READY`, which is an answer rather than a mistake.
+    /// Creates a `CUDA_ERROR_NOT_READY`, which is a query result rather than an error.
     pub fn not_ready() -> Error {
         Error::new(CUresult::CUDA_ERROR_NOT_READY, "")
     }
@@ -62,7 +62,7 @@ fn find(code: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
     CODES.binary_search_by_key(&code, |(code, ..)| *code).ok().map(|index| &CODES[index])
 }
 
-/// Every code of cuda.h to CUDA 12.9, ascending; the words are ours.
+/// All codes of cuda.h up to CUDA 12.9, ascending, with this project's descriptions.
 const CODES: &[(u32, &CStr, &CStr)] = &[
     (0, c"CUDA_SUCCESS", c"no error"),
     (1, c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),

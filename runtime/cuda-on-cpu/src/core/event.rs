@@ -23,21 +23,21 @@ pub struct Event {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often it was recorded.
+    /// The number of recordings.
     calls: u64,
-    /// The last of them.
+    /// The ticket of the last recording.
     ticket: Ticket,
-    /// When that happened, if it has.
+    /// The time of the last recording, once complete.
     time: Option<Instant>,
     captured: Option<Captured>,
 }
 
-/// Where a capture was when an event was recorded in it.
+/// The position in a capture at which an event was recorded.
 #[derive(Clone, Debug)]
 pub struct Captured {
     /// The capture.
     pub capture: Arc<Capture>,
-    /// The nodes that it stands behind.
+    /// The nodes that the position depends on.
     pub after: Vec<usize>,
 }
 
@@ -52,7 +52,7 @@ impl Event {
         Event { handle, context, flags, state: Mutex::default() }
     }
 
-    /// Refuses flags that an event cannot have.
+    /// Rejects invalid flags.
     pub fn check(flags: u32) -> Result {
         let known = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32 | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         if flags & CUevent_flags::CU_EVENT_INTERPROCESS as u32 != 0 {
@@ -64,7 +64,7 @@ impl Event {
         Ok(())
     }
 
-    /// Records it at the end of what has been submitted.
+    /// Records the event after all submitted work.
     pub fn record(self: &Arc<Event>, engine: &Arc<Engine>, context: Arc<Context>) -> Result<Ticket> {
         let mut state = self.lock();
         let call = state.calls + 1;
@@ -73,7 +73,7 @@ impl Event {
         Ok(ticket)
     }
 
-    /// Records it in a capture.
+    /// Records the event in a capture.
     pub fn record_captured(&self, captured: Captured) {
         self.lock().captured = Some(captured);
     }

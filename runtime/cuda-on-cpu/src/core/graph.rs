@@ -17,11 +17,11 @@ use std::thread::ThreadId;
 /// The calls that a thread may make while a stream captures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// No thread may do what could disturb a capture.
+    /// No thread may make calls that could disturb a capture.
     Global = 0,
-    /// The thread that began it may not.
+    /// Only the capturing thread may not make calls that could disturb the capture.
     ThreadLocal = 1,
-    /// All may.
+    /// All threads may make any call.
     Relaxed = 2,
 }
 
@@ -38,13 +38,13 @@ impl Mode {
 /// A capture in progress.
 #[derive(Debug)]
 pub struct Capture {
-    /// Numbered through in the process.
+    /// The capture's ID, unique in the process.
     pub id: u64,
-    /// The stream that it was begun in.
+    /// The stream in which the capture began.
     pub origin: Handle,
     /// The calls that threads may make during the capture.
     pub mode: Mode,
-    /// The thread that began it.
+    /// The thread that began the capture.
     pub thread: ThreadId,
     state: Mutex<State>,
 }
@@ -52,9 +52,9 @@ pub struct Capture {
 #[derive(Debug, Default)]
 struct State {
     nodes: Vec<Node>,
-    /// By stream, the nodes that its next one comes after.
+    /// For each stream, the nodes that its next node depends on.
     fronts: BTreeMap<Handle, Vec<usize>>,
-    /// Why it came to nothing.
+    /// The reason of the invalidation.
     invalid: Option<String>,
 }
 
@@ -69,22 +69,22 @@ struct Node {
 pub struct Graph {
     /// The graph's handle.
     pub handle: Handle,
-    /// In the order of the capture.
+    /// The operations, in order.
     works: Mutex<Vec<Work>>,
 }
 
-/// A node that was added by hand: the one of that number.
+/// A node that was added by hand.
 #[derive(Debug)]
 pub struct Added {
     /// The node's handle.
     pub handle: Handle,
-    /// The graph's.
+    /// The graph of the node.
     pub graph: Handle,
-    /// In the order of the graph.
+    /// The index of the node's operation in the graph.
     pub index: usize,
 }
 
-/// A graph that can be launched.
+/// An executable graph.
 #[derive(Debug)]
 pub struct Executable {
     /// The executable graph's handle.
@@ -103,7 +103,7 @@ impl Graph {
         Graph { handle, works: Mutex::new(works.to_vec()) }
     }
 
-    /// Adds a node; its number.
+    /// Adds a node, and returns its index.
     pub fn add(&self, work: Work) -> usize {
         let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
         works.push(work);
@@ -127,7 +127,7 @@ impl Executable {
         self.works.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has it do that at node `index` from now on; what was launched before stays as it was.
+    /// Replaces the operation of node `index` for later launches; earlier launches are unaffected.
     pub fn set(&self, index: usize, work: Work) {
         let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
         // The operations have no other owner, unless a launch is in flight.
@@ -168,7 +168,7 @@ impl Capture {
         Capture { id, origin, mode, thread: std::thread::current().id(), state }
     }
 
-    /// Notes work of a stream.
+    /// Records an operation of a stream.
     pub fn add(&self, stream: Handle, work: Work) -> Result {
         let mut state = self.valid()?;
         let index = state.nodes.len();
@@ -244,7 +244,7 @@ impl State {
         for node in self.fronts.get(&stream).into_iter().flatten() {
             behind[*node] = true;
         }
-        // A node comes after earlier ones.
+        // A node depends only on earlier nodes.
         for index in (0..self.nodes.len()).rev() {
             if behind[index] {
                 self.nodes[index].after.iter().for_each(|node| behind[*node] = true);

@@ -3,7 +3,7 @@
 //! ```text
 //! 63       56 55        32 31         0
 //! ┌──────────┬────────────┬───────────┐
-//! │   kind   │ generation │   index   │      kinds are from 0xC1 on, so that none is a pointer that can be followed
+//! │   kind   │ generation │   index   │      kinds start at 0xC1: no handle is a valid pointer
 //! └──────────┴────────────┴───────────┘
 //! ```
 //!
@@ -20,7 +20,7 @@ pub struct Handle(pub u64);
 
 /// A type of object that has handles.
 pub trait Object {
-    /// The highest byte of its handles.
+    /// The highest byte of the type's handles.
     const KIND: u8;
     /// The type's name in the log.
     const NAME: &'static str;
@@ -28,7 +28,7 @@ pub trait Object {
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_HANDLE;
 }
 
-/// The objects of one kind.
+/// The objects of one type.
 #[derive(Debug)]
 pub struct Table<T>(RwLock<Slots<T>>);
 
@@ -53,7 +53,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Object> Table<T> {
-    /// Adds what `make` makes of its handle.
+    /// Adds the object that `make` creates from its handle.
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Arc<T> {
         let mut table = self.write();
         let index = table.free.pop().unwrap_or_else(|| {
@@ -74,7 +74,7 @@ impl<T: Object> Table<T> {
         slot.ok_or_else(|| refusal::<T>(handle))
     }
 
-    /// Takes an object out: from here on its handle is that of none.
+    /// Removes an object; its handle is invalid from now on.
     pub fn remove(&self, handle: Handle) -> Result<Arc<T>> {
         let mut table = self.write();
         let found = place::<T>(handle).and_then(|(generation, index)| {
@@ -92,7 +92,7 @@ impl<T: Object> Table<T> {
         self.read().slots.iter().filter_map(|slot| slot.object.clone()).collect()
     }
 
-    /// Takes out all that `which` says.
+    /// Removes and returns all objects that satisfy `which`.
     pub fn remove_all(&self, which: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
         let mut table = self.write();
         let Slots { slots, free } = &mut *table;

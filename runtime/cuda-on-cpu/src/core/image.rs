@@ -7,7 +7,7 @@ use kernel_dsl_compiler::ptx::parse::{Mistake, parse};
 use kernel_dsl_compiler::ptx::{Module, Version};
 use kernel_dsl_compiler::target::Target;
 
-/// The latest PTX that the parser reads: that of CUDA 12.9.
+/// The latest PTX version that the parser supports: that of CUDA 12.9.
 pub const LATEST: Version = Version::new(8, 8);
 
 /// The driver version that this library reports: one that supports this PTX version, and still
@@ -22,13 +22,13 @@ pub fn is_binary(image: &[u8]) -> bool {
     BINARIES.iter().any(|start| image.starts_with(start))
 }
 
-/// Refuses machine code.
+/// Returns the error for machine code.
 pub fn refuse_binary() -> Error {
     let why = "the image is machine code, a cubin or a fat binary; this device runs PTX text";
     Error::new(CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, why)
 }
 
-/// Reads PTX for a device. The log is for the program.
+/// Parses PTX for a device. On failure also returns a log for the program.
 pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, String)> {
     let refuse = |code, log: String| Err((Error::new(code, log.clone()), log));
     if let Some(version) = version(text).filter(|version| *version > LATEST) {

@@ -1,9 +1,9 @@
 //! Fault injection: the calls that fail, and their error codes.
 //!
 //! ```text
-//! 700@17                every call of the process is counted: the 17th fails, with CUDA_ERROR_ILLEGAL_ADDRESS
-//! 2@cuMemAlloc_v2       every call of that function fails, with CUDA_ERROR_OUT_OF_MEMORY
-//! 2@cuMemAlloc_v2#3     the third call of it
+//! 700@17                the 17th call of the process fails with CUDA_ERROR_ILLEGAL_ADDRESS
+//! 2@cuMemAlloc_v2       every call of that function fails with CUDA_ERROR_OUT_OF_MEMORY
+//! 2@cuMemAlloc_v2#3     only the third call of that function fails
 //! ```
 //!
 //! A call with an injected fault has no other effect. An error that loses the context on a GPU
@@ -21,7 +21,7 @@ pub struct Fault {
     code: CUresult,
     /// The function's name; `None` matches every function.
     function: Option<String>,
-    /// From 1; all of them, if there is none.
+    /// The number of the failing call, from 1; `None` means all calls.
     number: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ pub struct Injection {
     /// Whether a fault is requested; without one, calls do not take the lock.
     armed: AtomicBool,
     fault: Mutex<Option<Fault>>,
-    /// Calls that the fault may have meant.
+    /// The number of calls that matched the fault's function.
     calls: AtomicU64,
 }
 

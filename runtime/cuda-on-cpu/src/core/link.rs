@@ -16,7 +16,7 @@ use std::sync::Mutex;
 
 const BEFORE: &str = "// cuda-on-cpu, in place of machine code for ";
 
-/// A compilation.
+/// A link state.
 #[derive(Debug)]
 pub struct Link {
     /// The link state's handle.
@@ -26,7 +26,7 @@ pub struct Link {
     pub state: Mutex<State>,
 }
 
-/// How far a compilation is.
+/// The progress of a link state.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum State {
@@ -41,7 +41,7 @@ impl Object for Link {
 }
 
 impl State {
-    /// Adds PTX that was found good.
+    /// Adds validated PTX.
     pub fn add(&mut self, ptx: String) -> Result {
         match self {
             State::Empty => {

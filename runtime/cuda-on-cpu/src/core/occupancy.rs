@@ -32,7 +32,7 @@ pub fn best(
         _ => function.most_threads(),
     };
     let mut found = (0, 0, 0);
-    // Whole warps, and the largest if it is none.
+    // Whole warps, and the maximum even if it is not a multiple of 32.
     for threads in (32..=most).step_by(32).chain([most]) {
         let blocks = blocks(function, settings, threads.into(), dynamic(threads))?;
         if (blocks * threads, threads) > (found.0, found.1) {

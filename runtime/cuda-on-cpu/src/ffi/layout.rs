@@ -192,11 +192,12 @@ impl LaunchConfig {
             let LaunchAttribute { id, value, .. } = unsafe { self.attributes.add(index).read_unaligned() };
             let first = value[0] as u32;
             match id {
-                // Nothing; an access policy; a carve-out; priorities; domains of memory: hints.
+                // Hints without effect here: ignore, access policy, shared-memory carve-out,
+                // priority, memory domains.
                 0 | 1 | 8 | 9 | 10 | 14 => {}
-                // Cooperative: 0 says no.
+                // A value of 0 means not cooperative.
                 2 if first == 0 => {}
-                // A cluster of one block is none.
+                // A cluster of one block is equivalent to no cluster.
                 4 if first == 1 && value[0] >> 32 == 1 && value[1] as u32 == 1 => {}
                 // Programmatic dependence: the previous kernel is complete in any case.
                 6 => {}

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 thread_local! {
-    /// The last is current.
+    /// The context stack of a thread, whose last context is current.
     static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
     static MODE: Cell<Mode> = const { Cell::new(Mode::Global) };
 }
 
-/// A device's primary context, and how many have it.
+/// A device's primary context, and its reference count.
 #[derive(Debug, Default)]
 pub struct Primary {
     context: Option<Arc<Context>>,
@@ -33,13 +33,13 @@ pub fn capture_mode() -> Mode {
     MODE.get()
 }
 
-/// Sets it; what it was.
+/// Sets the capture mode of this thread, and returns the previous one.
 pub fn set_capture_mode(mode: Mode) -> Mode {
     MODE.replace(mode)
 }
 
 fn flags(flags: u32) -> Result<u32> {
-    // One way to wait, or none.
+    // At most one scheduling flag.
     if flags & !FLAGS != 0 || !matches!(flags & 7, 0 | 1 | 2 | 4) {
         return Err(Error::value(format!("{flags:#x} are no flags of a context")));
     }
@@ -63,7 +63,7 @@ impl Driver {
         STACK.with_borrow(|stack| stack.last().cloned())
     }
 
-    /// Makes a context, and makes it current.
+    /// Creates a context, and makes it current.
     pub fn create_context(&self, given: u32, device: i32) -> Result<Arc<Context>> {
         let device = self.device(device)?;
         let given = flags(given)?;
@@ -73,7 +73,7 @@ impl Driver {
         Ok(context)
     }
 
-    /// Ends a context that is not the primary one, with all that is in it.
+    /// Destroys a context other than the primary one, with all its objects.
     pub fn destroy_context(&self, handle: Handle) -> Result {
         let context = self.contexts.get(handle)?;
         if context.is_primary {
@@ -86,7 +86,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Frees all that is in a context.
+    /// Frees all objects of a context.
     fn end(&self, context: &Arc<Context>) {
         self.engine.wait(self.engine.last());
         context.destroy();
@@ -98,19 +98,19 @@ impl Driver {
         context.memory().clear();
     }
 
-    /// Makes a context current over the one that was.
+    /// Pushes a context on the stack, which makes it current.
     pub fn push(&self, handle: Handle) -> Result {
         let context = self.contexts.get(handle)?;
         STACK.with_borrow_mut(|stack| stack.push(context));
         Ok(())
     }
 
-    /// Makes current what was so before.
+    /// Pops the current context, which makes the previous one current.
     pub fn pop(&self) -> Result<Arc<Context>> {
         STACK.with_borrow_mut(Vec::pop).ok_or_else(none)
     }
 
-    /// Makes a context current in place of the one that is, or none.
+    /// Replaces the current context; a null handle leaves none.
     pub fn set_current(&self, handle: Handle) -> Result {
         let context = if handle.0 == 0 { None } else { Some(self.contexts.get(handle)?) };
         STACK.with_borrow_mut(|stack| {
@@ -169,7 +169,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Sets what the primary context is made with.
+    /// Sets the flags for the primary context's creation.
     pub fn set_primary_flags(&self, device: i32, given: u32) -> Result {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A pool of memory. What is freed to it is free at once.
+/// A memory pool. Freed memory is released at once.
 #[derive(Debug)]
 pub struct Pool {
     /// The pool's handle.
@@ -31,7 +31,7 @@ impl Pool {
     /// Creates a pool with the default attributes.
     pub(super) fn new(handle: Handle) -> Pool {
         let attributes: [AtomicU64; 9] = Default::default();
-        // The three ways of reuse are allowed at first.
+        // The three reuse policies are enabled by default.
         attributes[1..=3].iter().for_each(|attribute| attribute.store(1, Ordering::Relaxed));
         Pool { handle, attributes }
     }
@@ -64,7 +64,7 @@ impl Driver {
         self.release(&context, address, |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed))
     }
 
-    /// Frees pinned memory of the host.
+    /// Frees page-locked host memory.
     pub fn free_host(&self, address: u64) -> Result {
         let context = self.current()?;
         self.refuse_unsafe("freeing memory")?;
@@ -83,7 +83,7 @@ impl Driver {
         }
         self.engine.wait(self.engine.last());
         context.check()?;
-        // Another thread may have freed it meanwhile.
+        // Another thread may have freed the memory in between.
         context.memory().remove(address).map(drop).ok_or_else(nothing)
     }
 
@@ -94,7 +94,7 @@ impl Driver {
         self.allocate_in(queue.context(), Kind::Pool(pool.handle), bytes)
     }
 
-    /// Frees memory in the order of a stream.
+    /// Frees memory in stream order.
     pub fn free_ordered(&self, address: u64, queue: &Queue) -> Result {
         queue.refuse_in_capture("it was to free memory, which graphs here do not")?;
         if address == 0 {
@@ -120,18 +120,18 @@ impl Driver {
         Handle(self.current_pool.load(Ordering::Relaxed))
     }
 
-    /// Has it take from another one.
+    /// Sets the pool that `cuMemAllocAsync` allocates from.
     pub fn set_current_pool(&self, pool: Handle) -> Result {
         self.current_pool.store(self.pools.get(pool)?.handle.0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Makes a pool.
+    /// Creates a pool.
     pub fn create_pool(&self) -> Arc<Pool> {
         self.pools.insert(Pool::new)
     }
 
-    /// Ends a pool; what lives in it lives on.
+    /// Destroys a pool; its allocations stay valid.
     pub fn destroy_pool(&self, pool: Handle) -> Result {
         if pool == self.default_pool {
             return Err(Error::value("the device's own pool is not destroyed"));
@@ -162,7 +162,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes that back, when all that was submitted has happened.
+    /// Unregisters memory after all submitted work is complete.
     pub fn unregister(&self, address: u64) -> Result {
         let context = self.current()?;
         self.release(&context, address, |kind| matches!(kind, Kind::Registered(_))).map_err(|error| match error.code {
@@ -173,7 +173,7 @@ impl Driver {
         })
     }
 
-    /// Copies in the order of the legacy stream, and waits.
+    /// Copies in the order of the legacy stream, and waits until the copy is complete.
     pub fn copy_now(&self, copy: Copy) -> Result {
         let queue = Queue::Default(self.current()?);
         copy.check()?;
@@ -193,14 +193,14 @@ impl Driver {
         self.submit(queue, Work::Copy(copy))
     }
 
-    /// Fills in the order of the legacy stream, and waits.
+    /// Fills in the order of the legacy stream, and waits until the fill is complete.
     pub fn fill_now(&self, fill: Fill) -> Result {
         let queue = Queue::Default(self.current()?);
         fill.check()?;
         self.now(&queue, Work::Fill(fill))
     }
 
-    /// Fills in the order of a stream.
+    /// Fills in stream order.
     pub fn fill(&self, fill: Fill, queue: &Queue) -> Result {
         fill.check()?;
         self.submit(queue, Work::Fill(fill))

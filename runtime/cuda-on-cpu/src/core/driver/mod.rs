@@ -32,14 +32,14 @@ use cudarc::driver::sys::CUresult;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The driver.
+/// The driver of a process.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct Driver {
     pub settings: Settings,
     pub log: Arc<Log>,
     pub engine: Arc<Engine>,
-    /// By device.
+    /// The memory of each device.
     supplies: Vec<Arc<Supply>>,
     pub contexts: Table<Context>,
     pub modules: Table<Module>,
@@ -52,10 +52,10 @@ pub struct Driver {
     pub executables: Table<Executable>,
     pub pools: Table<Pool>,
     pub injection: Injection,
-    /// The device's own pool, and the one that `cuMemAllocAsync` takes from.
+    /// The device's default pool. `current_pool` is the pool that `cuMemAllocAsync` allocates from.
     default_pool: Handle,
     current_pool: AtomicU64,
-    /// By device.
+    /// The primary context of each device.
     primary: Vec<Mutex<Primary>>,
     captures: Mutex<Vec<Arc<Capture>>>,
     ids: AtomicU64,
@@ -125,6 +125,6 @@ impl Driver {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while one of these is held.
+    // Nothing panics while one of these locks is held.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

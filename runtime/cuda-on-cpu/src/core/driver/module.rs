@@ -9,7 +9,7 @@ use crate::core::module::{Function, Module};
 use std::sync::{Arc, Mutex};
 
 impl Driver {
-    /// Loads PTX in the current context. What is wrong with it goes to `log` too.
+    /// Loads PTX in the current context. Errors in the PTX are also written to `log`.
     pub fn load(&self, text: &str, log: &mut String) -> Result<Arc<Module>> {
         let context = self.current()?;
         let module = self.read(link::ptx(text, self.settings.target())?, log)?;
@@ -28,13 +28,13 @@ impl Driver {
         })
     }
 
-    /// Begins to compile.
+    /// Creates a link state.
     pub fn link(&self) -> Result<Arc<Link>> {
         self.current()?;
         Ok(self.links.insert(|handle| Link { handle, state: Mutex::new(State::Empty) }))
     }
 
-    /// Adds PTX to what is compiled.
+    /// Adds PTX to a link state.
     pub fn link_add(&self, link: Handle, text: &str, log: &mut String) -> Result {
         let link = self.links.get(link)?;
         self.read(text, log)?;
@@ -50,7 +50,7 @@ impl Driver {
         Ok((image.as_ptr(), image.len()))
     }
 
-    /// Unloads a module when all that was submitted has happened.
+    /// Unloads a module after all submitted work is complete.
     pub fn unload(&self, module: Handle) -> Result {
         self.current()?;
         let module = self.modules.remove(module)?;
@@ -60,7 +60,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A kernel of a module.
+    /// Returns a kernel of a module.
     pub fn function(&self, module: Handle, name: &str) -> Result<Arc<Function>> {
         self.current()?;
         let module = self.modules.get(module)?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 const SPECIAL: [u64; 2] = [1, 2];
 
 impl Driver {
-    /// Makes a stream in the current context.
+    /// Creates a stream in the current context.
     pub fn create_stream(&self, flags: u32) -> Result<Arc<Stream>> {
         let context = self.current()?;
         if flags & !NON_BLOCKING != 0 {
@@ -34,7 +34,7 @@ impl Driver {
         Ok(queue)
     }
 
-    /// Ends a stream; what it was given happens all the same.
+    /// Destroys a stream; its submitted work still runs.
     pub fn destroy_stream(&self, stream: Handle) -> Result {
         if stream.0 == 0 || SPECIAL.contains(&stream.0) {
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, "the default stream is not destroyed"));
@@ -47,7 +47,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives a stream something to do.
+    /// Submits an operation to a stream.
     pub fn submit(&self, queue: &Queue, work: Work) -> Result {
         if let Some((stream, capture)) = queue.capturing() {
             return capture.add(stream.handle, work);
@@ -62,7 +62,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits for all that a stream was given.
+    /// Waits until all submitted work of a stream is complete.
     pub fn synchronize(&self, queue: &Queue) -> Result {
         queue.refuse_in_capture("it was to be waited for")?;
         self.refuse_unsafe("waiting for a stream")?;
@@ -83,7 +83,7 @@ impl Driver {
         }
     }
 
-    /// Waits for all that the current context was given.
+    /// Waits until all submitted work of the current context is complete.
     pub fn synchronize_context(&self) -> Result {
         let context = self.current()?;
         self.refuse_unsafe("waiting for the context")?;
@@ -91,7 +91,7 @@ impl Driver {
         context.check()
     }
 
-    /// Makes an event in the current context.
+    /// Creates an event in the current context.
     pub fn create_event(&self, flags: u32) -> Result<Arc<Event>> {
         let context = self.current()?;
         Event::check(flags)?;
@@ -149,7 +149,7 @@ impl Driver {
         }
     }
 
-    /// Waits for an event.
+    /// Waits until an event is complete.
     pub fn synchronize_event(&self, event: Handle) -> Result {
         let event = self.events.get(event)?;
         let ticket = event.ticket()?;
@@ -166,7 +166,7 @@ impl Driver {
         if self.engine.is_done(ticket) { event.context.check() } else { Err(Error::not_ready()) }
     }
 
-    /// Launches.
+    /// Submits a kernel launch.
     pub fn launch(&self, launch: Launch, queue: &Queue) -> Result {
         if !Arc::ptr_eq(&launch.function.module.context, queue.context()) {
             let why = "the function is of another context than the stream";

@@ -10,14 +10,14 @@ pub const RANGE: Range<u64> = 1 << 45..1 << 46;
 /// Unused bytes after each allocation, so that an access past its end hits no other allocation.
 const GUARD: u64 = 64 << 10;
 
-/// Every allocation begins at a multiple of this, as on a card.
+/// The alignment of allocations, as on a GPU.
 const ALIGNMENT: u64 = 512;
 
 /// The ranges in use. Addresses are allocated round-robin, so that a freed address stays unused for
 /// long.
 #[derive(Debug)]
 pub struct Addresses {
-    /// From their beginnings to their ends, guards included.
+    /// The end of each range by its start, guards included.
     used: BTreeMap<u64, u64>,
     next: u64,
 }
@@ -50,7 +50,7 @@ impl Addresses {
         }
     }
 
-    /// Gives a row back by its beginning.
+    /// Releases the range that begins at `start`.
     pub fn give_back(&mut self, start: u64) {
         self.used.remove(&start);
     }
@@ -67,7 +67,7 @@ mod tests {
         assert!(a % ALIGNMENT == 0 && b % ALIGNMENT == 0 && b >= a + 1 + GUARD);
         addresses.give_back(a);
         assert!(addresses.take(1).unwrap() > b, "what was freed stays nobody's");
-        // In the end it is used again; a row too long for the hole is not put there.
+        // Later the range is reused, but only for lengths that fit.
         addresses.next = RANGE.end - GUARD;
         assert_eq!(addresses.take(1), Some(a));
         assert_eq!(addresses.take(RANGE.end - RANGE.start), None);

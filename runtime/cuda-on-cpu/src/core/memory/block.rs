@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 pub struct Block {
     start: NonNull<u8>,
     bytes: usize,
-    /// How it was allocated, if it is its own.
+    /// The layout of an owned block's allocation.
     layout: Option<Layout>,
 }
 
@@ -26,7 +26,7 @@ impl Block {
     pub fn zeroed(bytes: u64, alignment: usize) -> Option<Block> {
         let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
         let layout = Layout::from_size_align(bytes, alignment).ok()?;
-        // SAFETY: the layout has bytes.
+        // SAFETY: the size of the layout is not 0.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         Some(Block { start, bytes, layout: Some(layout) })
     }
@@ -61,7 +61,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if let Some(layout) = self.layout {
-            // SAFETY: allocated with this layout, and not used any more.
+            // SAFETY: the block was allocated with this layout, and this is its last use.
             unsafe { dealloc(self.start.as_ptr(), layout) }
         }
     }
