@@ -30,7 +30,7 @@ fn kernels_run_checked_and_bare() {
             let run = |device: &Device, bare: bool| {
                 let (dx, mut dy) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
                 if bare {
-                    // SAFETY: both have n elements.
+                    // SAFETY: both buffers have n elements.
                     unsafe { saxpy::launch_unchecked(device, 2.0, &dx, &mut dy).unwrap() };
                 } else {
                     saxpy::launch(device, 2.0, &dx, &mut dy).unwrap();

@@ -366,7 +366,7 @@ fn work_goes_on_on_the_cpu_where_one_asks_for_it() {
         assert!(matches!(result, Err(Error::OutOfMemory { .. })), "{result:?}");
         assert_eq!(on_cpu, [false]);
         // The loss of another device does not trigger it either, and buffers of the lost device do
-        // not move.
+        // not move to the CPU.
         injection.set(Some("700@cuLaunchKernel#1"));
         let (x, mut y) = (device.upload(&[1.0f32; N]).unwrap(), device.zeros(N).unwrap());
         let (cpu, mut times) = (Device::cpu(), 0);

@@ -12,7 +12,7 @@ use runtime::ptx::Check;
 use runtime::testing::Random;
 use std::fmt::Write;
 
-/// Graphs of each sort, unless `FUZZ_GRAPHS` gives another number.
+/// The number of graphs of each sort, unless `FUZZ_GRAPHS` gives another number.
 const GRAPHS: u64 = 1500;
 const LANES: usize = 32;
 /// Counters of uniform loops.
@@ -33,7 +33,7 @@ enum Condition {
     Never,
 }
 
-/// How a thread ends.
+/// An instruction that ends a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Leave {
     Return,
@@ -41,12 +41,12 @@ enum Leave {
     Trap,
 }
 
-/// Where a block leads.
+/// The terminator of a block.
 #[derive(Clone, Debug)]
 enum End {
     Go(usize),
     Branch(Condition, [usize; 2]),
-    /// By `x` modulo their number.
+    /// A branch table, indexed by `x` modulo its length.
     Switch(Vec<usize>),
     Leave(Leave),
 }
@@ -76,12 +76,12 @@ struct Block {
     summand: u32,
     /// A counter that is set to 0 or incremented.
     counter: Option<(usize, bool)>,
-    /// How some threads end here.
+    /// The condition and instruction by which some threads end here.
     leaves: Option<(Condition, Leave)>,
     end: End,
 }
 
-/// Blocks from the first, and the order of their text.
+/// Blocks, of which the first is the entry, and the order of their text.
 #[derive(Debug)]
 struct Graph {
     blocks: Vec<Block>,
@@ -105,7 +105,7 @@ impl Thread {
         Thread { at: 0, x, sum: 0, left: (i & 7) + 9, counters: [0; COUNTERS], ended: None }
     }
 
-    /// Does what a block computes.
+    /// Runs the computation of a block.
     fn compute(&mut self, block: &Block) {
         self.x = self.x.wrapping_mul(block.factor).wrapping_add(block.summand);
         self.left = self.left.saturating_sub(1);
@@ -238,7 +238,7 @@ impl Graph {
         }
     }
 
-    /// Returns what each thread leaves, or `None` if one traps.
+    /// Returns each thread's final value, or `None` if a thread traps.
     fn expected(&self) -> Option<Vec<u64>> {
         let mut threads: Vec<Thread> = (0..LANES as u32).map(Thread::new).collect();
         loop {
@@ -469,7 +469,7 @@ impl Generator {
                     self.blocks[at].end = End::Branch(Condition::Bit(bit), [at + 1, then + 1]);
                     return;
                 }
-                // The first side has a separate last block, which goes past the second side.
+                // The first side has a separate last block, which branches past the second side.
                 let then = self.block();
                 self.blocks[at].end = End::Branch(Condition::Bit(bit), [at + 1, then + 1]);
                 self.statements(depth - 1, false);

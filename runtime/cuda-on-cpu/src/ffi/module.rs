@@ -291,7 +291,7 @@ mod tests {
         let mut buffer = [7u8; 8];
         let mut names = [CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as c_int, CU_JIT_ERROR_LOG_BUFFER as c_int];
         let mut values = [std::ptr::without_provenance_mut(8), buffer.as_mut_ptr().cast()];
-        // SAFETY: two options, and a buffer of eight bytes.
+        // SAFETY: the arrays have two options, and the buffer has eight bytes.
         unsafe {
             let options = Options::new(2, names.as_mut_ptr(), values.as_mut_ptr()).unwrap();
             options.logs("line 5: what");
