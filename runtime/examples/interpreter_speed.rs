@@ -1,6 +1,8 @@
-//! How fast the interpreter is: fused multiply-adds a second of a matrix product by 16×16 tiles in shared memory, at each
-//! level of checking, on all cores and on one. Run it with `--release`; an argument sets the matrices' size, a second one
-//! names the only level.
+//! Measures the interpreter: fused multiply-adds per second in a matrix product with 16×16 tiles in
+//! shared memory. Measures each level of checking, on all cores and on one.
+//!
+//! Run the example with `--release`. The first argument sets the size of the matrices; the second
+//! one selects a single level.
 
 use runtime::interpreter::{Bytes, Checks, Launch, Options, Program};
 use std::num::NonZeroUsize;

@@ -1,4 +1,5 @@
-//! How long allocating and freeing takes that the pool has memory for: nanoseconds of the quickest of many rounds.
+//! Measures allocation and release of memory that the pool already holds, in nanoseconds: the
+//! fastest of many rounds.
 
 use runtime::Device;
 use std::hint::black_box;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 fn main() -> runtime::Result<()> {
     const COUNT: u32 = 10_000;
     let device = Device::cpu();
-    // Beside what lives, as in a program.
+    // Other live allocations, as in a real program.
     let _others: Vec<_> = (1..100).map(|i| device.pinned::<u8>(i << 10)).collect::<Result<_, _>>()?;
     for bytes in [256usize, 64 << 10, 1 << 20, 100 << 20] {
         let mut best = Duration::MAX;

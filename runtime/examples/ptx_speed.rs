@@ -1,6 +1,8 @@
-//! How fast the PTX interpreter is: fused multiply-adds a second of the matrix product by 16×16 tiles of kernels-rs, from
-//! its PTX, at each level of checking, on all cores and on one. Run it with `--release`; an argument sets the matrices'
-//! size, a second one names the only level.
+//! Measures the PTX interpreter: fused multiply-adds per second in the matrix product with 16×16
+//! tiles of kernels-rs, from its PTX. Measures each level of checking, on all cores and on one.
+//!
+//! Run the example with `--release`. The first argument sets the size of the matrices; the second
+//! one selects a single level.
 
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;

@@ -1,4 +1,4 @@
-//! `runtime::testing`: that it passes what is right and finds what is wrong.
+//! Tests of `runtime::testing`: correct kernels pass, and faults are found.
 
 mod common;
 
@@ -16,7 +16,8 @@ fn case(n: usize) -> Case {
     Case::new(format!("n = {n}"), [Input::scalar(0.1f32), Input::slice(&x), Input::slice(&y)])
 }
 
-/// y ← a·x + y, rounded once: half a unit in the last place, 2⁻²⁴ of the value.
+/// Computes y ← a·x + y with one rounding: the error is at most half a unit in the last place, 2⁻²⁴
+/// of the value.
 fn saxpy(inputs: &[Input]) -> Vec<Expected> {
     let (a, x, y) = (inputs[0].value(), inputs[1].values(), inputs[2].values());
     let y = x.iter().zip(y).map(|(x, y)| a * x + y).collect();
@@ -36,7 +37,7 @@ fn special_values_pass_too() {
     let mut random = Random::new(3);
     let [x, y] = [(); 2].map(|()| random.special_values::<f32>(1000));
     let case = Case::new("special", [Input::scalar(2.0f32), Input::slice(&x), Input::slice(&y)]);
-    // Every product of two f32 is exact in f64; the sum and the overflow to infinity are f32's own.
+    // Every product of two f32 is exact in f64. The sum rounds, and overflows to infinity, as f32.
     let reference = |_: &[Input]| {
         let y = x.iter().zip(&y).map(|(x, y)| f64::from(2.0f32.mul_add(*x, *y))).collect();
         vec![Expected::new(2, y, Bound::Exact)]
@@ -51,7 +52,7 @@ fn a_pass_that_changes_a_bit_is_found() {
     let Failure::Differ { left: Executor::Lowered, right: Executor::Optimized, mismatch } = &failure else {
         panic!("{failure}")
     };
-    // The first element for which one rounding and two differ.
+    // The first element at which one rounding and two roundings differ.
     let inputs = case(1000).inputs;
     let (x, y) = (inputs[1].values(), inputs[2].values());
     let differs = |i: usize| {
@@ -107,13 +108,13 @@ fn ptx_that_is_wrong_is_found() {
         Checker::new(None).case(&prepared, &case(1000), saxpy)
     };
     assert_eq!(checked(text), Ok(()));
-    // Another rounding; one element too many.
+    // A different rounding; one element too many.
     let rounded = text.replace("fma.rn.f32", "fma.rz.f32");
     assert!(matches!(checked(&rounded), Err(Failure::Differ { right: Executor::Ptx, .. })), "{text}");
     let unguarded = text.replace("setp.ge.u32", "setp.gt.u32");
     let Err(Failure::Stopped { executor: Executor::Ptx, error, .. }) = checked(&unguarded) else { panic!("{text}") };
     assert!(error.contains("past the end of `x`"), "{error}");
-    // What is not known is refused before anything runs.
+    // Unknown instructions are rejected before the launch.
     let Err(refused) = prepared(Mistake::None, Mistake::None).with_ptx(&text.replace("fma.rn.f32", "fmb.rn.f32"))
     else {
         panic!("{text}")

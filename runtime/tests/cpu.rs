@@ -1,4 +1,5 @@
-//! Devices and buffers without a GPU: what works on the CPU device, and what is said where there is no driver.
+//! Devices and buffers without a GPU: the features of the CPU device, and the errors without a
+//! driver.
 
 use kernel_dsl::compiler::hir::{self, Block, Expr, ExprKind, Instance, Local, Program, Type, TypeId, serial};
 use kernel_dsl::compiler::source::{Source, Span};
@@ -8,7 +9,8 @@ use kernel_dsl::{Argument, Artifact, Launcher};
 use runtime::{Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// `kernel(a: f32, x: &[f32], y: &mut [f32])` in one block of 32 threads; the body is empty.
+/// Builds `kernel(a: f32, x: &[f32], y: &mut [f32])` in one block of 32 threads, with an empty
+/// body.
 fn artifact(grid: u64) -> &'static Artifact {
     let number = |n| Expr { kind: ExprKind::Literal(n), ty: TypeId(3), span: Span::default() };
     let local = |name: &str, ty| Local {
@@ -121,7 +123,7 @@ fn a_wrong_launch_is_refused_with_all_mistakes() {
     assert!(error.to_string().contains("expected 3 arguments (`a`, `x`, `y`), given 1"));
     let error = device.launch(artifact(1 << 31), &[], None, &[]).unwrap_err();
     assert!(matches!(error, Error::Refused { .. }));
-    // SAFETY: refused before anything runs.
+    // SAFETY: the launch is rejected before the kernel runs.
     let error = unsafe { device.launch_unchecked(artifact(1), &[], None, &arguments) }.unwrap_err();
     assert!(matches!(error, Error::Refused { .. }));
 }
@@ -130,14 +132,15 @@ fn a_wrong_launch_is_refused_with_all_mistakes() {
 fn one_buffer_is_not_read_and_written() {
     let device = Device::cpu();
     let mut y = device.upload(&[1.0f32; 8]).unwrap();
-    // The borrow checker refuses `&y` beside `&mut y`; an erased argument can be cloned.
+    // The borrow checker rejects `&y` beside `&mut y`, but an erased argument can be cloned.
     let written = (&mut y).argument();
     let error =
         device.launch(artifact(1), &[], None, &[Argument::scalar(1.0f32), written.clone(), written]).unwrap_err();
     assert!(error.to_string().contains("arguments `x` and `y` overlap, and the kernel writes `y`"), "{error}");
 }
 
-/// A value of each type, made once, whatever clone asks; it goes with the device, though it holds a buffer.
+/// Checks device-local values: each type has one value, shared by all clones of the device. The
+/// value is dropped with the device, although it holds a buffer.
 #[test]
 fn what_is_kept_with_a_device_goes_with_it() {
     struct Table(DeviceBuffer<u32>, #[allow(dead_code, reason = "its count tells whether the table is gone")] Arc<()>);
@@ -161,12 +164,12 @@ fn memory_of_another_device_is_refused() {
     let x = device.upload(&[1.0f32; 4]).unwrap();
     let mut y = device.upload(&[1.0f32; 4]).unwrap();
     let shape = kernel_dsl::launcher::Shape::Slice(4);
-    // SAFETY: never accessed: the launch is refused.
+    // SAFETY: the memory is never accessed, because the launch is rejected.
     let foreign = unsafe { kernel_dsl::launcher::Memory::new(Scalar::F32.into(), 7, 0x1000, shape, false) };
     let arguments = [Argument::scalar(1.0f32), Argument::Memory(foreign), (&mut y).argument()];
     let error = device.launch(artifact(1), &[], None, &arguments).unwrap_err();
     assert!(error.to_string().contains("argument `x`: its memory belongs to another device"), "{error}");
-    // Another handle of the same device is no other device.
+    // Another handle of the same device is accepted.
     let error =
         Device::cpu().launch(artifact(1), &[], None, &[Argument::scalar(1.0f32), (&x).argument(), (&mut y).argument()]);
     assert!(!matches!(error, Err(Error::Refused { .. })));
@@ -202,7 +205,7 @@ fn the_contract_is_that_of_the_compiler() {
     );
 }
 
-/// On a machine with a driver the answers are others; `gpu.rs` has those.
+/// Checks the errors on a machine without a driver; `gpu.rs` has the tests with one.
 #[test]
 fn without_a_driver_every_way_to_a_gpu_says_so() {
     let Err(error) = Device::cuda(0) else { return };

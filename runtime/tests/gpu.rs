@@ -1,4 +1,4 @@
-//! The CUDA device, where there is one: `cargo test -p runtime --test gpu -- --ignored`.
+//! Tests of the CUDA device, if there is one: `cargo test -p runtime --test gpu -- --ignored`.
 
 mod common;
 
@@ -13,12 +13,13 @@ fn device() -> Device {
     Device::cuda(0).expect("a GPU")
 }
 
-/// Launches saxpy, from `artifact`, over `n` elements.
+/// Launches saxpy from `artifact` over `n` elements.
 fn launch(device: &Device, artifact: &'static Artifact, n: usize) -> Result<Vec<f32>, Error> {
     let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
     let (x, mut y) = (device.upload(&x)?, device.upload(&vec![1.0f32; n])?);
     let arguments = [kernel_dsl::Argument::scalar(2.0f32), (&x).argument(), (&mut y).argument()];
-    // SAFETY: the kernel stays below y.len(), which x has too; each thread writes its own element.
+    // SAFETY: the kernel accesses elements below y.len(), which is x.len() too; each thread writes
+    // one element.
     unsafe { device.launch_unchecked(artifact, &[], None, &arguments)? };
     y.download()
 }
@@ -99,7 +100,7 @@ fn gpu_memory_ends() {
     let error = device().zeros::<u8>(1 << 50).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory { free: Some(_), .. }), "{error}");
     println!("{error}");
-    // The device goes on.
+    // The device stays usable.
     assert!(launch(&device(), artifact(), 4).is_ok());
 }
 

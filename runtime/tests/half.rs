@@ -1,6 +1,8 @@
-//! Kernels over `f16` and `bf16`: lowered, after all passes, on the host as rustc reads them, and on a GPU.
+//! Kernels over `f16` and `bf16`: as lowered, after all passes, on the host as compiled by rustc,
+//! and on a GPU.
 //!
-//! What is expected comes from crate `half`'s own arithmetic, with the one NaN of the language.
+//! The expected results come from the arithmetic of the crate `half`, with the canonical NaN of the
+//! language.
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::{bf16, f16};
@@ -11,10 +13,11 @@ use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 #[path = "../../kernel-dsl/compiler/tests/ptx_support/mod.rs"]
 mod ptx_support;
 
-/// Rows of the table that `operations` makes.
+/// The number of rows in the table that `operations` makes.
 const ROWS: usize = 16;
 
-/// The same kernels for both types. What they do stands in device functions, which are plain Rust on the host too.
+/// Defines the same kernels for both types. Their operations are device functions, which are plain
+/// Rust on the host too.
 macro_rules! kernels {
     ($half:ident, $module:ident) => {
         mod $module {
@@ -76,11 +79,11 @@ macro_rules! kernels {
                         flags |= 32;
                     }
                     out[10 * n + i] = flags;
-                    // A choice, and a code as it is.
+                    // A selection, and an unchanged bit pattern.
                     let chosen = if x < y { z } else { x };
                     out[11 * n + i] = chosen.to_bits();
                     out[12 * n + i] = $half::from_bits(x.to_bits() ^ 1).to_bits();
-                    // Carried by a loop, and kept in registers.
+                    // A loop-carried value in registers.
                     let mut sum = $half::ZERO;
                     let mut last = [$half::ONE; 2];
                     for j in unroll(0..4) {
@@ -109,14 +112,14 @@ macro_rules! kernels {
 kernels!(f16, f16_kernels);
 kernels!(bf16, bf16_kernels);
 
-/// What crate `half` gives, with the one NaN.
+/// Computes the results of the crate `half`, with the canonical NaN.
 macro_rules! expected {
     ($name:ident, $half:ident) => {
         fn $name(a: &[$half], b: &[$half], c: &[$half]) -> Vec<u16> {
             let n = a.len();
             let one = |x: $half| if x.is_nan() { 0x7FFF } else { x.to_bits() };
             let round = |x: f32| one($half::from_f32(x));
-            // The order of the language: a NaN loses, −0 is below +0.
+            // The order of the language: a NaN loses, and −0 is less than +0.
             let lesser = |x: $half, y: $half| match () {
                 () if x.is_nan() => y,
                 () if y.is_nan() => x,
@@ -160,7 +163,7 @@ macro_rules! expected {
 expected!(expected_f16, f16);
 expected!(expected_bf16, bf16);
 
-/// Every code, and as many others.
+/// Returns every bit pattern, and equally many random and special values as further operands.
 fn codes<T: runtime::testing::Draw>(seed: u64) -> [Vec<T>; 3] {
     let mut random = Random::new(seed);
     let all: Vec<T> = (0..1u64 << 16).map(T::from_bits).collect();
@@ -173,7 +176,8 @@ fn prepared<K: Kernel>() -> Prepared {
     Prepared::compile(K::ARTIFACT, &Instance::default()).unwrap()
 }
 
-/// The kernel's outputs in every executor, bit for bit, and its u16 results as expected.
+/// Checks the kernel's outputs in every executor, bit for bit, and its u16 results against the
+/// expected ones.
 fn check_operations<T: Element>(checker: &Checker, prepared: &Prepared, [a, b, c]: [&[T]; 3], expected: &[u16]) {
     let inputs = [Input::slice(a), Input::slice(b), Input::slice(c), Input::slice(&vec![0u16; ROWS * a.len()])];
     let values: Vec<f64> = expected.iter().map(|x| f64::from(*x)).collect();
@@ -186,7 +190,7 @@ fn operations(checker: &Checker) {
     let [a, b, c] = codes::<f16>(1);
     let k = prepared::<f16_kernels::operations>();
     check_operations(checker, &k, [&a, &b, &c], &expected_f16(&a, &b, &c));
-    // Equal operands, zeros and special values meet here.
+    // Here equal operands, zeros and special values occur together.
     check_operations(checker, &k, [&c, &c, &a], &expected_f16(&c, &c, &a));
     let d = codes::<f16>(2)[2].clone();
     check_operations(checker, &k, [&c, &d, &b], &expected_f16(&c, &d, &b));
@@ -253,7 +257,8 @@ fn gpu_gives_the_same_codes() {
     small_bf16(&checker);
 }
 
-/// rustc's reading of the same text. Crate `half` keeps a NaN's sign and payload, and does not order zeros.
+/// Checks rustc's compilation of the same text. The crate `half` keeps a NaN's sign and payload,
+/// and does not order zeros.
 #[test]
 fn rustc_reads_them_the_same() {
     macro_rules! compare {
@@ -262,7 +267,7 @@ fn rustc_reads_them_the_same() {
             let [a, b, c] = [(); 3].map(|()| random.special_values::<$half>(256));
             let mut out = vec![0u16; ROWS * a.len()];
             let outs = host::SliceMut::new(&mut out);
-            // SAFETY: each thread writes elements of its own.
+            // SAFETY: each thread writes different elements.
             unsafe { host::run([4, 1, 1], [64, 1, 1], || $kernels::compute(&a, &b, &c, &mut outs.of_thread())) };
             drop(outs);
             for (k, (got, expected)) in out.iter().zip($expected(&a, &b, &c)).enumerate() {
@@ -274,7 +279,7 @@ fn rustc_reads_them_the_same() {
             }
             let (a, mut y) = ($half::from_f32(0.3), b.clone());
             let ys = host::SliceMut::new(&mut y);
-            // SAFETY: as above.
+            // SAFETY: each thread writes different elements.
             unsafe { host::run([4, 1, 1], [64, 1, 1], || $kernels::add_scaled(a, &c, &mut ys.of_thread())) };
             drop(ys);
             for (y, (b, c)) in y.iter().zip(b.iter().zip(&c)) {
@@ -298,12 +303,13 @@ fn artifacts() -> [&'static Artifact; 6] {
     ]
 }
 
-/// Instructions that compute in 16 bits run at 1/64 of the rate on sm_61, or are not there.
+/// Checks that no instruction computes in 16 bits: on sm_61 such instructions have 1/64 of the
+/// rate, or do not exist.
 #[test]
 fn nothing_computes_in_16_bits() {
     for artifact in artifacts() {
         let ptx = artifact.instances[0].ptx;
-        // An instruction's name: behind its guard, before its operands.
+        // An instruction's name follows its guard and precedes its operands.
         let names = ptx.lines().filter_map(|line| line.split_whitespace().find(|word| !word.starts_with('@')));
         for name in names.filter(|name| name.split('.').skip(1).any(|part| part.contains("f16"))) {
             assert!(["cvt.f32.f16", "cvt.rn.f16.f32"].contains(&name), "{}: {name}", artifact.name);

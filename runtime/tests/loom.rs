@@ -1,12 +1,13 @@
-//! What threads note of memory at once, in every order that locks and atomics allow: loom tries them all.
+//! Model checking of concurrent hazard tracking: loom explores every order that locks and atomics
+//! permit.
 
-/// In place of the runtime's, which are the standard library's.
+/// Replacements of the runtime's `sync` module, which re-exports the standard library.
 mod sync {
     pub use loom::sync::atomic::{AtomicBool, AtomicU64};
     pub use loom::sync::{Mutex, MutexGuard};
 }
 
-// The file has more than the models use.
+// The models use only a part of the file.
 #[allow(dead_code)]
 #[path = "../src/hazard/tracker.rs"]
 mod tracker;
@@ -24,7 +25,8 @@ fn sorted(mut pending: WaitSet) -> Vec<TimelinePoint> {
     pending.to_vec()
 }
 
-/// What a write after all of it waits for, where threads have done this at once with memory that stream 0 has written.
+/// Returns the tracker after the threads have used it concurrently, for memory that stream 0 wrote
+/// before.
 fn left(threads: &[fn(&SubrangeTracker)]) -> HazardTracker {
     let uses = HazardTracker::default();
     uses.note_write(at(0, 1));
@@ -76,7 +78,7 @@ fn writers_of_parts_and_a_reader_are_all_noted() {
     });
 }
 
-/// Who looks while others note sees nothing that is not there, and never misses the write before.
+/// Checks that a concurrent query returns only recorded accesses, and always the earlier write.
 #[test]
 fn who_looks_meanwhile_sees_what_was_before() {
     loom::model(|| {

@@ -1,10 +1,11 @@
-//! `testing::property`: that a right kernel passes, and that what is wrong shrinks to the smallest case that shows it.
+//! Tests of `testing::property`: a correct kernel passes, and a failure shrinks to the smallest
+//! case that shows it.
 
 use kernel_dsl::prelude::*;
 use runtime::interpreter::Check;
 use runtime::testing::{self, Counterexample, Expected, Failure, Gen, Input, Property, Stop};
 
-/// x + 1, to `y`; from element 36 on, something else, if `WRONG`.
+/// Stores x + 1 to `y`; with `WRONG`, stores a wrong value from element 36 on.
 #[kernel(block = 64, grid = y.len().div_ceil(64), instances(WRONG = false | true))]
 #[requires(x.len() == y.len())]
 fn increment<const WRONG: bool>(x: &[u32], y: &mut [u32]) {
@@ -26,7 +27,7 @@ fn pairs(g: &mut Gen) -> [Input; 2] {
 #[test]
 fn a_right_kernel_passes() {
     testing::property::<increment<false>>().cases(pairs).reference(incremented).check();
-    // Without a reference, executors are compared.
+    // Without a reference, the executors are compared with each other.
     testing::property::<increment<false>>().cases(pairs).check();
 }
 
@@ -66,7 +67,7 @@ fn the_same_seed_gives_the_same_failure() {
     assert!(other.seed != a.seed && other.case.name == a.case.name, "{other}");
 }
 
-/// Three times x, which may overflow.
+/// Computes three times x, which may overflow.
 #[kernel(block = 64, grid = x.len().div_ceil(64))]
 fn tripled(x: &mut [i32]) {
     let i = grid::index();
@@ -96,7 +97,7 @@ fn warnings_are_failures_where_that_is_asked() {
     assert_eq!(text.matches("warning[").count(), 1, "{text}");
 }
 
-/// A quotient that has no value where x is zero.
+/// Computes a quotient that is undefined where x is zero.
 #[kernel(block = 64, grid = x.len().div_ceil(64))]
 fn of_itself(x: &mut [f32]) {
     let i = grid::index();
@@ -118,7 +119,7 @@ fn a_wrong_result_is_told_with_what_its_nans_come_of() {
     assert!(found.to_string().contains("\nwarning[nan-produced]: `0.0 / 0.0` is a NaN"), "{found}");
 }
 
-/// The magnitude of `x`, by a comparison that a zero's sign escapes.
+/// Computes the magnitude of `x` by a comparison that ignores a zero's sign.
 #[kernel(block = 64, grid = x.len().div_ceil(64))]
 fn magnitude(x: &mut [f32]) {
     let i = grid::index();
@@ -129,7 +130,7 @@ fn magnitude(x: &mut [f32]) {
 
 #[test]
 fn a_value_shrinks_to_one_element() {
-    // The sign of a zero is in its quotient alone: the reference asks for it.
+    // The sign of a zero affects only its quotient, which the reference computes.
     let found = testing::property::<divided>()
         .cases(|g| {
             let n = g.size("n", 64);
@@ -145,7 +146,7 @@ fn a_value_shrinks_to_one_element() {
     assert_eq!(found.case.inputs[0].to_vec::<f32>()[0].to_bits(), (-0.0f32).to_bits(), "{found}");
 }
 
-/// 1 / |x|, by that comparison.
+/// Computes 1 / |x| with that comparison.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len())]
 fn divided(x: &[f32], y: &mut [f32]) {
@@ -167,7 +168,7 @@ fn what_no_reference_tells_apart_passes() {
         .check();
 }
 
-/// Blocks of `y` turned around through shared memory, without the barrier.
+/// Reverses blocks of `y` through shared memory, without the barrier.
 #[kernel(block = 64, grid = y.len() / 64)]
 #[requires(x.len() == y.len(), y.len() % 64 == 0)]
 fn turned(x: &[f32], y: &mut [f32]) {
@@ -191,7 +192,7 @@ fn a_race_is_reported_in_its_smallest_launch() {
     assert!(error.contains("tile[63 - thread::x()]"), "{found}");
 }
 
-/// A matrix whose rows may lie apart, times 2; wrong in the last column of a row of 5.
+/// Doubles a matrix with arbitrary row stride; wrong in the last column of a row of 5.
 #[kernel(block = (16, 4), grid = (m.cols().div_ceil(16), m.rows().div_ceil(4)))]
 fn doubled(mut m: ViewMut<f32, 2>) {
     let (row, col) = (block::y() * 4 + thread::y(), block::x() * 16 + thread::x());
@@ -215,7 +216,7 @@ fn each_dimension_shrinks() {
     assert_eq!(found.case.inputs[0].to_vec::<f32>(), [0.0; 18]);
 }
 
-/// All threes, in blocks of the launch's size; ones in blocks of more than 64 threads.
+/// Fills with threes, in blocks of the launch's size; with ones in blocks of more than 64 threads.
 #[kernel(block = 32..=1024, grid = 2)]
 fn filled(y: &mut [u32]) {
     for i in grid::stride(y.len()) {

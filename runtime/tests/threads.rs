@@ -1,4 +1,5 @@
-//! What may go to another thread, and what several may use at once: as stated here, or this does not compile.
+//! Thread safety: the `Send` and `Sync` bounds of the public types. This file does not compile if a
+//! bound is violated.
 
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Argument, Call, launcher};
@@ -10,7 +11,7 @@ use runtime::{
 fn send<T: Send>() {}
 fn sync<T: Sync>() {}
 
-/// Compiles only where `$T` is not `$Trait`: otherwise there are two ways to read `check`.
+/// Compiles only if `$T` does not implement `$Trait`: otherwise `check` is ambiguous.
 macro_rules! is_not {
     ($T:ty: $Trait:ident) => {
         const _: () = {
@@ -31,10 +32,10 @@ is_not!(Argument<'static>: Sync);
 is_not!(launcher::Memory<'static>: Send);
 is_not!(Call<'static>: Send);
 is_not!(Call<'static>: Sync);
-// It may hold a call.
+// A `Prepared` may hold a call.
 is_not!(Prepared<'static>: Send);
 is_not!(Prepared<'static>: Sync);
-// Launches are noted through `&`.
+// Launches are recorded through `&`.
 is_not!(Recording<'static>: Sync);
 
 #[test]
@@ -61,7 +62,8 @@ fn what_owns_memory_or_work_goes_anywhere() {
     sync::<Error>();
 }
 
-/// Parts of one buffer are written by two threads at once, each on a stream of its own; all of it is read afterwards.
+/// Checks that two threads can write parts of one buffer concurrently, each on a separate stream,
+/// and that all of it is read afterwards.
 #[test]
 fn threads_write_parts_of_one_buffer() {
     let device = Device::cpu();
@@ -81,7 +83,8 @@ fn threads_write_parts_of_one_buffer() {
     assert_eq!(buffer.as_slice().unwrap(), expected);
 }
 
-/// Halves of a transposed matrix, each of which reaches over the other's elements, are written and read by two threads at once.
+/// Checks that two threads can concurrently write and read halves of a transposed matrix, whose
+/// address ranges overlap.
 #[test]
 fn threads_write_columns_of_one_buffer() {
     const ROWS: usize = 40;
@@ -105,7 +108,7 @@ fn threads_write_columns_of_one_buffer() {
     assert_eq!(buffer.as_slice().unwrap(), (0..ROWS * COLUMNS).map(expected).collect::<Vec<_>>());
 }
 
-/// y ← y + value
+/// Computes y ← y + value.
 #[kernel(block = (8, 8), grid = (y.cols().div_ceil(8), y.rows().div_ceil(8)))]
 pub fn increase(value: u32, mut y: StridedMut<u32, 2>) {
     let (row, col) = (block::y() * 8 + thread::y(), block::x() * 8 + thread::x());
@@ -114,7 +117,7 @@ pub fn increase(value: u32, mut y: StridedMut<u32, 2>) {
     }
 }
 
-/// All of y is `value`.
+/// Sets every element of y to `value`.
 #[kernel(block = 32, grid = y.len().div_ceil(32))]
 pub fn set(value: u32, y: &mut [u32]) {
     let i = grid::index();

@@ -1,4 +1,4 @@
-//! What a thread did, as `testing::trace` tells it, against what is written here by hand.
+//! Traces of a thread by `testing::trace`, against traces written by hand.
 
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
@@ -45,7 +45,8 @@ fn inputs(turns: usize) -> Vec<Input> {
     vec![Input::slice(&x), Input::slice(&[0.25f32; 128]), Input::scalar(turns)]
 }
 
-/// The lines without their places, for the file's own line numbers do not matter.
+/// Returns the lines without their source positions, so that the line numbers of this file do not
+/// matter.
 fn words(trace: &Trace) -> Vec<String> {
     let line = |line: &runtime::interpreter::trace::Line| {
         let events: Vec<_> = line.events.iter().map(Event::to_string).collect();

@@ -1,10 +1,10 @@
-//! What of the CPU's memory holds nothing, and who is seen to write it.
+//! Uninitialized CPU memory, and the operations that initialize it.
 
 use kernel_dsl::prelude::*;
 use runtime::interpreter::Check;
 use runtime::{Device, Error, Result};
 
-/// y ← x
+/// Computes y ← x.
 #[kernel(block = 32, grid = y.len().div_ceil(32))]
 #[requires(x.len() == y.len())]
 fn copied(x: &[f32], y: &mut [f32]) {
@@ -24,7 +24,8 @@ fn what_the_host_takes_to_write_is_written() -> Result<()> {
     Ok(())
 }
 
-/// Each sees what the other writes, and tells what nobody has written.
+/// Checks that each CPU device sees the writes of the other one, and reports memory that was never
+/// written.
 #[test]
 fn cpu_devices_are_one() -> Result<()> {
     let (one, other) = (Device::cpu(), Device::cpu());

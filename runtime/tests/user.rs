@@ -1,4 +1,4 @@
-//! What a user sees of kernels on the CPU device: the names that Rust allows, and the mistakes that are found.
+//! User-visible behavior of kernels on the CPU device: the allowed names, and the detected faults.
 
 use kernel_dsl::prelude::*;
 use runtime::{Device, Result};
@@ -11,7 +11,7 @@ fn plane(v: View<f32, 3>, out: &mut [f32], y: usize) {
     }
 }
 
-/// `v.at(0).at(4)` begins in the buffer, in another plane.
+/// Checks an index such as `v.at(0).at(4)`, which begins in the buffer, but in another plane.
 #[test]
 fn an_index_that_at_fixed_has_its_extent() -> Result<()> {
     let device = Device::cpu();
@@ -53,7 +53,7 @@ fn steps(out: &mut [u32], step: usize) {
     out[thread::x()] = n;
 }
 
-/// And the launch ends at once.
+/// Checks that a step of zero is reported and ends the launch.
 #[test]
 fn a_step_of_zero() -> Result<()> {
     let device = Device::cpu();

@@ -1,6 +1,6 @@
-//! What a launch costs beside the kernel: an empty kernel of one thread, through the exported functions.
+//! Measures the launch overhead: an empty kernel of one thread, through the exported functions.
 //!
-//! `cargo run --release -p cuda-on-cpu --example launch_cost`. The aim is 20 µs at most.
+//! `cargo run --release -p cuda-on-cpu --example launch_cost`. The goal is at most 20 µs.
 
 use cudarc::driver::sys::{self, CUresult};
 use std::ptr::null_mut;
@@ -13,7 +13,7 @@ fn good(code: CUresult) {
     assert_eq!(code, CUresult::CUDA_SUCCESS);
 }
 
-/// The middle of many measurements, each of `count` calls.
+/// Returns the median of several measurements, each of `count` calls.
 fn median(count: u32, mut run: impl FnMut()) -> Duration {
     let mut times: Vec<Duration> = (0..101)
         .map(|_| {
@@ -30,14 +30,14 @@ fn main() {
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let folder = cuda_on_cpu::stage::folder().expect("the library beside this program");
     if !std::env::split_paths(&path).any(|known| known == folder) {
-        // Libraries are found by what the environment was when the program began.
+        // The loader reads the library path only at program start.
         let path = std::env::join_paths([folder].into_iter().chain(std::env::split_paths(&path))).unwrap();
         let program = std::env::current_exe().unwrap();
         let status = std::process::Command::new(program).env("LD_LIBRARY_PATH", path).status().unwrap();
         std::process::exit(status.code().unwrap_or(1));
     }
     let (mut context, mut module, mut function, mut stream) = (null_mut(), null_mut(), null_mut(), null_mut());
-    // SAFETY: pointers to results, a text that ends with NUL, and handles that were just made.
+    // SAFETY: the result pointers are valid, the text ends with NUL, and the handles are live.
     unsafe {
         good(sys::cuInit(0));
         good(sys::cuCtxCreate_v2(&mut context, 0, 0));
@@ -49,11 +49,11 @@ fn main() {
         // SAFETY: the kernel has no parameters.
         good(unsafe { sys::cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, null_mut(), null_mut()) });
     };
-    // SAFETY: a stream.
+    // SAFETY: the stream is live.
     let wait = || good(unsafe { sys::cuStreamSynchronize(stream) });
     for allocations in [0, 100, 1000] {
         let mut held = vec![0; allocations];
-        // SAFETY: pointers to results.
+        // SAFETY: the result pointer is valid.
         held.iter_mut().for_each(|address| good(unsafe { sys::cuMemAlloc_v2(address, 256) }));
         let alone = median(100, || {
             launch();
@@ -64,7 +64,7 @@ fn main() {
             wait();
         }) / 100;
         println!("{allocations:5} allocations: {alone:8.2?} a launch that is waited for, {many:8.2?} one of a hundred");
-        // SAFETY: they were allocated above.
+        // SAFETY: the addresses were allocated above, and no launch is in flight.
         held.iter().for_each(|address| good(unsafe { sys::cuMemFree_v2(*address) }));
     }
 }

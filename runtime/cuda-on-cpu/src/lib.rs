@@ -1,56 +1,63 @@
 //! A CUDA driver library whose device is the PTX interpreter.
 //!
-//! Programs that speak CUDA's driver API (cudarc, a C program, this project's own CUDA backend) run on it unchanged: they
-//! are pointed at this library in place of NVIDIA's `libcuda.so.1`. So the code that drives a card is tested on machines that
-//! have none, and what a program does wrong is told in words.
+//! Programs that use CUDA's driver API run on it unchanged: cudarc, a C program, this project's own
+//! CUDA backend. They load this library in place of NVIDIA's `libcuda.so.1`. GPU host code is thus
+//! tested on machines without a GPU, and errors of a program are explained in words.
 //!
 //! ```text
-//! cargo run --release -p cuda-on-cpu -- PROGRAM ARGUMENTS…      # a program on it
-//! CUDA_ON_CPU_LOG=stderr                                        # a line for each call that is refused, and why
-//! CUDA_ON_CPU_CHECKS=all                                        # everything that the PTX interpreter checks
-//! CUDA_ON_CPU_FAIL=700@17                                       # the 17th call fails, as if a kernel had left its memory
+//! cargo run --release -p cuda-on-cpu -- PROGRAM ARGUMENTS…      # runs a program on the library
+//! CUDA_ON_CPU_LOG=stderr                                        # a line for each rejected call, with the reason
+//! CUDA_ON_CPU_CHECKS=all                                        # all checks of the PTX interpreter
+//! CUDA_ON_CPU_FAIL=700@17                                       # the 17th call fails with the code of an illegal address
 //! ```
 //!
-//! What is to fail can be changed while the program runs: `cuda_on_cpu_fail(text)`, exported beside the driver's functions, takes what the
-//! variable takes; `cuda_on_cpu_calls()` tells how many calls there were since, `cuda_on_cpu_objects()` what is still to be ended. So
-//! a test can have every call of a program fail in turn, and see that nothing leaks.
+//! A program can change the injected fault while it runs. `cuda_on_cpu_fail(text)`, exported beside
+//! the driver's functions, accepts the syntax of the variable. `cuda_on_cpu_calls()` returns the
+//! number of calls since then, and `cuda_on_cpu_objects()` the number of live objects. A test can
+//! thus fail each call of a program in turn, and check for leaks.
 //!
-//! # How it is made
+//! # Architecture
 //!
 //! ```text
-//! ffi      the exported functions: C in, one call of the core, a code out
+//! ffi      the exported functions: each converts C arguments, calls the core and returns a code
 //! ─────────────────────────────────────────────────────────────────────────────────────────────────
-//! core     driver     the objects of the process, and what each call does with them
-//!          handle     numbers that programs hold, told from all others
-//!          context    memory, and what has gone wrong for good
+//! core     driver     the objects of the process, and the operations on them
+//!          handle     validated numbers that identify objects
+//!          context    memory and permanent failures
 //!          memory     addresses of the device, allocations, copies
-//!          module     PTX that is loaded, its variables and kernels
-//!          engine     the queue of all streams, and who takes from it
-//!          work       what streams do: launches, copies, fills, calls
+//!          module     loaded PTX, its variables and kernels
+//!          engine     the queue of all streams, and its worker thread
+//!          work       operations of streams: launches, copies, fills, calls
 //!          event, graph, stream
 //! ─────────────────────────────────────────────────────────────────────────────────────────────────
 //! runtime::ptx        runs kernels on the memory of a context
 //! ```
 //!
-//! `ffi` reads arguments, all of which are checked for null, and never lets a panic into its caller. Handles are numbers, never
-//! addresses: a null one, one of another kind and one that was freed are each refused by name. Nothing else is unsafe but the
-//! bytes that a program names, which are its own by CUDA's rules.
+//! `ffi` checks all pointer arguments for null, and never unwinds into its caller. Handles are
+//! numbers, never addresses: null handles, handles of another type and freed handles are each
+//! rejected by name. The only other unsafe accesses are to memory that the program passes, which is
+//! valid by CUDA's rules.
 //!
-//! # What it is
+//! # Features and limits
 //!
-//! One device, or several that are alike, each with memory of its own: they call themselves what they are, of compute capability 6.1 if
-//! the environment does not say otherwise ([`VARIABLES`]). Between devices there are copies, and no access to one another's memory. It runs PTX text, not machine code. A kernel that leaves its memory is stopped there, and the context is lost with
-//! `CUDA_ERROR_ILLEGAL_ADDRESS`, as on a card; memory of the process is never touched. Allocations lie 64 KiB apart, so that an
-//! access past the end of one does not fall into the next.
+//! The library provides one device, or several that are alike, each with separate memory. The
+//! device name identifies the emulator, and the default compute capability is 6.1
+//! ([`VARIABLES`]). Devices can copy from one another, but cannot access each other's memory. The
+//! library runs PTX text, not machine code. A kernel with an out-of-bounds access is stopped at
+//! that access, and the context is lost with `CUDA_ERROR_ILLEGAL_ADDRESS`, as on a GPU. A kernel
+//! never touches other memory of the process. Allocations are 64 KiB apart, so that an access past
+//! the end of one does not hit the next.
 //!
-//! All streams of all devices share one queue, and kernels run one at a time. That is an order which CUDA allows, and no other is tried: a
-//! missing wait between streams does not show. A kernel that waits for the host, or for another kernel, waits until its fuel
-//! is spent and then ends with `CUDA_ERROR_LAUNCH_TIMEOUT`.
+//! All streams of all devices share one queue, and kernels run one at a time. CUDA allows this
+//! order, and the library tries no other: a missing wait between streams goes undetected. A kernel
+//! that waits for the host, or for another kernel, spins until its fuel is spent. The launch then
+//! fails with `CUDA_ERROR_LAUNCH_TIMEOUT`.
 //!
-//! There are no textures, surfaces, arrays, peers or other processes' memory; no joining of several modules, no launches from
-//! the device, no cooperative launches, no nodes but launches put into graphs by hand. Their functions are exported, return
-//! `CUDA_ERROR_NOT_SUPPORTED` and stand in the log. The runtime API (`libcudart`) asks the driver for tables that NVIDIA does not
-//! document, and so does not run on it.
+//! Textures, surfaces, arrays, peer access, inter-process memory, linking of several modules,
+//! device-side launches and cooperative launches are not supported. Hand-built graphs support
+//! kernel nodes only. The functions of these features are exported, return
+//! `CUDA_ERROR_NOT_SUPPORTED` and appear in the log. The runtime API (`libcudart`) requires
+//! undocumented tables of NVIDIA's driver, and so does not run on this library.
 
 // The exported functions have the names of cuda.h.
 #![allow(non_snake_case)]

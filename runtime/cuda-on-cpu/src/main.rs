@@ -1,11 +1,11 @@
-//! Runs a program with the driver on the CPU in place of NVIDIA's: `cuda-on-cpu PROGRAM [ARGUMENT…]`.
+//! Runs a program with cuda-on-cpu in place of NVIDIA's driver: `cuda-on-cpu PROGRAM [ARGUMENT…]`.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Where programs look for libraries.
+/// The environment variable of the library search path.
 const PATH: &str = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
 
 fn main() -> ExitCode {
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The path with that folder before all others.
+/// Returns the library search path with `folder` prepended.
 fn first(folder: PathBuf) -> OsString {
     let others = env::var_os(PATH).unwrap_or_default();
     let folders = [folder].into_iter().chain(env::split_paths(&others).filter(|path| !path.as_os_str().is_empty()));

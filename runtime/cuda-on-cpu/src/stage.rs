@@ -1,16 +1,16 @@
-//! Where the library lies under the driver's name, for programs to find.
+//! The folder where programs find the library under the driver's name.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
-/// The folder, beside the program that runs, in which the library goes by the names that programs look for. It is made if it is
-/// not there.
+/// Returns the folder, beside the executable, that holds the library under the names that programs
+/// load. Creates the folder if it does not exist.
 pub fn folder() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let beside = program.parent().unwrap_or(Path::new("."));
     let name = format!("{DLL_PREFIX}cuda_on_cpu{DLL_SUFFIX}");
-    // A test runs in `deps`; an example beside it.
+    // Tests run in `deps`, and examples in a folder beside it.
     let places = [beside.join(&name), beside.join("deps").join(&name), beside.join("../deps").join(&name)];
     let library = places.iter().find(|place| place.exists());
     let missing = || Error::new(ErrorKind::NotFound, format!("{name} is not beside {}", program.display()));

@@ -1,5 +1,5 @@
-//! This project's own CUDA backend, as on a card: devices, buffers, checked and bare launches, `doctor`. All tests of the
-//! workspace that need a GPU run on the library too, in `.ci/run`.
+//! Tests of this project's CUDA backend on the library: devices, buffers, checked and unchecked
+//! launches, `doctor`. `.ci/run` also runs all GPU tests of the workspace on it.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -30,7 +30,7 @@ fn kernels_run_checked_and_bare() {
             let run = |device: &Device, bare: bool| {
                 let (dx, mut dy) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
                 if bare {
-                    // SAFETY: both have n elements.
+                    // SAFETY: both buffers have n elements.
                     unsafe { saxpy::launch_unchecked(device, 2.0, &dx, &mut dy).unwrap() };
                 } else {
                     saxpy::launch(device, 2.0, &dx, &mut dy).unwrap();

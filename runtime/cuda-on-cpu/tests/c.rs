@@ -1,11 +1,11 @@
-//! A program in C that opens the library by its name.
+//! A C program that opens the library by its name.
 #![cfg(target_os = "linux")]
 
 mod common;
 
 use std::process::Command;
 
-/// The C compiler is needed as Rust's linker is, which on Linux is the same `cc`.
+/// Requires a C compiler: on Linux Rust already needs the same `cc` as its linker.
 #[test]
 fn a_c_program_calls_the_twelve_basic_functions() {
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");

@@ -1,4 +1,5 @@
-//! What cudarc's safe API does not reach: boxes of bytes, all forms of parameters, what is known of an address, host functions.
+//! Calls outside cudarc's safe API: box copies, all forms of parameters, attributes of addresses,
+//! host functions.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -48,7 +49,7 @@ fn boxes_of_bytes_are_copied() {
             }
             assert_eq!(read::<10>(at + (row * pitch) as u64), expected, "row {row}");
         }
-        // Beyond the end, and rows that overlap.
+        // A box past the end, and overlapping rows.
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { dstY: 4, ..copy }));
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { dstPitch: 3, ..copy }));
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { dstY: usize::MAX, ..copy }));
@@ -137,7 +138,7 @@ fn parameters_come_in_both_forms() {
         gives!(CUDA_SUCCESS, cuLaunchKernel(gather, 1, 1, 1, 1, 1, 1, 0, none, pointers.as_mut_ptr(), null_mut()));
         assert_eq!(read::<40>(out), expected);
 
-        // The offsets by hand: each parameter at the next multiple of its alignment.
+        // The expected offsets: each parameter at the next multiple of its alignment.
         let mut buffer = [0u8; 48];
         buffer[0] = a;
         buffer[8..16].copy_from_slice(&b.to_le_bytes());
@@ -162,7 +163,7 @@ fn parameters_come_in_both_forms() {
     });
 }
 
-/// An attribute of an address.
+/// Returns an attribute of an address.
 fn attribute<T: Default>(attribute: Attribute, address: Pointer) -> T {
     let mut value = T::default();
     gives!(CUDA_SUCCESS, cuPointerGetAttribute(ptr::from_mut(&mut value).cast(), attribute, address));
@@ -230,7 +231,7 @@ fn host_functions_are_called_in_order() {
     unsafe extern "C" fn note(data: *mut c_void) {
         let mut address = 0;
         gives!(CUDA_ERROR_NOT_PERMITTED, cuMemAlloc_v2(&mut address, 4));
-        // SAFETY: the test's list, which nobody uses meanwhile.
+        // SAFETY: `data` is the test's list, which has no other user meanwhile.
         let list = unsafe { &mut *data.cast::<Vec<u32>>() };
         list.push(list.len() as u32);
     }
@@ -286,7 +287,7 @@ fn graphs_are_put_together_by_hand() {
         assert_eq!(nodes, 2);
         gives!(CUDA_SUCCESS, cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0));
         gives!(CUDA_SUCCESS, cuGraphLaunch(executable, s));
-        // What is changed is so for launches from now on.
+        // A changed parameter applies to later launches.
         gives!(CUDA_SUCCESS, cuGraphExecKernelNodeSetParams(executable, second, &nine));
         gives!(CUDA_SUCCESS, cuStreamSynchronize(s));
         assert_eq!(read::<8>(at), [1, 0, 0, 0, 2, 0, 0, 0]);
@@ -297,7 +298,7 @@ fn graphs_are_put_together_by_hand() {
         gives!(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams(executable, late, &two));
         gives!(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams(executable, foreign, &two));
         gives!(CUDA_SUCCESS, cuGraphDestroy(graph));
-        // Its nodes have gone with it, and what was made of it has not.
+        // Destroying a graph destroys its nodes, but not its executables.
         gives!(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams(executable, second, &two));
         gives!(CUDA_SUCCESS, cuGraphLaunch(executable, s));
         gives!(CUDA_SUCCESS, cuGraphExecDestroy(executable));
@@ -337,11 +338,11 @@ fn captures_go_through_several_streams() {
         gives!(CUDA_SUCCESS, cuGraphExecDestroy(executable));
         gives!(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(executable, second));
 
-        // A stream that does not come back.
+        // A stream that does not join the origin stream.
         begin();
         fork();
         gives!(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(first, &mut graph));
-        // What cannot be waited for while a stream captures; the capture comes to nothing.
+        // Waits that are invalid while a stream captures: each invalidates the capture.
         begin();
         gives!(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamSynchronize(first));
         let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
@@ -350,19 +351,19 @@ fn captures_go_through_several_streams() {
         assert_eq!(launch_in(first, store, &mut [at, 1]), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         gives!(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(first, &mut graph));
         assert!(graph.is_null());
-        // An event from outside.
+        // An event recorded outside of the capture.
         let outside = event();
         gives!(CUDA_SUCCESS, cuEventRecord(outside, second));
         begin();
         gives!(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cuStreamWaitEvent(first, outside, 0));
         gives!(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(first, &mut graph));
-        // An event from inside, outside.
+        // An event of the capture, used outside of it.
         begin();
         gives!(CUDA_SUCCESS, cuEventRecord(forked, first));
         gives!(CUDA_SUCCESS, cuStreamEndCapture(first, &mut graph));
         gives!(CUDA_ERROR_CAPTURED_EVENT, cuEventSynchronize(forked));
         gives!(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(first, &mut graph));
-        // The legacy stream would wait for a stream that blocks.
+        // The legacy stream would wait for a blocking stream.
         let mut blocking = null_mut();
         gives!(CUDA_SUCCESS, cuStreamCreate(&mut blocking, 0));
         gives!(CUDA_SUCCESS, cuStreamBeginCapture_v2(blocking, global));
@@ -381,7 +382,7 @@ fn modules_are_compiled_ahead_of_loading() {
         let (mut link, mut image, mut bytes) = (null_mut(), null_mut(), 0);
         let compile = |text: &'static std::ffi::CStr, link| {
             let (data, size) = (text.as_ptr().cast_mut().cast(), text.count_bytes() + 1);
-            // SAFETY: the text is as long as is said; no options.
+            // SAFETY: the text has `size` bytes, and there are no options.
             unsafe { sys::cuLinkAddData_v2(link, ptx, data, size, c"a".as_ptr(), 0, null_mut(), null_mut()) }
         };
         gives!(CUDA_SUCCESS, cuLinkCreate_v2(0, null_mut(), null_mut(), &mut link));
@@ -390,7 +391,7 @@ fn modules_are_compiled_ahead_of_loading() {
             .reg .u64 %a; .reg .u32 %n; ld.param.u64 %a, [to]; mov.u32 %n, 7; st.global.u32 [%a], %n; ret; }";
         assert_eq!(compile(good, link), CUDA_SUCCESS);
         gives!(CUDA_SUCCESS, cuLinkComplete(link, &mut image, &mut bytes));
-        // SAFETY: what a compilation leaves is as long as it says until it ends.
+        // SAFETY: the image has `bytes` bytes and lives until the link state is destroyed.
         let kept = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), bytes) }.to_vec();
         gives!(CUDA_SUCCESS, cuLinkDestroy(link));
         gives!(CUDA_ERROR_INVALID_HANDLE, cuLinkDestroy(link));

@@ -1,4 +1,4 @@
-//! cudarc's own safe API, unmodified, with the library as its driver.
+//! Tests of cudarc's safe API, unmodified, with the library as its driver.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -114,7 +114,7 @@ fn events_have_times() {
 fn graphs_are_captured_and_run_again() {
     inside("graphs_are_captured_and_run_again", &[], || {
         let context = CudaContext::new(0).unwrap();
-        // SAFETY: one stream uses all of it.
+        // SAFETY: only one stream uses the memory.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().unwrap();
         let f = function(&context, "saxpy");
@@ -148,14 +148,14 @@ fn variables_of_modules_stay() {
         };
         let shape = LaunchConfig { grid_dim: (2, 1, 1), block_dim: (50, 1, 1), shared_mem_bytes: 0 };
         counter(7);
-        // SAFETY: it has no parameters.
+        // SAFETY: the kernel has no parameters.
         unsafe { stream.launch_builder(&f).launch(shape) }.unwrap();
         counter(7 + 100 * 3);
         stream.memcpy_htod(&10.0f32.to_le_bytes(), &mut module.get_global("factor", &stream).unwrap()).unwrap();
         // SAFETY: as above.
         unsafe { stream.launch_builder(&f).launch(shape) }.unwrap();
         counter(7 + 100 * 13);
-        // Another module has variables of its own.
+        // Each module has separate variables.
         let other = context.load_module(Ptx::from_src(PTX)).unwrap();
         let bytes = other.get_global("counter", &stream).unwrap();
         assert_eq!(stream.clone_dtoh(&bytes.as_view()).unwrap(), 7u32.to_le_bytes());
@@ -172,7 +172,7 @@ fn functions_say_what_they_need() {
         assert_eq!(small.max_threads_per_block().unwrap(), 64);
         assert_eq!(sum.max_threads_per_block().unwrap(), 1024);
         assert_eq!((sum.ptx_version().unwrap(), sum.binary_version().unwrap()), (60, 61));
-        // By hand, for sm_61: 64 warps, 32 blocks, 96 KiB.
+        // The limits of sm_61: 64 warps, 32 blocks, 96 KiB.
         let blocks = |f: &CudaFunction, threads, shared| {
             f.occupancy_max_active_blocks_per_multiprocessor(threads, shared, None).unwrap()
         };
@@ -187,7 +187,7 @@ fn functions_say_what_they_need() {
         let mut launch = stream.launch_builder(&sum);
         launch.arg(&mut out);
         let shape = LaunchConfig { grid_dim: (3, 1, 1), block_dim: (100, 1, 1), shared_mem_bytes: 400 };
-        // SAFETY: it stores a number a block.
+        // SAFETY: the kernel stores one number per block.
         unsafe { launch.launch(shape) }.unwrap();
         assert_eq!(stream.clone_dtoh(&out).unwrap(), [4950; 3]);
         assert!(module.load_function("none").is_err());
@@ -203,7 +203,7 @@ fn contexts_are_lost_alone() {
         let mut launch = stream.launch_builder(&f);
         let (at, value) = (64u64, 1u32);
         launch.arg(&at).arg(&value);
-        // SAFETY: that it is wrong is what is tried.
+        // SAFETY: the fault is intended, and the emulator stops it.
         unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.unwrap();
         assert_eq!(stream.synchronize().unwrap_err().0, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         assert_eq!(lost.mem_get_info().unwrap_err().0, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -219,7 +219,7 @@ fn pinned_and_managed_memory_is_the_hosts_too() {
         let context = CudaContext::new(0).unwrap();
         let stream = context.default_stream();
         let f = function(&context, "store");
-        // SAFETY: it is written before it is read.
+        // SAFETY: the memory is written before it is read.
         let mut pinned = unsafe { context.alloc_pinned::<u32>(16) }.unwrap();
         pinned.as_mut_slice().unwrap().fill(3);
         let device = stream.clone_htod(&pinned).unwrap();
@@ -227,17 +227,17 @@ fn pinned_and_managed_memory_is_the_hosts_too() {
         let (at, value) = (pinned.as_ptr().unwrap() as u64 + 8, 9u32);
         let mut launch = stream.launch_builder(&f);
         launch.arg(&at).arg(&value);
-        // SAFETY: into the pinned memory.
+        // SAFETY: the kernel writes inside the pinned memory.
         unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.unwrap();
         stream.synchronize().unwrap();
         assert_eq!(pinned.as_slice().unwrap()[1..4], [3, 9, 3]);
-        // SAFETY: it is written before it is read.
+        // SAFETY: the memory is written before it is read.
         let mut managed = unsafe { context.alloc_unified::<u32>(4, true) }.unwrap();
         managed.as_mut_slice().unwrap().copy_from_slice(&[1, 2, 3, 4]);
         let mut launch = stream.launch_builder(&f);
         let value = 77u32;
         launch.arg(&mut managed).arg(&value);
-        // SAFETY: into the managed memory.
+        // SAFETY: the kernel writes inside the managed memory.
         unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.unwrap();
         stream.synchronize().unwrap();
         assert_eq!(managed.as_slice().unwrap(), [77, 2, 3, 4]);

@@ -1,4 +1,5 @@
-//! This project's runtime on two devices: what is of one is refused by the other, and copies go between them.
+//! Tests of this project's runtime on two devices. Each device rejects objects of the other one,
+//! and copies between both work.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -25,7 +26,7 @@ fn both_are_there_and_no_third() {
         assert!(first.to_string().starts_with("cuda:0") && second.to_string().starts_with("cuda:1"));
         assert!(matches!(Device::cuda(2).unwrap_err(), Error::NoSuchDevice { ordinal: 2, count: 2 }));
         assert_eq!(runtime::doctor::examine().devices.len(), 2);
-        // Each has memory of its own.
+        // Each device has separate memory.
         let held: Vec<_> = [&first, &second].iter().map(|device| device.zeros::<u8>(40 << 20).unwrap()).collect();
         assert!(matches!(first.zeros::<u8>(40 << 20).unwrap_err(), Error::OutOfMemory { .. }));
         assert_eq!(second.memory().in_use, 40 << 20);
@@ -51,7 +52,7 @@ fn what_is_of_the_other_is_refused() {
         let said = |result: Result<(), Error>| result.unwrap_err().to_string();
         assert!(said(saxpy::launch(&first, 2.0, &x, &mut y)).contains("`y`: its memory belongs to another device"));
         assert!(said(saxpy::launch(&stream, 2.0, &x, &mut y)).contains("another device"));
-        // SAFETY: it is refused.
+        // SAFETY: the launch is rejected.
         assert!(said(unsafe { saxpy::launch_unchecked(&second, 2.0, &x, &mut y) }).contains("`x`: its memory"));
         assert!(said(stream.prepare(saxpy::call(2.0, &x, &mut y)).map(drop)).contains("another device"));
         assert!(said(stream.fill_zero(&mut y)).contains("the buffer is of cuda:1"));
@@ -64,7 +65,7 @@ fn what_is_of_the_other_is_refused() {
         assert!(said(graph.replay(&second.stream().unwrap())).contains("the graph is of cuda:0"));
         let (here, there) = (stream.record().unwrap(), second.stream().unwrap().record().unwrap());
         assert!(matches!(there.since(&here), Err(Error::OtherDevice { .. })));
-        // Nothing has been touched.
+        // The data is unchanged.
         assert_eq!((x.download().unwrap(), y.download().unwrap()), (numbers(0), numbers(5)));
     });
 }
@@ -78,7 +79,7 @@ fn copies_go_between_devices_in_the_order_of_the_calls() {
         let mut y = second.zeros(N).unwrap();
         let mut expected = numbers(0);
         for round in 0..5 {
-            // x is written, copied, overwritten; y takes part on its own device.
+            // `x` is written, copied and overwritten; `y` is used on its own device.
             let ones = first.upload(&vec![round as f32; N]).unwrap();
             saxpy::launch(&here, 1.0, &ones, &mut x).unwrap();
             there.copy(&x, &mut y).unwrap();
@@ -89,17 +90,17 @@ fn copies_go_between_devices_in_the_order_of_the_calls() {
             expected.iter_mut().for_each(|e| *e += round as f32 + 2.0);
         }
         assert_eq!(x.download().unwrap(), expected);
-        // Dropped while it is copied: who gets the memory waits.
+        // The buffer is dropped during its copy: the next owner of the memory waits.
         there.copy(&x, &mut y).unwrap();
         drop(x);
         let garbage = first.upload(&vec![-1f32; N]).unwrap();
         assert_eq!(y.download().unwrap(), expected);
         assert_eq!(garbage.download().unwrap(), vec![-1f32; N]);
-        // An event of one is waited for by a stream of the other.
+        // A stream of one device waits for an event of the other.
         here.wait_for(&there.record().unwrap()).unwrap();
         here.wait().unwrap();
 
-        // From the CPU and to it.
+        // Copies from and to the CPU.
         let cpu = Device::cpu();
         let mut host = cpu.zeros(N).unwrap();
         cpu.stream().unwrap().copy(&y, &mut host).unwrap();

@@ -1,4 +1,5 @@
-//! The runtime on a driver that fails: every call of a whole program fails in turn, with every kind of error.
+//! Tests of the runtime on a failing driver: each call of a whole program fails in turn, with every
+//! code.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -12,7 +13,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 use std::time::Duration;
 
-/// What the library exports beside the driver's functions.
+/// The functions that the library exports beside the driver's.
 struct Injection {
     fail: unsafe extern "C" fn(*const c_char) -> c_int,
     calls: unsafe extern "C" fn() -> u64,
@@ -21,7 +22,7 @@ struct Injection {
 
 impl Injection {
     fn new() -> Injection {
-        // SAFETY: the library is there; these are its functions' signatures.
+        // SAFETY: the library is loaded, and these are the signatures of its functions.
         unsafe {
             let library = sys::culib();
             Injection {
@@ -34,23 +35,24 @@ impl Injection {
 
     fn set(&self, fault: Option<&str>) {
         let text = fault.map(|fault| CString::new(fault).unwrap());
-        // SAFETY: null, or a text that ends with NUL.
+        // SAFETY: the pointer is null, or a text that ends with NUL.
         let understood = unsafe { (self.fail)(text.as_ref().map_or(ptr::null(), |text| text.as_ptr())) };
         assert_eq!(understood, 1, "{fault:?}");
     }
 
     fn calls(&self) -> u64 {
-        // SAFETY: it takes nothing.
+        // SAFETY: the function has no parameters.
         unsafe { (self.calls)() }
     }
 
     fn objects(&self) -> u64 {
-        // SAFETY: it takes nothing.
+        // SAFETY: the function has no parameters.
         unsafe { (self.objects)() }
     }
 }
 
-/// All that the runtime calls on the program's way. That none is missing, the test sees from their number.
+/// All driver calls that the runtime makes for the program. The test checks their number, so that
+/// none is missing.
 const CALLS: &[&str] = &[
     "cuInit",
     "cuDriverGetVersion",
@@ -102,7 +104,7 @@ const CALLS: &[&str] = &[
 const CODES: [u32; 3] = [2, 700, 999];
 const N: usize = 300;
 
-/// A program that does all there is to be done, once or twice; what it gives is always the same.
+/// Runs a program that uses every feature, some twice. Its results are always the same.
 fn program(device: &Device) -> Result<Vec<f32>> {
     let numbers: Vec<f32> = (0..N).map(|i| i as f32).collect();
     let (x, mut y) = (device.upload(&numbers)?, device.zeros(N)?);
@@ -114,7 +116,7 @@ fn program(device: &Device) -> Result<Vec<f32>> {
     let mut z = device.alloc(N)?;
     first.upload_to(&mut z, &pinned)?;
     saxpy::launch(&second, 1.0, &x, &mut z)?;
-    // SAFETY: both have as many elements.
+    // SAFETY: both buffers have the same number of elements.
     unsafe { saxpy::launch_unchecked(&first, 1.0, &x, &mut z)? };
     let end = first.record()?;
     second.wait_for(&end)?;
@@ -135,12 +137,12 @@ fn program(device: &Device) -> Result<Vec<f32>> {
     Ok(result)
 }
 
-/// The same of graphs.
+/// Runs the part of the program that uses graphs.
 fn replayed(device: &Device, stream: &Stream, x: &DeviceBuffer<f32>) -> Result<Vec<f32>> {
     let recording = device.record();
     let (x, y) = (recording.borrow(x)?, recording.own(device.zeros(N)?)?);
     let checked = recording.add(saxpy::call(1.0, x, y))?;
-    // SAFETY: both have as many elements.
+    // SAFETY: both buffers have the same number of elements.
     unsafe { recording.add_unchecked(saxpy::call(1.0, x, y))? };
     let mut graph = recording.finish()?;
     graph.replay(stream)?;
@@ -155,14 +157,14 @@ fn expected() -> Vec<f32> {
     times(13.0).chain(times(5.0)).collect()
 }
 
-/// Two that run one after the other: what the first leaves behind, the second meets.
+/// Runs the program twice in succession: the second run meets the leftovers of the first.
 fn twice() -> Result<Vec<f32>> {
     let device = Device::cuda(0)?;
     program(&device)?;
     program(&device)
 }
 
-/// Ends the process where something hangs.
+/// Ends the process if a call hangs.
 fn at_most(limit: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(limit);
@@ -190,7 +192,7 @@ fn every_call_of_a_program_may_fail() {
             };
             met += count;
             for n in 1..=count {
-                // No memory, a context that is lost, and what nobody knows.
+                // Out of memory, a lost context, and an unknown error.
                 for code in CODES {
                     let fault = format!("{code}@{name}#{n}");
                     injection.set(Some(&fault));
@@ -203,7 +205,8 @@ fn every_call_of_a_program_may_fail() {
                         }
                         Err(error) => look(&error, &fault),
                     }
-                    // SAFETY: a thread may have no context; that which could not be released nobody has.
+                    // SAFETY: a thread may have no context; a context that could not be released
+                    // has no other user.
                     unsafe {
                         assert_eq!(sys::cuCtxSetCurrent(ptr::null_mut()), sys::CUresult::CUDA_SUCCESS);
                         if *name == "cuDevicePrimaryCtxRelease_v2" {
@@ -219,7 +222,7 @@ fn every_call_of_a_program_may_fail() {
     });
 }
 
-/// An error says what was being done, with what.
+/// Checks that an error names the failed operation and its object.
 fn look(error: &Error, fault: &str) {
     let text = error.to_string();
     let code = fault.split('@').next().unwrap();
@@ -238,7 +241,7 @@ fn a_device_goes_on_or_is_lost() {
     inside("a_device_goes_on_or_is_lost", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
         at_most(Duration::from_secs(300));
         let injection = Injection::new();
-        // The one device, as a day-long job has it.
+        // The only device, held as in a long-running job.
         let mut device = Device::cuda(0).unwrap();
         program(&device).unwrap();
         injection.set(Some("1@1000000000"));
@@ -296,7 +299,7 @@ fn every_allocation_may_fail() {
             "cuGraphLaunch",
         ] {
             device.trim_memory().unwrap();
-            // All of them, and each alone, which a second attempt may make good.
+            // All calls fail, then each call alone, for which a retry may succeed.
             for which in std::iter::once(String::new()).chain((1..20).map(|n| format!("#{n}"))) {
                 injection.set(Some(&format!("2@{name}{which}")));
                 let result = program(&device);
@@ -320,7 +323,7 @@ fn what_is_cached_is_given_back_for_graphs() {
         let injection = Injection::new();
         let device = Device::cuda(0).unwrap();
         for name in ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiate_v2", "cuGraphLaunch"] {
-            // So that there is something to give back.
+            // Leaves memory in the pool to be released.
             drop(device.zeros::<f32>(1 << 20).unwrap());
             injection.set(Some(&format!("2@{name}#1")));
             let result = program(&device);
@@ -351,17 +354,19 @@ fn work_goes_on_on_the_cpu_where_one_asks_for_it() {
             assert_eq!((result.unwrap(), on_cpu), (expected(), vec![false]));
             let (result, on_cpu) = attempt(&device, Some(fault));
             assert_eq!((result.unwrap(), on_cpu), (expected(), vec![false, true]), "{fault}");
-            // Who does not ask for it gets the error, and who asks again is not back on the GPU by itself.
+            // Without the fallback the caller gets the error, and a retry does not return to the
+            // GPU by itself.
             assert!(matches!(program(&device), Err(Error::Lost(_))));
             let (result, on_cpu) = attempt(&device, None);
             assert_eq!((result.unwrap(), on_cpu), (expected(), vec![false, true]), "{fault}");
         }
-        // What is no loss is no reason.
+        // Other errors do not trigger the fallback.
         let device = Device::cuda(0).unwrap();
         let (result, on_cpu) = attempt(&device, Some("2@cuMemAlloc_v2"));
         assert!(matches!(result, Err(Error::OutOfMemory { .. })), "{result:?}");
         assert_eq!(on_cpu, [false]);
-        // Nor is the loss of another device; nor does what is of the lost one come along.
+        // The loss of another device does not trigger it either, and buffers of the lost device do
+        // not move to the CPU.
         injection.set(Some("700@cuLaunchKernel#1"));
         let (x, mut y) = (device.upload(&[1.0f32; N]).unwrap(), device.zeros(N).unwrap());
         let (cpu, mut times) = (Device::cpu(), 0);
@@ -381,7 +386,7 @@ fn work_goes_on_on_the_cpu_where_one_asks_for_it() {
     }
 }
 
-/// A folder for a store, empty.
+/// Returns an empty folder for a store.
 fn store(name: &str) -> std::path::PathBuf {
     let folder = common::folder(name);
     std::fs::remove_dir_all(&folder).unwrap();
@@ -403,7 +408,7 @@ fn what_is_compiled_at_run_time_is_kept_from_run_to_run() {
         assert_eq!((store.usage().unwrap().entries, kept.len()), (1, 1), "the checked form; the bare one is declared");
         assert_eq!(twice().unwrap(), expected());
         assert_eq!(files(), kept);
-        // What is damaged is made again.
+        // A damaged file is rebuilt.
         for (bytes, path) in &kept {
             let mut bytes = bytes.clone();
             let middle = bytes.len() / 2;
@@ -422,7 +427,7 @@ fn a_context_that_others_have_lost_is_not_used() {
         let module = context.load_module(cudarc::nvrtc::Ptx::from_src(common::PTX)).unwrap();
         let stop = module.load_function("stop").unwrap();
         let stream = context.default_stream();
-        // SAFETY: it takes nothing, and traps.
+        // SAFETY: the kernel has no parameters, and traps.
         unsafe {
             let _ = stream.launch_builder(&stop).launch(cudarc::driver::LaunchConfig::for_num_elems(1));
         }

@@ -1,4 +1,5 @@
-//! Host programs that do wrong: each gets the error that the real driver gives, and lives on; the log says why.
+//! Faulty host programs: each gets the error code of the real driver and keeps running, and the log
+//! has the reason.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -10,7 +11,7 @@ use raw::{allocate, context, function, gives, launch, load, own_context};
 use std::ffi::{CString, c_void};
 use std::ptr::{self, null_mut};
 
-/// Runs `body` inside, and finds each text in what it logged.
+/// Runs `body` inside, and checks that the log contains each text.
 fn logs(test: &str, settings: &[(&str, &str)], expected: &[&str], body: impl FnOnce()) -> Option<String> {
     let log = inside(test, settings, body)?;
     for text in expected {
@@ -77,7 +78,7 @@ fn handles_of_nothing() {
         gives!(CUDA_ERROR_INVALID_HANDLE, cuStreamDestroy_v2(stream));
         gives!(CUDA_SUCCESS, cuEventDestroy_v2(event));
         gives!(CUDA_ERROR_INVALID_HANDLE, cuEventDestroy_v2(event));
-        // A new one in its place is another.
+        // A new object in the same slot has another handle.
         let mut again = null_mut();
         gives!(CUDA_SUCCESS, cuStreamCreate(&mut again, 0));
         gives!(CUDA_ERROR_INVALID_HANDLE, cuStreamSynchronize(stream));
@@ -149,11 +150,11 @@ fn addresses_of_nothing() {
         gives!(CUDA_SUCCESS, cuMemHostRegister_v2(to, 16, 0));
         gives!(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(to, 4, 0));
         gives!(CUDA_SUCCESS, cuMemHostUnregister(to));
-        // All of it can be had, and again when it is free.
+        // All memory can be allocated, and again after it is freed.
         for _ in 0..3 {
             gives!(CUDA_SUCCESS, cuMemFree_v2(allocate(1 << 20)));
         }
-        // In the order of a stream.
+        // Stream-ordered memory.
         let ordered = allocate(4);
         gives!(CUDA_SUCCESS, cuMemFreeAsync(ordered, null_mut()));
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(ordered, null_mut()));
@@ -226,7 +227,7 @@ fn launches_that_cannot_be() {
         assert_eq!(shape(small, one, [65, 1, 1], 0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
         assert_eq!(shape(store, one, one, 0), CUDA_ERROR_INVALID_VALUE, "it has parameters");
         let mut nothing = [null_mut(); 2];
-        // SAFETY: two addresses, both null.
+        // SAFETY: both addresses are null.
         let code =
             unsafe { sys::cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, null_mut(), nothing.as_mut_ptr(), null_mut()) };
         assert_eq!(code, CUDA_ERROR_INVALID_VALUE);
@@ -240,7 +241,7 @@ fn launches_that_cannot_be() {
     });
 }
 
-/// A kernel's fault, and the code of it that everything gives from then on.
+/// Causes a fault in a kernel, and checks the code that all later calls return.
 fn faults(test: &str, settings: &[(&str, &str)], expected: &str, code: CUresult, run: impl FnOnce()) -> Option<String> {
     logs(test, settings, &[expected], || {
         let context = own_context();
@@ -253,7 +254,7 @@ fn faults(test: &str, settings: &[(&str, &str)], expected: &str, code: CUresult,
             gives!(code, cuMemcpyDtoH_v2(ptr::from_mut(&mut host).cast(), held, 4));
             gives!(code, cuStreamSynchronize(null_mut()));
         }
-        // With the context the error ends, and the next one works.
+        // Destroying the context clears the error, and a new context works.
         gives!(CUDA_SUCCESS, cuCtxDestroy_v2(context));
         own_context();
         let at = allocate(4);
@@ -268,7 +269,7 @@ fn a_wild_store_loses_the_context() {
     let expected =
         "CUDA_ERROR_ILLEGAL_ADDRESS: store by the PTX interpreter: 1 finding\n    error[out-of-bounds]: stores 4";
     faults("a_wild_store_loses_the_context", &[], expected, CUDA_ERROR_ILLEGAL_ADDRESS, || {
-        // The host's memory is none of the device's.
+        // Host memory is inaccessible to the device.
         let mut host = 1u32;
         let address = ptr::from_mut(&mut host).expose_provenance() as u64;
         assert_eq!(launch(function("store"), &mut [address, 5]), CUDA_SUCCESS);
@@ -298,7 +299,7 @@ fn a_store_past_the_end_loses_the_context() {
 fn a_store_to_freed_memory_loses_the_context() {
     let expected = "CUDA_ERROR_ILLEGAL_ADDRESS";
     faults("a_store_to_freed_memory_loses_the_context", &[], expected, CUDA_ERROR_ILLEGAL_ADDRESS, || {
-        // Through an address in memory, which no launch was told of.
+        // An access through an address stored in memory, which is no parameter of the launch.
         let (holder, freed) = (allocate(8), allocate(64));
         gives!(CUDA_SUCCESS, cuMemcpyHtoD_v2(holder, ptr::from_ref(&freed).cast(), 8));
         let behind = function("store_behind");
@@ -347,7 +348,7 @@ fn what_is_not_there_says_so() {
         assert!(!found.is_null());
         let mut text = ptr::null();
         gives!(CUDA_SUCCESS, cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &mut text));
-        // SAFETY: the driver's text.
+        // SAFETY: the text is the driver's.
         assert_eq!(unsafe { std::ffi::CStr::from_ptr(text) }, c"CUDA_ERROR_ILLEGAL_ADDRESS");
     });
 }
@@ -359,7 +360,7 @@ fn a_context_that_was_destroyed_is_told() {
         let (mut address, mut stream) = (0, null_mut());
         gives!(CUDA_SUCCESS, cuStreamCreate(&mut stream, 0));
         let used = context.addr();
-        // Another thread has it current too.
+        // The context is current on another thread as well.
         let (told, tell) = std::sync::mpsc::channel::<()>();
         std::thread::scope(|scope| {
             let other = scope.spawn(move || {
@@ -367,7 +368,7 @@ fn a_context_that_was_destroyed_is_told() {
                 gives!(CUDA_SUCCESS, cuCtxSetCurrent(ptr::without_provenance_mut(used)));
                 gives!(CUDA_SUCCESS, cuMemAlloc_v2(&mut address, 4));
                 told.send(()).unwrap();
-                // SAFETY: a pointer to a result.
+                // SAFETY: the result pointer is valid.
                 while let CUDA_SUCCESS = unsafe { sys::cuMemAlloc_v2(&mut address, 4) } {}
                 gives!(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuMemAlloc_v2(&mut address, 4));
             });
@@ -383,7 +384,7 @@ fn a_context_that_was_destroyed_is_told() {
 
 #[test]
 fn everything_can_be_checked() {
-    // What a card does not see: shared memory that nothing was stored to.
+    // A fault that a GPU does not detect: a load of uninitialized shared memory.
     let text = ".version 6.0\n.target sm_61\n.address_size 64\n.shared .align 4 .b8 s[4];\n\
                 .visible .entry k(.param .u64 out) {\n .reg .u32 %n;\n .reg .u64 %a;\n ld.param.u64 %a, [out];\n \
                 ld.shared.u32 %n, [s];\n st.global.u32 [%a], %n;\n ret;\n}";

@@ -1,4 +1,4 @@
-//! Many at once: threads of a process, processes on a machine.
+//! Concurrency: several threads of a process, several processes on a machine.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -9,7 +9,7 @@ use cudarc::nvrtc::Ptx;
 use std::process::Stdio;
 use std::sync::Arc;
 
-/// Work of one thread: its own stream, module and memory, or `shared`'s.
+/// Runs the work of one thread, with a new stream, module and buffers.
 fn work(context: &Arc<CudaContext>, seed: u32) {
     let stream = context.new_stream().unwrap();
     let module = context.load_module(Ptx::from_src(PTX)).unwrap();
@@ -24,7 +24,7 @@ fn work(context: &Arc<CudaContext>, seed: u32) {
         // SAFETY: the parameters are those of `saxpy`.
         unsafe { launch.launch(LaunchConfig::for_num_elems(n)) }.unwrap();
         let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: it has no parameters.
+        // SAFETY: the kernel has no parameters.
         unsafe { stream.launch_builder(&count).launch(one) }.unwrap();
         let expected: Vec<f32> = x.iter().map(|x| a * x).collect();
         assert_eq!(stream.clone_dtoh(&dy).unwrap(), expected);
@@ -60,7 +60,7 @@ fn eight_threads_have_a_context_each() {
     });
 }
 
-/// Run by the test below.
+/// Runs inside the processes of the test below.
 #[test]
 fn one_of_two() {
     inside("one_of_two", &[], || work(&CudaContext::new(0).unwrap(), 5));

@@ -1,4 +1,4 @@
-//! saxpy, made by hand in every form that the compiler makes: HIR, IR, PTX.
+//! saxpy, built by hand in each representation of the compiler: HIR, IR, PTX.
 
 use kernel_dsl::compiler::hir::{
     self, Block, Expr, ExprKind, Instance, Intrinsic, Local, Program, Type, TypeId, serial,
@@ -10,14 +10,14 @@ use kernel_dsl::compiler::{Scalar, Target};
 use kernel_dsl::{Artifact, Declared};
 use std::sync::OnceLock;
 
-/// What a thread of [`ir`] does wrong, if anything.
+/// The fault of a thread in [`ir`], if any.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code)]
 pub enum Mistake {
     None,
-    /// It rounds twice.
+    /// Rounds twice.
     Unfused,
-    /// It writes one element beyond.
+    /// Writes one element out of bounds.
     OutOfBounds,
 }
 
@@ -31,7 +31,8 @@ fn source() -> Source {
     Source { name: "saxpy".into(), file: "tests/common.rs".into(), line: 1, text }
 }
 
-/// `saxpy(a: f32, x: &[f32], y: &mut [f32])`; block 256, grid y.len() / 256 rounded up; requires x.len() == y.len().
+/// Builds `saxpy(a: f32, x: &[f32], y: &mut [f32])` with blocks of 256 threads. The grid is y.len()
+/// / 256, rounded up, and x.len() == y.len() is required.
 fn program() -> Program {
     let types = vec![
         Type::Scalar(Scalar::F32),
@@ -100,7 +101,7 @@ fn program() -> Program {
     Program { launch, functions: vec![function], items: Default::default() }
 }
 
-/// The kernel as an expansion would hold it.
+/// Returns the artifact that an expansion would hold.
 pub fn artifact() -> &'static Artifact {
     static ARTIFACT: OnceLock<Artifact> = OnceLock::new();
     ARTIFACT.get_or_init(|| Artifact {
@@ -115,7 +116,7 @@ pub fn artifact() -> &'static Artifact {
     })
 }
 
-/// The kernel as lowering would make it.
+/// Builds the kernel as lowering would.
 pub fn ir(mistake: Mistake) -> ir::Kernel {
     let parameter = |name: &str, argument, role| Parameter { name: name.into(), argument, role };
     let address = |mutable| Role::Address { element: Scalar::F32.into(), mutable };
@@ -191,7 +192,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
     b.finish()
 }
 
-/// The kernel as emission would print it.
+/// The kernel as the PTX emitter would print it.
 const PTX: &str = "\
 .version 5.0
 .target sm_61

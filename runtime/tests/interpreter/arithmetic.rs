@@ -1,17 +1,17 @@
-//! Every operator on every type, over boundary values and random ones, against Rust's own.
+//! Every operator on every type, over boundary values and random ones, against Rust's operators.
 
 use crate::kit::{Kit, Random, input, out, run};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Comparison, Op, Type, Unary, Value};
 use std::fmt::Debug;
 
-/// A Rust type that a kernel computes with, with values at its edges.
+/// A Rust type that kernels compute with, and its boundary values.
 trait Number: bytemuck::Pod + Debug {
     const SCALAR: Scalar;
     fn edges() -> Vec<Self>;
-    /// From random bits; for floats, of any magnitude.
+    /// Converts random bits to a value; floats get any magnitude.
     fn random(bits: u64) -> Self;
-    /// Equal bits, or both NaN.
+    /// Returns whether the bits are equal, or both values are NaN.
     fn same(self, other: Self) -> bool;
 }
 
@@ -52,7 +52,7 @@ macro_rules! floats {
 }
 floats!(f32: F32, u32; f64: F64, u64);
 
-/// Every pair of edges, and random pairs.
+/// Returns every pair of boundary values, and random pairs.
 fn pairs<A: Number, B: Number>() -> (Vec<A>, Vec<B>) {
     let mut random = Random(0x5eed);
     let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -69,7 +69,7 @@ fn pairs<A: Number, B: Number>() -> (Vec<A>, Vec<B>) {
     (left, right)
 }
 
-/// Runs z[i] = op(x[i], y[i]) over `x` and `y`, with the last warp partly beyond the end.
+/// Computes z[i] = op(x[i], y[i]) over `x` and `y`, with the last warp partly past the end.
 fn compute<A: Number, B: Number, T: Number>(x: &[A], y: &[B], op: impl Fn(Value, Value) -> Op, to: Scalar) -> Vec<T> {
     let mut k = Kit::new([64, 1, 1], "z[i] = op(x[i], y[i])");
     let (xs, ys) = (k.slice("x", A::SCALAR, false), k.slice("y", B::SCALAR, false));
@@ -102,7 +102,7 @@ fn check<A: Number, B: Number, T: Number>(
     let (x, y) = pairs::<A, B>();
     let z = compute::<A, B, T>(&x, &y, op, to);
     for ((a, b), got) in x.into_iter().zip(y).zip(z) {
-        // `None` is a value that is not specified.
+        // `None` is an unspecified value.
         if let Some(expected) = reference(a, b) {
             assert!(expected.same(got), "{what:?} of {a:?} and {b:?} is {expected:?}, not {got:?}");
         }
@@ -196,7 +196,7 @@ fn floats() {
             binary::<$t>(Binary::Mul, |a, b| Some(a * b));
             binary::<$t>(Binary::Div, |a, b| Some(a / b));
             binary::<$t>(Binary::Rem, |a, b| Some(a % b));
-            // The table of PTX, case by case.
+            // The cases of the table in the PTX manual.
             binary::<$t>(Binary::Min, |a, b| Some(match (a.is_nan(), b.is_nan()) {
                 (true, _) => b,
                 (_, true) => a,
@@ -243,7 +243,7 @@ fn bitcasts() {
     check::<i64, u8, f64>("f64", |a, _| Op::Bitcast(a), Scalar::F64, |a, _| Some(f64::from_bits(a as u64)));
 }
 
-/// `bool` has operators of its own, and casts to integers.
+/// Checks the operators of `bool`, and its casts to integers.
 #[test]
 fn truth() {
     let (x, y): (Vec<u32>, Vec<u32>) = (0..4).map(|i| (i & 1, i >> 1)).unzip();

@@ -1,20 +1,21 @@
-//! Small integers that are loaded in one order and stored in another: random orders, against plain Rust, as lowered and after the passes,
-//! which permute the bytes of words.
+//! Small integers, loaded in one order and stored in another: random orders against plain Rust.
+//! Kernels run as lowered and after the passes, which permute the bytes of words.
 
 use crate::kit::*;
 use crate::memory::everywhere;
 use kernel_dsl::compiler::ir::{Binary, Bits, Comparison, Inst, Kernel, Op, Region, Value, Values};
 use kernel_dsl::compiler::{Scalar, passes};
 
-/// Threads, and bytes that each reads and as many that it writes.
+/// The number of threads. `BYTES` is the number of bytes that each thread reads, and also the
+/// number that it writes.
 const THREADS: u32 = 8;
 const BYTES: u32 = 64;
 
-/// What is written where: elements of a thread's part, from elements of its part of what is read, or a constant.
+/// A store: elements of a thread's output, each from an element of its input or a constant.
 struct Written {
     to: u32,
     from: Vec<Result<u32, u64>>,
-    /// By some threads alone.
+    /// The number of threads that store, if not all of them.
     below: Option<u32>,
 }
 
@@ -23,12 +24,13 @@ struct Shuffle {
     written: Vec<Written>,
 }
 
-/// Words of an access at a word: 1, 2 or 4, and no more than lie on its like.
+/// Draws the number of words of an access at word `at`: 1, 2 or 4, at an aligned position.
 fn piece(random: &mut Random, at: u32) -> u32 {
     1 << random.below(3).min(at.trailing_zeros())
 }
 
-/// Loads all of a thread's elements, in pieces of some words, and stores them in another order, in pieces too, or joined to words.
+/// Builds a kernel that loads all elements of a thread in pieces of several words, and stores them
+/// in another order. Stores are also in pieces, or joined to words.
 fn shuffle(element: Scalar, seed: u64) -> Shuffle {
     let mut random = Random(seed * 2 + 1);
     let each = BYTES / element.bytes();
@@ -52,13 +54,13 @@ fn shuffle(element: Scalar, seed: u64) -> Shuffle {
     }
     let mut written = Vec::new();
     let mut to = each * THREADS;
-    // Few words to choose from make packs of one, two and three of them.
+    // A small choice of words makes packs of one, two and three of them.
     let among = [each, 4 * parts, 2 * parts, parts][random.below(4) as usize];
     let start = random.below(each - among + 1);
     while to < each * (THREADS + 1) {
         let words = piece(&mut random, to / parts);
         let below = (random.below(3) == 0).then(|| random.below(THREADS));
-        // Now and then columns of words, as a transpose has them.
+        // Some columns of words, as in a transpose.
         let (columns, part) = (random.below(2) == 0, random.below(parts));
         let from: Vec<Result<u32, u64>> = (0..words * parts)
             .map(|i| match random.below(40) {
@@ -78,7 +80,7 @@ fn shuffle(element: Scalar, seed: u64) -> Shuffle {
                 })
                 .collect();
             if joined {
-                // Twice joined: the same word.
+                // Joins the elements twice: both words are equal.
                 let word = if element.is_signed() { Scalar::I32 } else { Scalar::U32 };
                 let a = k.b.scalar(Op::Bits(Bits::Join, values.iter().copied().collect()), word);
                 let b = k.b.scalar(Op::Bits(Bits::Join, values.iter().copied().collect()), word);

@@ -1,4 +1,5 @@
-//! Each check: a small kernel that breaks it, reported at the right line with the right names, and a twin that does not.
+//! Each check on a small kernel that violates it, reported at the right line with the right names,
+//! and on a correct variant.
 
 use crate::kit::{Kit, Slice, findings, in_shared, input, out, run, run_with};
 use kernel_dsl::compiler::Scalar;
@@ -8,7 +9,7 @@ use kernel_dsl::compiler::ir::{
 use runtime::interpreter::report::{Finding, Space};
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Outcome, Program, Refused, Severity};
 
-/// The only finding of a run, which must be `check` at line `line` of the text.
+/// Returns the only finding of a run, which must be `check` at line `line` of the text.
 fn only(outcome: &Outcome, check: Check, line: u32) -> &Finding {
     assert_eq!(findings(outcome), [(check, line)], "{}", outcome.report);
     &outcome.report.findings[0]
@@ -18,7 +19,7 @@ fn clean(outcome: &Outcome) {
     assert_eq!(findings(outcome), [], "{}", outcome.report);
 }
 
-/// y[i] = x[i], for all threads or those below the length.
+/// Builds y[i] = x[i], for all threads or only those below the length.
 fn copy(guarded: bool) -> Kernel {
     let mut k = Kit::new([64, 1, 1], "let i = grid::index();\nif i < x.len() {\n    y[i] = x[i];\n}");
     let (x, y) = (k.slice("x", Scalar::F32, false), k.slice("y", Scalar::F32, true));
@@ -57,7 +58,7 @@ fn out_of_bounds_of_a_slice() {
 
 #[test]
 fn out_of_bounds_by_dimension() {
-    // Column 4 of row 0 is inside the buffer, and outside of its row.
+    // Column 4 of row 0 is inside the buffer, but outside of its row.
     let kernel = |column: u32| {
         let mut k = Kit::new([1, 1, 1], "c[(0, j)] = 1.0;");
         let c = k.view("c", Scalar::F32, 2, true);
@@ -76,7 +77,7 @@ fn out_of_bounds_by_dimension() {
     clean(&run(&kernel(3), 1, vec![view(vec![0.0; 8].leak())]));
 }
 
-/// A vector access of four at `i`, from a slice.
+/// Builds a vector access of four elements at `i`, from a slice.
 fn load4(index: u32) -> Kernel {
     let mut k = Kit::new([1, 1, 1], "let v: [f32; 4] = x.load(i);\ny[0] = v[3];");
     let (x, y) = (k.slice("x", Scalar::F32, false), k.slice("y", Scalar::F32, true));
@@ -88,7 +89,7 @@ fn load4(index: u32) -> Kernel {
     k.finish()
 }
 
-/// 16-byte aligned data.
+/// Returns 16-byte aligned data.
 fn aligned() -> Vec<u128> {
     (0..3u128).map(|i| i << 96).collect()
 }
@@ -108,7 +109,7 @@ fn vectors_must_fit_and_be_aligned() {
 
 #[test]
 fn computed_addresses_belong_to_the_buffer_they_came_from() {
-    // After passes: an address moved by `Offset`, and a constant displacement.
+    // After the passes: an address moved by `Offset`, and a constant displacement.
     let kernel = |start: u32, offset: i32| {
         let mut k = Kit::new([1, 1, 1], "y[0] = x[n];");
         let (x, y) = (k.slice("x", Scalar::F32, false), k.slice("y", Scalar::F32, true));
@@ -165,7 +166,8 @@ fn read_only_buffers_are_not_written() {
 
 const NEIGHBOUR: &str = "s[i] = i;\nblock::sync();\ny[i] = s[j];";
 
-/// Each thread stores its element of a shared array and loads another's, with or without the barrier.
+/// Builds a kernel whose threads each store an element of a shared array and load another thread's,
+/// with or without the barrier.
 fn neighbour(store: bool, barrier: bool, distance: u32) -> Kernel {
     let mut k = Kit::new([64, 1, 1], NEIGHBOUR);
     let y = k.slice("y", Scalar::Usize, true);
@@ -203,7 +205,7 @@ fn shared_memory_starts_undefined_in_every_block() {
     clean(&run(&neighbour(true, true, 1), 1, vec![out(&mut y)]));
     assert!(y.iter().enumerate().all(|(i, v)| *v == (i as u32 + 1) % 64));
 
-    // Block 0 stores, block 1 does not: what block 0 left is nothing to block 1.
+    // Block 0 stores and block 1 does not: shared memory of block 0 is not visible in block 1.
     let mut k = Kit::new([1, 1, 1], "if block::x() == 0 { s[0] = 1; }\ny[block::x()] = s[0];");
     let y = k.slice("y", Scalar::Usize, true);
     let s = k.shared("s", Scalar::Usize, &[1], &[1]);
@@ -223,7 +225,8 @@ fn shared_memory_starts_undefined_in_every_block() {
 fn shared_races_need_two_warps_and_no_barrier() {
     let mut y = [0u32; 64];
     let outcome = run(&neighbour(true, false, 32), 1, vec![out(&mut y)]);
-    // Warp 0 runs first: it loads what warp 1 has yet to store, which is both undefined and, when the store comes, a race.
+    // Warp 0 runs first, and loads before warp 1 stores. The load is undefined, and the later store
+    // is a race.
     let races: Vec<_> = outcome.report.findings.iter().filter(|f| f.check == Check::SharedRace).collect();
     assert!(!races.is_empty(), "{}", outcome.report);
     for race in races {
@@ -232,13 +235,14 @@ fn shared_races_need_two_warps_and_no_barrier() {
         let lines = [race.place.line, other.place.as_ref().expect("a place").line];
         assert!(lines == [10, 12] || lines == [12, 10], "{lines:?}");
     }
-    // The same lane of the other warp is a race; another lane of one's own warp is not (it runs in lockstep).
+    // The same lane of the other warp is a race; another lane of the same warp is not, because a
+    // warp runs in lockstep.
     let within = |k: Kernel| run(&k, 1, vec![out(&mut [0u32; 64])]);
     clean(&within(neighbour(true, false, 0)));
     clean(&within(neighbour(true, true, 32)));
 }
 
-/// All threads store `value(i)` to one element.
+/// Builds a kernel whose threads all store `value(i)` to one element.
 fn one_element(threads: u32, shared: bool, same: bool) -> Kernel {
     let mut k = Kit::new([threads, 1, 1], "to[0] = i;");
     let y = k.slice("y", Scalar::Usize, true);
@@ -265,7 +269,7 @@ fn lanes_store_different_values_to_one_element() {
 
 #[test]
 fn blocks_race_whatever_their_order() {
-    // Block b stores y[b], and loads what the block before, or the one behind, stores.
+    // Block b stores y[b], and loads the element that the previous or the next block stores.
     let kernel = |index: fn(&mut Kit, Value) -> Value| {
         let mut k = Kit::new([1, 1, 1], "y[block::x()] = 1;\nz[block::x()] = y[i];");
         let (y, z) = (k.slice("y", Scalar::U32, true), k.slice("z", Scalar::U32, true));
@@ -297,7 +301,7 @@ fn blocks_race_whatever_their_order() {
     clean(&run(&kernel(|_, b| b), 4, arguments()));
 }
 
-/// `block::sync()` under a condition of the thread index.
+/// Builds `block::sync()` under a condition on the thread index.
 fn barrier_if(condition: impl FnOnce(&mut Kit, Value) -> Value, ends: bool) -> Kernel {
     let mut k = Kit::new([64, 1, 1], "if condition {\n    block::sync();\n}");
     let i = k.thread();
@@ -338,7 +342,7 @@ fn barriers_are_for_all() {
     let outcome = run(&barrier_if(below(32), false), 1, vec![]);
     let finding = only(&outcome, Check::DivergentBarrier, 1);
     assert_eq!(finding.other.as_ref().expect("who is missing").thread.warp, 1);
-    // All are there; or those that are not have ended, and their warp has not.
+    // All lanes are present; or the missing lanes have ended, and their warp has not.
     clean(&run(&barrier_if(below(64), false), 1, vec![]));
     clean(&run(&barrier_if(below(5), true), 1, vec![]));
 }
@@ -362,7 +366,7 @@ fn warps_wait_at_one_barrier() {
     assert_eq!(finding.other.as_ref().and_then(|o| o.place.as_ref()).expect("the other barrier").line, 13);
 }
 
-/// A warp operation under `i < n`.
+/// Runs a warp operation under `i < n`.
 fn warp_if(n: u32, op: fn(&mut Kit, Value)) -> Outcome {
     let mut k = Kit::new([32, 1, 1], "if i < n {\n    warp::operation();\n}");
     let i = k.thread();
@@ -527,7 +531,7 @@ fn a_check_is_left_out_by_its_name() {
     assert!(unknown.starts_with("unknown check `races`; the checks are out-of-bounds, misaligned"), "{unknown}");
 }
 
-/// `a op b` of constants of type `ty`.
+/// Runs `a op b` on constants of type `ty`.
 fn arithmetic(op: Binary, ty: Scalar, a: u64, b: u64) -> Outcome {
     let mut k = Kit::new([32, 1, 1], "let c = a op b;");
     let (a, b) = (k.b.constant(ty, a), k.b.constant(ty, b));
@@ -582,7 +586,7 @@ fn moving_a_view_overflows() {
     clean(&run(&kernel(1), 1, vec![input(&[0u8])]));
 }
 
-/// An empty `for` from `start` to `end`.
+/// Runs an empty `for` from `start` to `end`.
 fn counted(ty: Scalar, start: u64, end: u64, step: u64) -> Outcome {
     let mut k = Kit::new([1, 1, 1], "for i in range {}");
     let [start, end, step] = [start, end, step].map(|n| k.b.constant(ty, n));
@@ -600,7 +604,7 @@ fn loops_step_and_end() {
     only(&counted(Scalar::U8, 0, 255, 100), Check::IntegerOverflow, 0);
     clean(&counted(Scalar::Usize, 0, 100, 7));
     clean(&counted(Scalar::I32, max - 9, 5, 3));
-    // The loop is over then, not gone on with until the fuel is spent.
+    // The loop ends at once instead of running until the fuel is spent.
     only(&counted(Scalar::I32, 0, 5, 0), Check::LoopStep, 0);
     only(&counted(Scalar::U64, 0, 1 << 40, 1), Check::FuelExhausted, 0);
 
@@ -666,7 +670,7 @@ fn broken_ir_is_refused() {
     assert!(Program::decode(&k.finish()).expect_err("too many threads").to_string().contains("1 to 1024"));
 }
 
-/// An extent that the kernel computes may name bytes that the buffer does not have.
+/// Checks that a computed extent larger than the buffer permits no accesses outside of the buffer.
 #[test]
 fn extents_do_not_make_memory() {
     let mut k = Kit::new([1, 1, 1], "y[5] = x.narrow(9)[5];");

@@ -1,5 +1,5 @@
-//! Control flow: random nests of constructs whose lanes part at every turn, against an evaluation of the same IR a thread
-//! at a time, which has no masks to get wrong.
+//! Control flow: random nests of constructs whose lanes diverge in every iteration. The reference
+//! evaluates the same IR one thread at a time, without masks.
 
 use crate::kit::{Kit, Random, Slice, out, run};
 use kernel_dsl::compiler::Scalar;
@@ -9,18 +9,18 @@ use kernel_dsl::compiler::ir::{
 
 const THREADS: u32 = 72;
 
-/// A construct that is open where the generator stands.
+/// A construct that is open at the generator's position.
 struct Open {
     label: Label,
     results: Vec<Scalar>,
-    /// `None` if it is no loop.
+    /// The types of the carried values; `None` if the construct is no loop.
     carried: Option<Vec<Scalar>>,
 }
 
 struct Generator {
     k: Kit,
     random: Random,
-    /// Values that may be used here.
+    /// The values in scope.
     scope: Vec<(Value, Scalar)>,
     open: Vec<Open>,
     trace: LocalId,
@@ -46,7 +46,7 @@ impl Generator {
             let bits = self.below(40).into();
             return self.k.b.constant(ty, bits);
         }
-        // The newest are the ones that depend on where control went.
+        // The newest values depend on the control flow.
         let newest = of.len().saturating_sub(6) as u32;
         let pick = newest + self.below(of.len() as u32 - newest);
         of[pick as usize]
@@ -65,7 +65,7 @@ impl Generator {
         self.k.b.compare(op, a, zero)
     }
 
-    /// Mixes a value into what the thread shows of itself.
+    /// Mixes a value into the thread's output.
     fn show(&mut self) {
         let (value, ty) = (self.some(Scalar::U64), Scalar::U64);
         let trace = self.k.b.scalar(Op::ReadLocal { local: self.trace, index: None }, ty);
@@ -88,7 +88,7 @@ impl Generator {
         self.scope.push((cast, other));
     }
 
-    /// Lanes leave every loop after a number of turns, or the program might not end.
+    /// Makes lanes leave every loop after a number of iterations, so that the program ends.
     fn turn(&mut self, label: Label, results: &[Scalar]) {
         let (turns, ty) = (self.turns, Scalar::U32);
         let (n, one) = (self.k.b.scalar(Op::ReadLocal { local: turns, index: None }, ty), self.k.b.constant(ty, 1));
@@ -199,7 +199,8 @@ impl Generator {
     }
 }
 
-/// A kernel that leaves a trace of each thread's way in its element of the only argument.
+/// Builds a kernel that stores a trace of each thread's control flow in its element of the only
+/// argument.
 fn random_kernel(seed: u64) -> Kernel {
     let mut k = Kit::new([THREADS, 1, 1], "wander");
     let to = k.slice("out", Scalar::U64, true);
@@ -219,7 +220,7 @@ fn random_kernel(seed: u64) -> Kernel {
     g.k.finish()
 }
 
-/// What a region does with control.
+/// The control flow at the end of a region.
 enum Flow {
     Yield(Vec<u64>),
     Break(Label, Vec<u64>),
@@ -227,7 +228,7 @@ enum Flow {
     Return,
 }
 
-/// One thread of a kernel of [`random_kernel`].
+/// One thread of a kernel from [`random_kernel`].
 struct Thread<'k> {
     kernel: &'k Kernel,
     index: u32,
@@ -363,11 +364,11 @@ fn warps_in_lockstep_do_what_single_threads_do() {
         ways.dedup();
         distinct += ways.len();
     }
-    // Were the threads of a program all to go one way, nothing would have been tested.
+    // A program without divergence would test nothing.
     assert!(distinct > 300 * 20, "only {distinct} ways");
 }
 
-/// Values handed round a loop change places at once, not one after the other.
+/// Checks that loop-carried values are swapped simultaneously, not one after the other.
 #[test]
 fn carried_values_swap() {
     let mut k = Kit::new([32, 1, 1], "(a, b) = (b, a + b)");

@@ -1,4 +1,4 @@
-//! Runs of instructions that go as one give and report what the instructions do one by one.
+//! Fused instructions: results and reports equal those of the separate instructions.
 
 use crate::kit::{Kit, findings, in_shared, input, out, run_with};
 use kernel_dsl::compiler::Scalar;
@@ -18,13 +18,13 @@ y[t] = acc[e]; }";
 /// A sum of products along the columns of a shared array.
 #[derive(Clone, Copy)]
 struct Sum {
-    /// Threads that add.
+    /// The number of threads that compute sums.
     active: u32,
     limit: u32,
     step: u32,
-    /// Whether the sum begins with 0.5, or with nothing.
+    /// Whether the sum has the initial value 0.5, or none.
     begun: bool,
-    /// Of how many sums it is the last.
+    /// The number of accumulators, of which the sum uses the last.
     elements: u32,
 }
 
@@ -85,7 +85,7 @@ impl Sum {
         (y, outcome)
     }
 
-    /// What it leaves, in plain Rust.
+    /// Computes the result in plain Rust.
     fn expected(self) -> Vec<f32> {
         let (x, n) = (matrix(), THREADS as usize);
         let sum = |t: usize| {
@@ -113,7 +113,8 @@ fn sums_are_those_of_plain_rust() {
             for elements in [1, 3] {
                 let sum = Sum { active, limit, step, elements, ..WHOLE };
                 let expected: Vec<u32> = sum.expected().iter().map(|y| y.to_bits()).collect();
-                // Shadow memory is asked turn by turn: what is counted there is what is counted where loops go as one.
+                // With all checks, every iteration accesses shadow memory separately. Its
+                // statistics must equal those of fused loops.
                 let counted = sum.run(checks(Checks::All)).1.statistics;
                 for level in LEVELS {
                     let (y, outcome) = sum.run(checks(level));
@@ -134,7 +135,7 @@ fn a_word_beyond_the_array_is_reported_in_its_turn() {
         assert_eq!(findings(&outcome), [(Check::OutOfBounds, 3), (Check::OutOfBounds, 3)]);
         let counts: Vec<u64> = outcome.report.findings.iter().map(|f| f.count).collect();
         assert_eq!(counts, [2 * u64::from(THREADS); 2]);
-        // What is not loaded is 0, and adds nothing.
+        // An element that is not loaded is 0, and adds nothing.
         assert_eq!(y, WHOLE.expected());
     }
 }

@@ -1,4 +1,5 @@
-//! Kernels by hand: a builder with a source text, whose instructions point at the piece of text that they are made from.
+//! Hand-written kernels: a builder with a source text, whose instructions point at pieces of the
+//! text.
 
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{
@@ -9,7 +10,7 @@ use kernel_dsl::compiler::source::{Source, Span};
 use kernel_dsl::compiler::{Scalar, Target};
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Outcome, Program};
 
-/// Line of the file on which a test kernel's text begins.
+/// The line of the file at which the text of a test kernel begins.
 pub const FIRST_LINE: u32 = 10;
 
 pub struct Kit {
@@ -19,7 +20,7 @@ pub struct Kit {
 }
 
 impl Kit {
-    /// A kernel of `block` threads with the Rust text that its instructions are made from.
+    /// Creates a kernel of `block` threads with the Rust text of its instructions.
     pub fn new(block: [u32; 3], text: &str) -> Kit {
         let text: Vec<String> = text.lines().map(str::to_string).collect();
         let source = Source { name: "kernel".into(), file: "zoo/src/lib.rs".into(), line: FIRST_LINE, text };
@@ -46,7 +47,7 @@ impl Kit {
         Kit { b: Builder::new(kernel), labels: 0, arguments: 0 }
     }
 
-    /// What follows is made from the first `piece` of the text.
+    /// Sets the source of the next instructions: the first occurrence of `piece` in the text.
     pub fn at(&mut self, piece: &str) {
         let text = &self.b.kernel.sources[0].text;
         let found = text.iter().enumerate().find_map(|(i, l)| Some((i, l.find(piece)?)));
@@ -122,7 +123,7 @@ impl Kit {
         self.special(Special::Thread(0))
     }
 
-    /// block::x() · block size + thread::x()
+    /// Computes block::x() · block size + thread::x().
     pub fn grid_index(&mut self) -> Value {
         let threads = self.b.kernel.block.most_threads();
         let (block, threads, thread) = (self.special(Special::Block(0)), self.b.index(threads), self.thread());
@@ -197,19 +198,19 @@ pub fn in_shared(array: SharedId, indices: &[Value]) -> Place {
     Place::Shared { array, indices: indices.iter().copied().collect(), within: None }
 }
 
-/// Bytes that may be written, as a slice of that many elements.
+/// Binds writable bytes as a slice of the data's elements.
 pub fn out<T: bytemuck::Pod>(data: &mut [T]) -> Binding<'_> {
     let n = data.len() as u32;
     Binding::Memory { bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(data)), extents: vec![n], strides: vec![] }
 }
 
-/// Bytes that are read, as a slice of that many elements.
+/// Binds readable bytes as a slice of the data's elements.
 pub fn input<T: bytemuck::Pod>(data: &[T]) -> Binding<'_> {
     let n = data.len() as u32;
     Binding::Memory { bytes: Bytes::Shared(bytemuck::cast_slice(data)), extents: vec![n], strides: vec![] }
 }
 
-/// Runs with every check.
+/// Runs a kernel with all checks.
 pub fn run(kernel: &Kernel, blocks: u32, arguments: Vec<Binding<'_>>) -> Outcome {
     run_with(kernel, [blocks, 1, 1], arguments, Options::default())
 }
@@ -219,12 +220,12 @@ pub fn run_with(kernel: &Kernel, grid: [u32; 3], arguments: Vec<Binding<'_>>, op
     program.run(Launch { grid, block: None, arguments, options }).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The checks that a run reports, each with the line of the kernel's text (from 0) that it points at.
+/// Returns the checks that a run reports, each with its line in the kernel's text, from 0.
 pub fn findings(outcome: &Outcome) -> Vec<(Check, u32)> {
     outcome.report.findings.iter().map(|f| (f.check, f.place.line - FIRST_LINE)).collect()
 }
 
-/// A small generator of test values, for runs that can be repeated: xorshift64*.
+/// A small generator of repeatable test values: xorshift64*.
 pub struct Random(pub u64);
 
 impl Random {

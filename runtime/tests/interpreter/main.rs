@@ -1,5 +1,5 @@
-//! The interpreter against plain Rust: values of every operation, control flow of diverging warps, and each check on a
-//! kernel that breaks it and one that does not.
+//! The interpreter against plain Rust: values of every operation, and control flow of diverging
+//! warps. Each check has a kernel that violates it and one that does not.
 
 mod arithmetic;
 mod bytes;

@@ -1,4 +1,5 @@
-//! A matrix product by tiles in shared memory, against three loops in Rust; and with a barrier missing.
+//! A tiled matrix product in shared memory, against three loops in Rust; also with a missing
+//! barrier.
 
 use crate::kit::{findings, run_with};
 use crate::tiles::{bound, matmul, matrix};
@@ -26,7 +27,8 @@ fn is_the_product_and_clean() {
             let (c, found) = product(&matmul(t, None), t, shape, checks);
             assert_eq!(found, []);
             for (i, got) in c.iter().enumerate() {
-                // Tiles beyond the edge add zeros: −0.0 + 0.0·0.0 cannot arise, the sum starts at +0.0.
+                // Tiles past the edge add zeros. −0.0 + 0.0·0.0 cannot occur, because the sum
+                // starts at +0.0.
                 let expected = (0..k).fold(0.0f32, |acc, l| a[i / n * k + l].mul_add(b[l * n + i % n], acc));
                 assert_eq!(got.to_bits(), expected.to_bits(), "element {i} of {shape:?} by {t}");
             }

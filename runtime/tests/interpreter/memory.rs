@@ -1,5 +1,5 @@
-//! Elements of several scalars, and shared memory that is swizzled, of the launch's size, or shared by several arrays: in each
-//! form of a kernel, against plain Rust.
+//! Elements of several scalars, and shared memory that is swizzled, sized by the launch, or shared
+//! by several arrays. Each form of a kernel runs against plain Rust.
 
 use crate::kit::*;
 use kernel_dsl::compiler::ir::record::WORDS;
@@ -27,8 +27,8 @@ fn element(place: Place, inside: Option<Box<Within>>) -> Place {
     }
 }
 
-/// Runs `kernel` as lowered, after passes, and in its checked form, which must agree and find nothing; gives the bytes of its one
-/// argument, which begin as `bytes`.
+/// Runs `kernel` as lowered, after passes, and in its checked form, which must agree and find
+/// nothing. Returns the bytes of its one argument, whose initial contents are `bytes`.
 pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
     let launch = |program: &Program, record: Option<&mut [u32]>| {
         let mut data = bytes.to_vec();
@@ -51,7 +51,7 @@ pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
     lowered
 }
 
-/// What the checked form says of a run on `bytes`.
+/// Returns the message of the checked form for a run on `bytes`.
 fn violation(kernel: &Kernel, bytes: &mut [u8], size: usize) -> String {
     let checked = Checked::of(kernel.clone());
     let (n, mut record) = ((bytes.len() / size) as u32, [0u32; WORDS]);
@@ -61,7 +61,8 @@ fn violation(kernel: &Kernel, bytes: &mut [u8], size: usize) -> String {
     reported(&checked, &record).expect("a violation").findings[0].message.clone()
 }
 
-/// Thread i swaps the `u32`s of record i, and moves its `u16` number i mod `among` to the first.
+/// Builds a kernel whose thread i swaps the `u32`s of record i, and moves its `u16` number i mod
+/// `among` to the first.
 fn records(among: u32) -> Kernel {
     let mut k = Kit::new([32, 1, 1], "x[i].q[i % among]");
     let x = k.slice("x", Scalar::U32, true);
@@ -90,10 +91,11 @@ fn elements_of_several_scalars() {
         a.swap_with_slice(b);
         record.copy_within(8 + 2 * (i % 4)..10 + 2 * (i % 4), 8);
     }
-    // The pair is aligned to 4 bytes alone where records lie so: they are 16 apart here, from an address that is aligned.
+    // The alignment of a record guarantees only 4 bytes for the pair. Here records are 16 bytes
+    // apart, from an aligned address.
     assert_eq!(everywhere(&records(4), &bytes, 16), expected);
 
-    // An index beyond the array in the element is not another field's.
+    // An index past the array in the element does not access another field.
     let mut data = bytes.clone();
     let n = (data.len() / 16) as u32;
     let argument = Binding::Memory { bytes: Bytes::Exclusive(&mut data), extents: vec![n], strides: vec![] };
@@ -104,12 +106,13 @@ fn elements_of_several_scalars() {
     assert_eq!(outcome.report.findings[0].count, 6);
     assert_eq!(violation(&records(5), &mut bytes.clone(), 16), message);
 
-    // A record beyond the slice.
+    // A record past the end of the slice.
     let message = "index 31 is out of bounds of `x`, which has 31 elements";
     assert_eq!(violation(&records(4), &mut bytes[..31 * 16].to_vec(), 16), message);
 }
 
-/// A block of 32 × 8 threads stores (row, column) to rows of `columns` `f32`s that are swizzled, and copies the bytes as they lie to y.
+/// Builds a kernel of 32 × 8 threads that store (row, column) to swizzled rows of `columns` `f32`s.
+/// It then copies the bytes to y in storage order.
 fn swizzled(columns: u32) -> Kernel {
     let mut k = Kit::new([columns, 16, 1], "s[(r, c)] = 100 r + c;");
     let y = k.slice("y", Scalar::U32, true);
@@ -125,7 +128,7 @@ fn swizzled(columns: u32) -> Kernel {
     let v = k.b.scalar(Op::Cast(v), Scalar::U32);
     k.store(in_shared(s, &[r, c]), Scalar::U32, v);
     k.b.effect(Op::BlockSync);
-    // It is found again by its indices, four at a time where they are aligned.
+    // Loads by index find the values again, four at a time where aligned.
     let three = k.b.index(3);
     let masked = k.b.scalar(Op::Unary(Unary::Not, three), Scalar::Usize);
     let quad = k.binary(Binary::And, c, masked);
@@ -149,7 +152,7 @@ fn swizzled(columns: u32) -> Kernel {
 
 #[test]
 fn swizzled_rows_lie_as_documented() {
-    // Rows of 1, 2, 4, 8 and 16 pieces, and of 6, which two divides.
+    // Rows of 1, 2, 4, 8 and 16 pieces, and of 6, which is divisible by two.
     for columns in [4, 8, 16, 32, 64, 24] {
         let n = (16 * columns) as usize;
         let bytes = everywhere(&swizzled(columns), &vec![0; 4 * n], 4);
@@ -163,7 +166,8 @@ fn swizzled_rows_lie_as_documented() {
     }
 }
 
-/// `d` has `n` elements and `e` as many as is in `x`: thread i stores to d[i] and e[i], and adds what its neighbour left there to x[i].
+/// Builds a kernel in which `d` has `n` elements, and `e` has x.len() elements. Thread i stores to
+/// d[i] and e[i], and adds its neighbor's two values to x[i].
 fn dynamic(n: u32) -> Kernel {
     let mut k = Kit::new([64, 1, 1], "let d = dynamic(n);\nd[i] = i;\ne[i] = 2 i;");
     let x = k.slice("x", Scalar::U32, true);
@@ -218,7 +222,7 @@ fn the_launch_evaluates_sizes() {
     assert_eq!(outcome.report.findings[0].message, "index 63 is out of bounds of `e`, which has 63 elements");
     let message = "index 63 is out of bounds of `e`, which has 63 elements";
     assert_eq!(violation(&dynamic(1), &mut [0; 4 * 63], 4), message);
-    // More than a block may have, and a size that wraps.
+    // More shared memory than a block may have, and a size that overflows.
     let refused = |n, len: usize| {
         let program = Program::decode(&dynamic(n)).expect("it decodes");
         let mut x = vec![0u32; len];
@@ -232,7 +236,8 @@ fn the_launch_evaluates_sizes() {
     assert_eq!(refused(u32::MAX, 1), "the size of `d` in shared memory: 1 + 4294967295 overflows `usize`");
 }
 
-/// `a` and `b` have the same bytes; what is stored to `a` is loaded through `b`, after `b` began or not.
+/// Builds a kernel whose arrays `a` and `b` share their bytes. It stores to `a` and loads through
+/// `b`, after the lifetime of `b` starts or without that.
 fn two_lives(begins: bool, stored: bool) -> Kernel {
     let mut k = Kit::new([32, 1, 1], "a[i] = i;\nlet b;\ny[i] = b[i];");
     let y = k.slice("y", Scalar::Usize, true);
@@ -264,8 +269,8 @@ fn an_array_begins_undefined_on_anothers_bytes() {
     }
 }
 
-/// Each iteration has an array of its own: warps store a part each, and load it after the barrier; the last load comes without a
-/// store in its iteration where `stale`.
+/// Checks a shared array whose lifetime starts in each iteration. Warps store a part each, and load
+/// it after the barrier. With `stale`, the last iteration loads without a store.
 #[test]
 fn iterations_begin_undefined_and_warps_may_be_ahead() {
     for stale in [false, true] {

@@ -1,4 +1,4 @@
-//! A launch over several threads leaves and reports what it does on one.
+//! A launch on several host threads has the results and reports of a launch on one.
 
 use crate::kit::{Kit, out, run_with};
 use crate::tiles::{bound, matmul, matrix};
@@ -7,7 +7,7 @@ use kernel_dsl::compiler::ir::{Binary, Comparison, Kernel, Special};
 use runtime::interpreter::{Bytes, Check, Checks, Coverage, Options, Outcome, Output};
 use std::num::NonZeroUsize;
 
-/// Large enough for threads to be worth their start.
+/// Large enough to justify starting threads.
 const N: usize = 144;
 
 fn on(threads: usize, checks: Checks) -> Options {
@@ -45,7 +45,8 @@ fn a_fault_of_some_blocks_is_reported_as_on_one_thread() {
 #[test]
 fn blocks_of_two_threads_race() {
     const BLOCKS: u32 = 8192;
-    // Block b stores y[b], and loads what the block before stores, which is another thread's.
+    // Block b stores y[b], and loads the element of the previous block, which runs on another host
+    // thread.
     let mut k = Kit::new([1, 1, 1], "y[b] = 1;\nz[b] = y[b + mask & mask];");
     let (y, z) = (k.slice("y", Scalar::U32, true), k.slice("z", Scalar::U32, true));
     let b = k.special(Special::Block(0));
@@ -67,11 +68,12 @@ fn blocks_of_two_threads_race() {
     let alone = run(1, Checks::All);
     assert!(alone.2.report.findings.iter().any(|f| f.check == Check::GlobalRace));
     assert!(run(2, Checks::All) == alone);
-    // Where races are not checked, each thread sees its own blocks' stores alone.
+    // Without race checks, each host thread sees only the stores of its own blocks.
     assert!(run(2, Checks::Values).1.iter().all(|loaded| *loaded == 0));
 }
 
-/// y[b] = 1, but for block `left`, in a launch that declares to write all, each element once; and block 0 stores for block `twice`, too.
+/// Builds y[b] = 1 except in block `left`, for a launch that declares to write each element exactly
+/// once. Block 0 also stores for block `twice`.
 fn writes(left: u32, twice: u32) -> Kernel {
     let mut k = Kit::new([1, 1, 1], "if b != left { y[b] = 1 }");
     let y = k.slice("y", Scalar::U32, true);

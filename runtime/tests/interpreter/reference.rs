@@ -1,5 +1,6 @@
-//! Every operation on every type, on values at the edges and at random, against a definition that shares nothing with the
-//! interpreter: integers by `i128`, floats by `rustc_apfloat`. `arithmetic` holds them against the host's own machine.
+//! Every operation on every type, on boundary and random values, against a definition that shares
+//! no code with the interpreter. Integers use `i128`, floats `rustc_apfloat`. `arithmetic` tests
+//! against the host's own arithmetic.
 //!
 //! `FUZZ_SEED=7 cargo test -p runtime --test interpreter reference` draws other values.
 
@@ -16,7 +17,7 @@ const INTEGERS: [Scalar; 8] =
     [Scalar::I8, Scalar::I16, Scalar::I32, Scalar::I64, Scalar::U8, Scalar::U16, Scalar::U32, Scalar::U64];
 const FLOATS: [Scalar; 2] = [Scalar::F32, Scalar::F64];
 
-/// Random values of each operation, beside all edges.
+/// The number of random values per operation, in addition to all boundary values.
 const DRAWN: usize = 2000;
 
 fn random() -> Random {
@@ -24,7 +25,7 @@ fn random() -> Random {
     Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
 }
 
-/// Bits of values at the edges of a type.
+/// Returns the bit patterns of a type's boundary values.
 fn edges(ty: Scalar) -> Vec<u64> {
     let (top, mask) = (1u64 << (ty.bits() - 1), ty.mask());
     match ty {
@@ -46,7 +47,7 @@ fn edges(ty: Scalar) -> Vec<u64> {
     }
 }
 
-/// A random value: integers of any magnitude, floats of any bits and of near magnitudes.
+/// Draws a random value: integers of any magnitude, floats with any bits and of near magnitudes.
 fn drawn(ty: Scalar, random: &mut Random) -> u64 {
     let bits = random.next();
     let sign = random.next() & 1 << 63;
@@ -59,24 +60,26 @@ fn drawn(ty: Scalar, random: &mut Random) -> u64 {
     }
 }
 
-/// All edges of all operands with one another, as many as are not too many, and random ones.
+/// Returns combinations of all operands' boundary values, thinned out if there are many, and random
+/// operands.
 fn operands(types: &[Scalar], random: &mut Random) -> Vec<Vec<u64>> {
     let mut all: Vec<Vec<u64>> = vec![vec![]];
     for ty in types {
         let edges = edges(*ty);
         all = all.iter().flat_map(|x| edges.iter().map(move |e| x.iter().copied().chain([*e]).collect())).collect();
     }
-    // Of three operands there are many: every seventh, which no number of edges has for a divisor of a row.
+    // Three operands have many combinations. Take every seventh, since 7 divides no count of
+    // boundary values.
     let step = if all.len() > 4000 { 7 } else { 1 };
     let mut all: Vec<_> = all.into_iter().step_by(step).collect();
     all.extend((0..DRAWN).map(|_| types.iter().map(|ty| drawn(*ty, random)).collect()));
     all
 }
 
-/// What `op` gives of each row of operands.
+/// Computes `op` on each row of operands.
 fn computed(types: &[Scalar], to: Scalar, rows: &[Vec<u64>], op: impl Fn(&[Value]) -> Op) -> Vec<u64> {
     let mut k = Kit::new([128, 1, 1], "z[i] = op(x[i], …)");
-    // What memory does not hold is held as a byte.
+    // Memory has no `bool`, so a byte holds it.
     let held = |ty: Scalar| if ty == Scalar::Bool { Scalar::U8 } else { ty };
     let inputs: Vec<_> = types.iter().enumerate().map(|(n, ty)| k.slice(&format!("x{n}"), held(*ty), false)).collect();
     let z = k.slice("z", held(to), true);
@@ -108,7 +111,7 @@ fn computed(types: &[Scalar], to: Scalar, rows: &[Vec<u64>], op: impl Fn(&[Value
     let memory = |bytes| Binding::Memory { bytes, extents: vec![n], strides: vec![] };
     let mut arguments: Vec<Binding> = inputs.iter().map(|bytes| memory(Bytes::Shared(bytes))).collect();
     arguments.push(memory(Bytes::Exclusive(&mut left)));
-    // What overflows and what is divided by zero is reported elsewhere.
+    // Other tests check the reports of overflow and of division by zero.
     let without = Check::ALL.into_iter().filter(|check| *check != Check::OutOfBounds).collect();
     let options = Options { without, ..Default::default() };
     let outcome = run_with(&k.finish(), [n.div_ceil(128), 1, 1], arguments, options);
@@ -130,7 +133,8 @@ fn is_nan(ty: Scalar, bits: u64) -> bool {
     }
 }
 
-/// Holds an operation against its definition, which gives nothing where the language leaves it open.
+/// Checks an operation against its definition, which returns `None` where the language leaves the
+/// result open.
 fn check(
     what: impl Debug,
     types: &[Scalar],
@@ -146,13 +150,13 @@ fn check(
     }
 }
 
-/// The number that an integer's bits are.
+/// Converts an integer's bits to its value.
 fn number(ty: Scalar, bits: u64) -> i128 {
     let unused = 64 - ty.bits();
     if ty.is_signed() { i128::from((bits << unused) as i64 >> unused) } else { i128::from(bits & ty.mask()) }
 }
 
-/// The bits of a number, cut to the type.
+/// Truncates a number to the bits of the type.
 fn cut(ty: Scalar, x: i128) -> u64 {
     x as u64 & ty.mask()
 }
@@ -179,7 +183,7 @@ fn integers_of_two() {
         for op in [Mul, WrappingMul] {
             two(op, &|a, b| Some(a.wrapping_mul(b)));
         }
-        // By zero, and where the quotient is beyond the type, there is none.
+        // Undefined for a zero divisor, and for a quotient that overflows.
         let least = number(ty, 1 << (ty.bits() - 1));
         let defined = |a: i128, b: i128| b != 0 && !(ty.is_signed() && a == least && b == -1);
         two(Div, &|a, b| defined(a, b).then(|| a / b));
@@ -275,7 +279,7 @@ fn comparisons() {
     }
 }
 
-/// The square root, by that of a whole number, one bit more standing for all that is cut off.
+/// Computes the square root by an integer root with one additional sticky bit.
 fn root<F: Float + FloatConvert<Quad>>(x: F) -> F
 where
     Quad: FloatConvert<F>,
@@ -314,7 +318,7 @@ where
                     Binary::Div => a.div_r(b, round).value,
                     _ if a.is_nan() => b,
                     _ if b.is_nan() => a,
-                    // −0 is below +0.
+                    // −0 is less than +0.
                     _ => {
                         let below = a < b || a == b && a.is_negative();
                         if below == (op == Binary::Min) { a } else { b }
@@ -359,7 +363,7 @@ fn floats() {
     floats_of::<Double>(Scalar::F64);
 }
 
-/// Towards zero, to the end of the range that it is beyond; a NaN to 0.
+/// Rounds towards zero and saturates; a NaN gives 0.
 fn whole<F: Float>(x: F, to: Scalar) -> u64 {
     if x.is_nan() {
         return 0;
@@ -401,7 +405,7 @@ fn casts() {
     cast(Scalar::F32, Scalar::F16, &converted::<Single, Half>);
 }
 
-/// All that there are.
+/// Checks all 2¹⁶ values.
 #[test]
 fn halves() {
     let rows: Vec<Vec<u64>> = (0..0x1_0000).map(|bits| vec![bits]).collect();
@@ -413,7 +417,7 @@ fn halves() {
     }
 }
 
-/// Instructions by name, from what they do with single bits, bytes and wide products.
+/// Checks named instructions against definitions on single bits, bytes and wide products.
 #[test]
 fn instructions_by_name() {
     use Scalar::{I32, I64, U32, U64};
@@ -423,7 +427,7 @@ fn instructions_by_name() {
     };
     for ty in [I32, U32, I64, U64] {
         let high = |x: &[u64]| cut(ty, (number(ty, x[0]).wrapping_mul(number(ty, x[1]))) >> ty.bits());
-        // Of two u64 the product has all bits of a u128.
+        // The product of two u64 fits in a u128.
         let wide = |x: &[u64]| ((u128::from(x[0]) * u128::from(x[1])) >> 64) as u64;
         named(Bits::MultiplyHigh, &[ty, ty], if ty == U64 { &wide } else { &high });
     }

@@ -1,4 +1,4 @@
-//! Whole reports, as a person reads them.
+//! Complete reports, as users read them.
 
 use crate::kit::{Kit, in_shared, input, out, run};
 use kernel_dsl::compiler::Scalar;
@@ -37,7 +37,7 @@ fn a_race_shows_both_sides() {
     let (i, last, zero) = (k.thread(), k.b.index(63), k.b.constant(Scalar::U32, 0));
     k.at("s[i] = 0");
     k.store(in_shared(s, &[i]), Scalar::U32, zero);
-    // Only the second warp loads, which runs after the first has stored.
+    // Only the second warp loads, and it runs after the store of the first.
     let half = k.b.index(32);
     let second = k.b.compare(Comparison::Ge, i, half);
     k.when(second, |k| {

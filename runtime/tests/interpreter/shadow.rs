@@ -1,4 +1,4 @@
-//! Shadow memory: as much as what a launch touches, and no more than it may have.
+//! Shadow memory: its size is proportional to the touched memory, and limited.
 
 use crate::kit::{Kit, input, out, run_with};
 use kernel_dsl::compiler::Scalar;
@@ -6,10 +6,11 @@ use kernel_dsl::compiler::ir::{Atomic, Binary, Kernel, Op};
 use runtime::interpreter::{Checks, Launch, Options, Outcome, Program, Refused};
 use std::num::NonZeroUsize;
 
-/// Elements: of `f32`, six pages of shadow memory, of 16384 elements and 384 KiB each.
+/// The number of elements. For `f32` that is six pages of shadow memory, each of 16384 elements and
+/// 384 KiB.
 const N: usize = 6 << 14;
 
-/// y[i · stride] = x[i]; or adds to it.
+/// Builds y[i · stride] = x[i], or an atomic addition of x[i].
 fn copy(element: Scalar, stride: u32, atomic: bool) -> Kernel {
     let mut k = Kit::new([256, 1, 1], "y[i * stride] = x[i]");
     let (x, y) = (k.slice("x", element, false), k.slice("y", element, true));

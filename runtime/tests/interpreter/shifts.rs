@@ -1,11 +1,12 @@
-//! Shifts by the width or more: the distance counts modulo the width, and `<<` and `>>` are told while `wrapping_shl` and `wrapping_shr` are not.
+//! Shifts by the width or more: the distance is taken modulo the width. `<<` and `>>` are reported,
+//! `wrapping_shl` and `wrapping_shr` are not.
 
 use crate::kit::{Kit, findings, out, run};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Op};
 use runtime::interpreter::{Check, Outcome, Severity};
 
-/// y[0] = a op distance, of a kernel of one thread.
+/// Runs y[0] = a op distance in a kernel of one thread.
 fn shifted(op: Binary, ty: Scalar, a: u64, distance: u64) -> (Outcome, u64) {
     let mut k = Kit::new([1, 1, 1], "y[0] = a op n;");
     let y = k.slice("y", ty, true);

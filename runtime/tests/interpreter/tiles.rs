@@ -1,4 +1,4 @@
-//! A matrix product by tiles in shared memory: the kernel as lowering writes it, and matrices.
+//! A tiled matrix product in shared memory: the kernel as lowering builds it, and matrices.
 
 use crate::kit::{Kit, in_shared};
 use kernel_dsl::compiler::Scalar;
@@ -23,7 +23,7 @@ pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f
     if row < c.rows() && col < c.cols() { c[(row, col)] = acc; }
 }";
 
-/// The kernel as lowering writes it; without one of its barriers, if `missing` names it (0 or 1).
+/// Builds the kernel as lowering does; without the barrier `missing` (0 or 1), if given.
 pub fn matmul(t: u32, missing: Option<usize>) -> Kernel {
     let mut k = Kit::new([t, t, 1], TEXT);
     let f32s = Scalar::F32;

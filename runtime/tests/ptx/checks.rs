@@ -1,9 +1,9 @@
-//! Each check on PTX that breaks it, and what the report says.
+//! Each check on PTX that violates it, and the report.
 
 use super::kit::{Run, found, module};
 use runtime::ptx::{Check, Options, Policy};
 
-/// The one finding of a body, which must be of that check; its message.
+/// Returns the message of the only finding of a body, which must be of that check.
 fn only(globals: &str, body: &str, check: Check) -> String {
     let findings = found(globals, body);
     assert_eq!(findings.iter().map(|f| f.0).collect::<Vec<_>>(), [check], "{findings:?}");
@@ -18,7 +18,7 @@ fn accesses_beyond_a_buffer() {
     assert_eq!(message, "loads 4 bytes at 4 bytes before `in` (256 bytes)");
     let message = only("", "mov.u64 %d3, 64;\nld.global.u32 %r1, [%d3];", Check::OutOfBounds);
     assert_eq!(message, "loads 4 bytes at 0x40, an address of no buffer");
-    // From one buffer, as far as an index of 32 bits goes, is never in another.
+    // No index of 32 bits leads from one buffer to another.
     let message =
         only("", "mov.u32 %r1, -1;\nmad.wide.u32 %d3, %r1, 8, %d0;\nld.global.u32 %r2, [%d3];", Check::OutOfBounds);
     assert!(message.contains("past the end of `out`"), "{message}");
@@ -46,7 +46,7 @@ fn addresses_of_another_space() {
     let message = only(globals, &format!("{take}ld.global.u32 %r1, [%d3];"), Check::WrongSpace);
     assert!(message.contains("loads 4 bytes of global memory at 0x"), "{message}");
     only(globals, "mov.u64 %d3, fixed;\nld.global.u32 %r1, [%d3];", Check::WrongSpace);
-    // The generic address of a buffer is none in shared memory.
+    // The generic address of a buffer has no equivalent in shared memory.
     let message = only(globals, "cvta.to.shared.u64 %d3, %d0;\nld.shared.u32 %r1, [%d3];", Check::Undefined);
     assert!(
         message.contains("has an address that is not defined") && message.contains("not of that space"),
@@ -66,7 +66,7 @@ fn values_that_nothing_has_written() {
     assert_eq!(message, "stores a value that is not defined, by a register that nothing has been written to");
     only("", "@%p1 bra $end;\n$end:\nret;", Check::Undefined);
     assert!(only("", "ld.global.u32 %r1, [%d9];", Check::Undefined).contains("has an address that is not defined"));
-    // Half of the lanes write it, all use it.
+    // Half of the lanes write the register, and all lanes use it.
     let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 mov.u64 %d3, 1;\nst.global.u64 [%d2], %d3;";
     let (outcome, _) = Run::default().of(&module("", body), 32, &[]);
     assert_eq!((outcome.report.findings.len(), outcome.report.findings[0].count), (1, 16));
@@ -104,7 +104,7 @@ fn memory_that_nothing_has_stored_to() {
     assert_eq!(message, "loads 4 bytes at byte 4 of `cells` (128 bytes), which has not been stored to");
     let body = ".local .align 8 .b8 own[8];\nst.local.u32 [own], 1;\nld.local.v2.u32 {%r2, %r3}, [own];";
     only("", body, Check::UninitialisedLocal);
-    // What a copy of a structure does with the padding behind a byte.
+    // The copy of a structure with padding after a byte.
     let body = ".local .align 4 .b8 own[8];\nst.local.u8 [own], 1;\nld.local.u32 %r2, [own];";
     let message = only("", body, Check::PartlyUninitialised);
     assert_eq!(
@@ -116,7 +116,7 @@ fn memory_that_nothing_has_stored_to() {
 
 #[test]
 fn barriers_that_not_all_come_to() {
-    // Each side at a barrier of its own.
+    // Each side of the branch waits at a separate barrier.
     let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 bra $low;\nbar.sync 0;\nbra $end;\n$low:\nbar.sync 1;\n$end:\nret;";
     for policy in super::kit::POLICIES {
         let (outcome, _) = Run::policy(policy).of(&module("", body), 32, &[]);
@@ -138,7 +138,7 @@ fn masks_that_are_not_the_lanes_that_come() {
     let findings = found("", body);
     assert_eq!(findings[0].0, Check::Members);
     assert!(findings[0].1.contains("by lanes 0xffffffff together; its members are 0x0000ffff"), "{}", findings[0].1);
-    // A source that takes no part is not defined, wherever the value gets to.
+    // A source lane outside of the members gives an undefined value, reported at its use.
     let body = "
         setp.lt.u32 %p0, %r0, 16;
         @!%p0 bra $end;
@@ -177,7 +177,7 @@ fn a_report_names_line_comment_and_thread() {
          \u{20} kernel, line 20: st.global.u64 [%d2+8], 1    // y[i] = 1\n\
          \u{20} thread (31, 0, 0) of block (0, 0, 0)"
     );
-    // What is wrong is not done, and the rest is.
+    // The faulty access is suppressed, and the other lanes' accesses are done.
     assert_eq!((words[0], &words[1..]), (u64::MAX, &[1; 31][..]));
 }
 
@@ -230,7 +230,7 @@ fn approximations_are_followed() {
             "is guarded by a condition that comes of an approximation, `ex2.approx.f32 %f2, %f1` in line 21 (within 2 ulp)"
         )]
     );
-    // What does not come of one is not marked.
+    // A value that does not come from an approximation is not marked.
     let exact = module("", "sqrt.rn.f32 %f2, 0f40800000;\nst.global.f32 [%d2], %f2;\nrsqrt.approx.f32 %f3, %f2;");
     assert!(Run::default().of(&exact, 32, &[]).0.approximate.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Lanes that diverge and reconverge, under both policies.
+//! Divergence and reconvergence of lanes, under both policies.
 
 use super::kit::{POLICIES, Run, found, lanes, module, program};
 use runtime::ptx::Check;
@@ -95,7 +95,8 @@ fn sides_meet_on_a_way_that_ends_before_the_last_in_the_code() {
 
 #[test]
 fn lanes_that_have_ended_hold_nobody_back() {
-    // Some return at once, some by a branch to the end, some from inside a loop: the rest meet at the barrier.
+    // Some lanes return at once, some by a branch to the end, some from inside a loop. The others
+    // meet at the barrier.
     let body = "
         cvt.u64.u32 %d3, %r0;
         setp.lt.u32 %p0, %r0, 4;
@@ -242,7 +243,7 @@ fn calls_by_a_register_reach_the_function_that_it_holds() {
         ret;";
     let expected = |i: u64| 32_000 + if i & 1 == 0 { i + 1 } else { 2 * i };
     assert_eq!(lanes(functions, body), (0..32).map(expected).collect::<Vec<_>>());
-    // The third has another signature.
+    // The third function has another signature.
     let wrong = body.replace("and.b32 %r1, %r0, 1;", "mov.u32 %r1, 2;");
     let findings = super::kit::found(functions, &wrong);
     assert_eq!(findings.len(), 1);
@@ -278,7 +279,8 @@ fn the_end_of_a_body_is_a_return() {
     assert_eq!(lanes("", "st.global.u64 [%d2], 3;"), [3; 32]);
 }
 
-/// A trap behind the last `ret` belongs to one side, and so is no place where lanes reconverge.
+/// Checks that lanes reconverge at a barrier although traps follow the last `ret`. Only one side
+/// reaches a trap, so lanes do not reconverge there.
 #[test]
 fn lanes_reconverge_before_a_barrier_although_a_trap_follows() {
     let body = |flag: u32| {
@@ -316,13 +318,13 @@ fn lanes_reconverge_before_a_barrier_although_a_trap_follows() {
     assert_eq!(found("", &body(0)).iter().map(|f| f.0).collect::<Vec<_>>(), [Check::Trap]);
 }
 
-/// Tries bounds checks, as Rust writes them, with `trap`, `exit`, `ret` and a store before it in
-/// place of a trap.
+/// Checks bounds checks as Rust writes them: with `trap`, with `exit` or `ret`, and with a store
+/// before the trap.
 #[test]
 fn lanes_reconverge_past_bounds_checks() {
     for leave in ["trap;", "exit;", "ret;", "st.global.u64 [%d2], 1;\nret;", "st.global.u64 [%d2], 1;\nexit;"] {
         for shared in [false, true] {
-            // The second check goes to the first one's end, or has its own.
+            // The second check branches to the end block of the first one, or to a separate one.
             let second = if shared { "$die" } else { "$die2" };
             let ladder = format!(
                 "mov.u32 %r1, %r0;
@@ -374,7 +376,8 @@ fn lanes_reconverge_past_bounds_checks() {
     }
 }
 
-/// Lets some lanes vote among themselves and end, in a loop that the others run together.
+/// Checks lanes that vote among themselves and end, inside a loop that the other lanes run
+/// together.
 #[test]
 fn lanes_that_end_in_a_loop_leave_the_others_together() {
     let body = "

@@ -3,13 +3,14 @@
 use super::kit::{POLICIES, Run, found, lanes, module, module_for};
 use runtime::ptx::Check;
 
-/// What lane `i` gets of a shuffle of the lanes' numbers + 100, and whether its source was in range; in Rust's terms.
+/// Computes lane `i`'s result of a shuffle of the lane numbers + 100, and whether its source is in
+/// range.
 fn shuffled(mode: &str, i: u64, n: u64, width: u64) -> (u64, bool) {
     let (first, last) = (i / width * width, i / width * width + width - 1);
     let source = match mode {
         "up" => (i >= first + n).then(|| i - n),
         "down" => (i + n <= last).then_some(i + n),
-        // Only a segment above is out of reach.
+        // Only sources in a higher segment are out of range.
         "bfly" => (i ^ n <= last).then_some(i ^ n),
         _ => Some(first + n % width),
     };
@@ -71,8 +72,8 @@ fn votes() {
     assert_eq!(lanes("", body), [31_000 + 2 + 8 + 16 + 32; 32]);
 }
 
-/// What lanes get of an instruction of `%r2`, or of `%d4` whose upper half is the lane mod 2, which are the lane times 7
-/// mod 5, less 2.
+/// Runs an instruction on `%r2`, or on `%d4`, and returns each lane's results. `%r2` is (7 · lane
+/// mod 5) − 2, and the upper half of `%d4` is the lane mod 2.
 fn gathered(instruction: &str) -> Vec<u64> {
     let body = format!(
         "mul.lo.u32 %r1, %r0, 7;
@@ -158,7 +159,8 @@ fn barriers_reduce_over_the_block() {
 
 #[test]
 fn warps_hand_over_by_barriers_of_some() {
-    // Warp 0 produces and does not wait; warps 1 and 2 wait for it at barriers of 64 threads; warp 3 takes no part.
+    // Warp 0 produces and does not wait. Warps 1 and 2 wait for it at barriers of 64 threads; warp
+    // 3 does not take part.
     let shared = ".shared .align 8 .b8 box[512];";
     let body = "
         shr.u32 %r1, %r0, 5;
@@ -189,7 +191,8 @@ fn warps_hand_over_by_barriers_of_some() {
     }
 }
 
-/// The manual's pseudocode, with a distance and bounds of its own in each lane.
+/// Checks shuffles against the manual's pseudocode, with a different distance and bounds in each
+/// lane.
 #[test]
 fn shuffles_by_distances_and_bounds_of_each_lane() {
     let (b, c) = (|i: u64| i * 29 % 64, |i: u64| (i * 0x537 + 11) & 0x1f1f);
@@ -224,7 +227,7 @@ fn shuffles_by_distances_and_bounds_of_each_lane() {
     }
 }
 
-/// Without `.sync` those take part that are there.
+/// Checks that votes without `.sync` count the active lanes.
 #[test]
 fn votes_of_the_lanes_that_are_there() {
     let body = "
@@ -249,13 +252,13 @@ fn votes_of_the_lanes_that_are_there() {
     assert_eq!(lanes("", body), expected.collect::<Vec<_>>());
 }
 
-/// `barrier` and the forms with `.cta` do what `bar` does.
+/// Checks that `barrier` and the forms with `.cta` are equivalent to `bar`.
 #[test]
 fn barriers_by_every_name() {
     for (name, aligned) in
         [("bar", ""), ("bar.cta", ""), ("barrier", ""), ("barrier", ".aligned"), ("barrier.cta", ".aligned")]
     {
-        // The second warp takes what the first has put; then both count.
+        // The second warp takes the values that the first one stored; then both warps count.
         let body = format!(
             "mov.u32 %r3, box;
              shl.b32 %r4, %r0, 2;
@@ -286,8 +289,8 @@ fn barriers_by_every_name() {
     }
 }
 
-/// Members that differ from lane to lane, each set naming itself: halves, lanes of one remainder,
-/// and lone lanes among others.
+/// Member masks that differ between lanes, where each lane's mask contains the lane: halves,
+/// residue classes, and single lanes among others.
 const MEMBERS: [fn(u64) -> u64; 4] = [
     |lane| 0xffff << (lane & 16),
     |lane| 0x1111_1111 << (lane & 3),
@@ -295,10 +298,10 @@ const MEMBERS: [fn(u64) -> u64; 4] = [
     |lane| if lane < 12 { 0xfff } else { 0xffff_f000 },
 ];
 
-/// Runs `body` for each of [`MEMBERS`], which `%r8` holds, and holds lane's results against
-/// `expected` of the lane and members.
+/// Runs `body` for each of [`MEMBERS`], with the mask in `%r8`. Compares each lane's result with
+/// `expected` of the lane and its members.
 ///
-/// Before, the lanes stay together, or diverge in one of two ways.
+/// Before `body`, the lanes stay together, or diverge in one of two ways.
 fn by_members(version: &str, target: &str, instruction: &str, expected: impl Fn(u64, &[u64]) -> u64) {
     for (sort, members) in MEMBERS.iter().enumerate() {
         let input: Vec<u64> = (0..32).map(members).collect();
@@ -355,7 +358,7 @@ fn votes_cover_the_lanes_own_members() {
 
 #[test]
 fn shuffles_and_barriers_of_the_lanes_own_members() {
-    // From the next member, cyclically.
+    // Reads from the next member, cyclically.
     let next = "mov.u32 %r4, %lanemask_gt;
         and.b32 %r4, %r4, %r8;
         setp.eq.u32 %p3, %r4, 0;
@@ -394,8 +397,9 @@ fn matches_and_reductions_of_the_lanes_own_members() {
     redux("xor.b32", |a, b| a ^ b);
 }
 
-/// Lets a set of lanes continue while another waits for its rest, which has to do something with
-/// the first set before. Threads that are scheduled independently, as from Volta on, can do so.
+/// Checks that one set of lanes continues while another waits for its missing lanes, which must
+/// first interact with the first set. Independent thread scheduling, as from Volta on, makes this
+/// possible.
 #[test]
 fn sets_of_lanes_do_not_wait_for_each_other() {
     let body = "
@@ -429,8 +433,8 @@ fn sets_of_lanes_do_not_wait_for_each_other() {
     assert_eq!(words, (0..32).map(expected).collect::<Vec<_>>());
 }
 
-/// Holds that each lane's vote is cut to its own members where they contradict each other, as by
-/// sm_61 machine code, and that is a finding.
+/// Checks votes with contradictory member masks. The lane's own members limit its result, as in
+/// sm_61 machine code, and the check reports it.
 #[test]
 fn members_that_contradict_each_other() {
     let body = "
@@ -457,7 +461,7 @@ fn members_that_contradict_each_other() {
         _ => u64::MAX,
     };
     assert_eq!(words, (0..32).map(expected).collect::<Vec<_>>());
-    // A lane that is not among its own members.
+    // A lane that is not among its members.
     let body = "setp.lt.u32 %p0, %r0, 16;\nvote.sync.all.pred %p1, %p0, 0x000000ff;";
     assert_eq!(found("", body).iter().map(|f| f.0).collect::<Vec<_>>(), [Check::Members]);
 }

@@ -12,7 +12,7 @@ use runtime::ptx::Check;
 use runtime::testing::Random;
 use std::fmt::Write;
 
-/// Graphs of each sort, unless `FUZZ_GRAPHS` gives another number.
+/// The number of graphs of each sort, unless `FUZZ_GRAPHS` gives another number.
 const GRAPHS: u64 = 1500;
 const LANES: usize = 32;
 /// Counters of uniform loops.
@@ -29,11 +29,11 @@ enum Condition {
     Spent,
     /// A counter that is the same in all threads is below a limit.
     Below(usize, u32),
-    /// Never, which the text does not show.
+    /// A condition that never holds, which the text does not reveal.
     Never,
 }
 
-/// How a thread ends.
+/// An instruction that ends a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Leave {
     Return,
@@ -41,17 +41,17 @@ enum Leave {
     Trap,
 }
 
-/// Where a block leads.
+/// The terminator of a block.
 #[derive(Clone, Debug)]
 enum End {
     Go(usize),
     Branch(Condition, [usize; 2]),
-    /// By `x` modulo their number.
+    /// A branch table, indexed by `x` modulo its length.
     Switch(Vec<usize>),
     Leave(Leave),
 }
 
-/// An operation of all live lanes when a block begins.
+/// An operation of all live lanes at the start of a block.
 #[derive(Clone, Copy, Debug)]
 enum Together {
     /// Each lane adds the next live lane's `x`.
@@ -62,8 +62,8 @@ enum Together {
     Uniform(u32),
     /// Waits for the warp, and takes the mask of active lanes.
     Warp,
-    /// Takes the mask of active lanes, which only the post-dominator policy promises, and only
-    /// where no lane is on its way to end.
+    /// Takes the mask of active lanes. Only the post-dominator policy guarantees it, and only where
+    /// no lane is about to end.
     Active,
     Block,
 }
@@ -76,12 +76,12 @@ struct Block {
     summand: u32,
     /// A counter that is set to 0 or incremented.
     counter: Option<(usize, bool)>,
-    /// How some threads end here.
+    /// The condition and instruction by which some threads end here.
     leaves: Option<(Condition, Leave)>,
     end: End,
 }
 
-/// Blocks from the first, and the order of their text.
+/// Blocks, of which the first is the entry, and the order of their text.
 #[derive(Debug)]
 struct Graph {
     blocks: Vec<Block>,
@@ -105,7 +105,7 @@ impl Thread {
         Thread { at: 0, x, sum: 0, left: (i & 7) + 9, counters: [0; COUNTERS], ended: None }
     }
 
-    /// Does what a block computes.
+    /// Runs the computation of a block.
     fn compute(&mut self, block: &Block) {
         self.x = self.x.wrapping_mul(block.factor).wrapping_add(block.summand);
         self.left = self.left.saturating_sub(1);
@@ -238,7 +238,7 @@ impl Graph {
         }
     }
 
-    /// Returns what each thread leaves, or `None` if one traps.
+    /// Returns each thread's final value, or `None` if a thread traps.
     fn expected(&self) -> Option<Vec<u64>> {
         let mut threads: Vec<Thread> = (0..LANES as u32).map(Thread::new).collect();
         loop {
@@ -310,7 +310,7 @@ struct Generator {
     counters: usize,
     /// Whether no thread takes an exit before the last one, although there are some.
     calm: bool,
-    /// Where `break` and `continue` lead, of the loops around.
+    /// The targets of `break` and `continue` in the enclosing loops.
     loops: Vec<[usize; 2]>,
 }
 
@@ -354,7 +354,7 @@ impl Generator {
 
     fn finish(mut self) -> Graph {
         let mut layout: Vec<usize> = (0..self.blocks.len()).collect();
-        // Compilers move a few blocks; a shuffled text is the hardest.
+        // Compilers move a few blocks; a shuffled text is the hardest case.
         match self.random.below(3) {
             0 => {}
             1 => {
@@ -370,7 +370,7 @@ impl Generator {
         Graph { blocks: self.blocks, layout }
     }
 
-    /// Draws any edges. Each way back is taken at most as often as iterations are left.
+    /// Draws arbitrary edges. Each back edge is taken at most as often as iterations are left.
     fn wild(mut self) -> Graph {
         let count = 2 + self.random.below(11);
         for at in 0..count {
@@ -469,7 +469,7 @@ impl Generator {
                     self.blocks[at].end = End::Branch(Condition::Bit(bit), [at + 1, then + 1]);
                     return;
                 }
-                // The first side has a separate last block, which goes past the second side.
+                // The first side has a separate last block, which branches past the second side.
                 let then = self.block();
                 self.blocks[at].end = End::Branch(Condition::Bit(bit), [at + 1, then + 1]);
                 self.statements(depth - 1, false);
@@ -506,7 +506,7 @@ impl Generator {
     }
 }
 
-/// Holds graphs against the reference; `draw` makes one of a seed.
+/// Compares graphs with the reference; `draw` makes a graph from a seed.
 fn compare(draw: impl Fn(u64) -> Graph) {
     let graphs = std::env::var("FUZZ_GRAPHS").ok().and_then(|n| n.parse().ok()).unwrap_or(GRAPHS);
     let mut trapped = 0;

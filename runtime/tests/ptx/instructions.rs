@@ -1,9 +1,10 @@
-//! Instructions from text against plain Rust: each on pools of values at the edges, by rows and by single lanes.
+//! Instructions from text against plain Rust: each on a pool of boundary values, in full warps and
+//! in single lanes.
 
 use super::kit::{Run, module};
 use runtime::ptx::Check;
 
-/// Values at the edges, and others.
+/// Returns boundary values, and others.
 fn pool() -> Vec<u64> {
     let edges = [0, 1, 2, 7, 31, 32, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
     let floats = [0.5f32, 1.0, -1.0, 1.5, -2.5, 3e9, -3e9, 1e-40, f32::INFINITY, f32::NAN, f32::MAX]
@@ -16,15 +17,16 @@ fn pool() -> Vec<u64> {
     edges.into_iter().chain(edges.map(|e| !e)).chain(floats).chain(random.take(23)).collect()
 }
 
-/// Operands for 32 lanes: a runs over the pool, b and c are others for each.
+/// Returns operands for 32 lanes: a runs over the pool, and b and c vary for each.
 fn operands() -> Vec<[u64; 3]> {
     let pool = pool();
     let n = pool.len();
     (0..n * 8).map(|i| [pool[i % n], pool[(i * 7 + i / n * 5) % n], pool[(i * 11 + i / n * 3 + 1) % n]]).collect()
 }
 
-/// Runs `body` on operands in %d10, %d11, %d12 (low words in %r10…, halves in %h10…, as floats in %f10… and %g10…); the
-/// result is in %d20. Compares with `expected`; a lane alone gives what it gives among others.
+/// Runs `body` on operands, and compares the result in %d20 with `expected`. The operands are in
+/// %d10, %d11 and %d12, low words in %r10…, halves in %h10…, floats in %f10… and %g10…. The results
+/// must not depend on the active lanes.
 fn check(name: &str, body: &str, expected: impl Fn(u64, u64, u64) -> u64) {
     let load = "
         mul.lo.u32 %r1, %r0, 24;
@@ -47,7 +49,7 @@ fn check(name: &str, body: &str, expected: impl Fn(u64, u64, u64) -> u64) {
         mov.b64 %g12, %d12;
         mov.u64 %d20, 0;";
     let whole = module("", &format!("{load}\n{body}\nst.global.u64 [%d2], %d20;"));
-    // The odd lanes first, then the even ones.
+    // The odd lanes run first, then the even ones.
     let parted = module(
         "",
         &format!(
@@ -66,29 +68,29 @@ fn check(name: &str, body: &str, expected: impl Fn(u64, u64, u64) -> u64) {
     }
 }
 
-/// The result of 32 bits in %r20.
+/// Checks an instruction with a 32-bit result in %r20.
 fn check32(instruction: &str, expected: impl Fn(u32, u32, u32) -> u32) {
     let body = format!("{instruction}\ncvt.u64.u32 %d20, %r20;");
     check(instruction, &body, |a, b, c| expected(a as u32, b as u32, c as u32).into());
 }
 
-/// The result of 16 bits in %h20.
+/// Checks an instruction with a 16-bit result in %h20.
 fn check16(instruction: &str, expected: impl Fn(u16, u16, u16) -> u16) {
     let body = format!("{instruction}\ncvt.u64.u16 %d20, %h13;").replace("%h20", "%h13");
     check(instruction, &body, |a, b, c| expected(a as u16, b as u16, c as u16).into());
 }
 
-/// A predicate in %p1.
+/// Checks an instruction with a predicate result in %p1.
 fn check_predicate(instruction: &str, expected: impl Fn(u64, u64, u64) -> bool) {
     check(instruction, &format!("{instruction}\nselp.u64 %d20, 1, 0, %p1;"), |a, b, c| expected(a, b, c).into());
 }
 
-/// A single, with NaNs as one.
+/// Returns the bits of a single, with one canonical NaN.
 fn single(x: f32) -> u32 {
     if x.is_nan() { 0x7fff_ffff } else { x.to_bits() }
 }
 
-/// A float function whose result is in %f20, NaNs as one.
+/// Checks a float function whose result is in %f20, with one canonical NaN.
 fn check_float(instruction: &str, expected: impl Fn(f32, f32, f32) -> f32) {
     let text = instruction.replace("%f20", "%f13");
     let body = format!("{text}\nmov.b32 %r20, %f13;\ncvt.u64.u32 %d20, %r20;");
@@ -156,7 +158,7 @@ fn integers_of_16_and_64_bits() {
     check("shl.b64", "shl.b64 %d20, %d10, %r11;", |a, b, _| a.checked_shl(b as u32).unwrap_or(0));
 }
 
-/// Computes `fns` by the machine code that ptxas 12.9 makes of it for sm_61, step by step.
+/// Computes `fns` by the machine code that ptxas 12.9 generates for sm_61, step by step.
 fn fns_in_machine_code(mask: u32, base: u32, offset: i32) -> u32 {
     let shl = |x: u32, by: u32| x.checked_shl(by).unwrap_or(0);
     let (mut bits, base, reversed, wanted) = match offset {
@@ -208,9 +210,9 @@ fn searches_for_a_bit_beyond_the_documented_range() {
     }
 }
 
-/// `CC.CF` is the adder's carry in sm_61 machine code: ptxas makes `IADD.CC` of `sub.cc` with the
-/// operand negated, and `IADD.X` of every form that takes the carry. So 1 is left where a
-/// difference borrows nothing, whatever takes the carry next.
+/// Checks the carry between all forms. In sm_61 machine code `CC.CF` is the adder's carry. ptxas
+/// emits `IADD.CC` with a negated operand for `sub.cc`, and `IADD.X` for every form that reads the
+/// carry. A difference without a borrow thus sets the carry to 1, whichever form reads it.
 #[test]
 fn carries_go_from_each_form_to_each_other() {
     let part = |x: u64, bits: u32| if bits == 64 { x } else { x & 0xffff_ffff };
@@ -218,7 +220,7 @@ fn carries_go_from_each_form_to_each_other() {
         let bits: u32 = ty[1..].parse().unwrap();
         let (class, [a, b, c]) =
             if bits == 64 { ("b64", ["%d10", "%d11", "%d12"]) } else { ("b32", ["%r10", "%r11", "%r12"]) };
-        // Each form's sum of 129 bits at most, of the operands and the carry before it.
+        // The sum of each form, at most 129 bits, of the operands and the previous carry.
         let product = move |a: u64, b: u64, high: bool| {
             let whole = match ty {
                 "u32" | "u64" => u128::from(a) * u128::from(b),
@@ -268,7 +270,8 @@ fn carries_go_from_each_form_to_each_other() {
     }
 }
 
-/// Divides 128 bits by 128, in the manner of NVRTC: differences leave the carry that sums take.
+/// Checks a division of 128 bits by 128 in the style of NVRTC, where sums read the carry of
+/// differences.
 #[test]
 fn division_of_128_bits_mixes_sums_and_differences() {
     let body = "
@@ -325,7 +328,7 @@ fn carries_run_through_chains() {
     check("add.cc", body, |a, b, _| a.wrapping_add(b));
     let body = body.replace("add.cc", "sub.cc").replace("addc", "subc");
     check("sub.cc", &body, |a, b, _| a.wrapping_sub(b));
-    // 64 × 64 bits: the upper half, by carries of products.
+    // The upper half of 64 × 64 bits, by carries of products.
     let body = "
         mul.lo.u64 %d3, %d10, %d11;
         mad.lo.cc.u64 %d4, %d10, %d11, %d12;
@@ -411,7 +414,7 @@ fn floats() {
             }
         }
     });
-    // A product of singles is exact in double: rounded towards zero, its bits are cut off.
+    // A product of singles is exact in double; rounding towards zero truncates its bits.
     check_float("mul.rz.f32 %f20, %f10, %f11;", |a, b, _| {
         let exact = f64::from(a) * f64::from(b);
         let near = exact as f32;
@@ -441,7 +444,8 @@ fn halves() {
     use kernel_dsl::compiler::half::{f16_from_f32, f16_to_f32};
     let h = |x: u64| f16_to_f32(x as u16);
     let half = |x: f32| if x.is_nan() { 0x7fff } else { f16_from_f32(x) };
-    // Sums and products of halves, rounded to single and then to half, are rounded once: 24 ≥ 2 · 11 + 2 bits.
+    // Sums and products of halves can be rounded to single and then to half without double
+    // rounding: 24 ≥ 2 · 11 + 2 bits.
     check16("add.rn.f16 %h20, %h10, %h11;", |a, b, _| half(h(a.into()) + h(b.into())));
     check16("mul.rn.f16 %h20, %h10, %h11;", |a, b, _| half(h(a.into()) * h(b.into())));
     check32("sub.f16x2 %r20, %r10, %r11;", |a, b, _| {
@@ -449,7 +453,7 @@ fn halves() {
         part(0) | part(16)
     });
     check32("fma.rn.f16x2 %r20, %r10, %r11, %r12;", |a, b, c| {
-        // The exact sum of a product fits no single; it does fit a double, to odd.
+        // The exact sum of a product does not fit a single; it fits a double, rounded to odd.
         let part = |shift: u32| {
             let [x, y, z] = [a, b, c].map(|w| f64::from(h((w >> shift).into())));
             let (product, sum) = (x * y, x * y + z);
@@ -461,7 +465,7 @@ fn halves() {
             };
             let narrow = odd as f32;
             let exact = f64::from(narrow);
-            // To single, to odd again.
+            // Converts to single, again rounded to odd.
             let narrow = if exact != odd && odd.is_finite() && narrow.to_bits() & 1 == 0 {
                 f32::from_bits(if odd.abs() > exact.abs() { narrow.to_bits() + 1 } else { narrow.to_bits() - 1 })
             } else {

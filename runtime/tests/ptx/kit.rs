@@ -1,18 +1,19 @@
-//! Launches of PTX that is given as text.
+//! Launches of PTX text.
 
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
 use runtime::ptx::{Argument, Check, Launch, Options, Outcome, Policy, Program, Unsupported, Value};
 
-/// Both of them.
+/// Both reconvergence policies.
 pub const POLICIES: [Policy; 2] = [Policy::PostDominator, Policy::LowestFirst];
 
-/// An entry `kernel` with a buffer `out` of results, and what else is given: declarations at module scope, and the body.
+/// Returns a module with the entry `kernel`, which has a buffer `out` for results. The arguments
+/// are declarations at module scope, and the body.
 pub fn module(globals: &str, body: &str) -> String {
     module_for("6.4", "sm_61", globals, body)
 }
 
-/// The same for another target, in a version that has it.
+/// Returns a module for another target, in a PTX version that supports it.
 pub fn module_for(version: &str, target: &str, globals: &str, body: &str) -> String {
     format!(
         ".version {version}\n.target {target}\n.address_size 64\n{globals}\n\
@@ -24,18 +25,18 @@ pub fn module_for(version: &str, target: &str, globals: &str, body: &str) -> Str
     )
 }
 
-/// The entry `kernel` of a text that must be good.
+/// Decodes the entry `kernel` of a valid text.
 pub fn program(text: &str) -> Program {
     decode(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// The entry `kernel` of a text that parses.
+/// Decodes the entry `kernel` of a text that parses.
 pub fn decode(text: &str) -> Result<Program, Unsupported> {
     let module = parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     Program::decode(&module, "kernel")
 }
 
-/// How to launch a [`module`].
+/// The launch configuration of a [`module`].
 pub struct Run {
     pub blocks: u32,
     pub threads: u32,
@@ -54,12 +55,12 @@ impl Run {
         Run { options: Options { policy, ..Options::default() }, ..Run::default() }
     }
 
-    /// Runs it; `out` begins as all ones.
+    /// Runs a text; `out` is initially all ones.
     pub fn of(&self, text: &str, out: usize, input: &[u64]) -> (Outcome, Vec<u64>) {
         self.launch(&program(text), out, input)
     }
 
-    /// Runs a program that has been decoded.
+    /// Runs a decoded program.
     pub fn launch(&self, program: &Program, out: usize, input: &[u64]) -> (Outcome, Vec<u64>) {
         let mut words = vec![u64::MAX; out];
         let launch = Launch {
@@ -77,7 +78,7 @@ impl Run {
         (outcome, words)
     }
 
-    /// The same, where nothing is to be found.
+    /// Runs a text that must have no findings, and returns `out`.
     pub fn good(&self, text: &str, out: usize, input: &[u64]) -> Vec<u64> {
         let (outcome, words) = self.of(text, out, input);
         assert!(outcome.report.findings.is_empty(), "{}\n{text}", outcome.report);
@@ -85,7 +86,7 @@ impl Run {
     }
 }
 
-/// What `body` leaves in `out`, a word of 64 bits a thread, of one warp, under both policies.
+/// Runs `body` on one warp under both policies, and returns `out`: a 64-bit word per thread.
 pub fn lanes(globals: &str, body: &str) -> Vec<u64> {
     let text = module(globals, body);
     let [a, b] = POLICIES.map(|policy| Run::policy(policy).good(&text, 32, &[]));
@@ -93,7 +94,7 @@ pub fn lanes(globals: &str, body: &str) -> Vec<u64> {
     a
 }
 
-/// The checks that a run of `body` hits, with the first message of each, under both policies.
+/// Runs `body` under both policies, and returns the violated checks with the first message of each.
 pub fn found(globals: &str, body: &str) -> Vec<(Check, String)> {
     let text = module(globals, body);
     let [a, b] = POLICIES.map(|policy| {

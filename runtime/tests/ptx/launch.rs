@@ -1,4 +1,5 @@
-//! Kernels that others compiled, launched with buffers of plain data: under both policies, and without checks.
+//! Kernels of other compilers, launched on buffers of plain data: under both policies, and without
+//! checks.
 
 use super::kit::POLICIES;
 use bytemuck::Pod;
@@ -6,7 +7,7 @@ use kernel_dsl::compiler::ptx::{Module, parse};
 use runtime::interpreter::Bytes;
 use runtime::ptx::{Argument, Checks, Launch, Options, Program, Value};
 
-/// A kernel and how to launch it.
+/// A kernel and its launch configuration.
 pub struct Kernel {
     program: Program,
     grid: [u32; 3],
@@ -15,7 +16,7 @@ pub struct Kernel {
     arguments: Vec<Given>,
 }
 
-/// What a parameter is given.
+/// The value of a parameter.
 #[derive(Clone)]
 enum Given {
     Bits(u64),
@@ -24,7 +25,7 @@ enum Given {
     Written(Vec<u8>),
 }
 
-/// What the kernel has written, buffer by buffer.
+/// The written buffers, in the order of their parameters.
 pub struct Results(Vec<Vec<u8>>);
 
 impl Results {
@@ -38,7 +39,7 @@ pub fn module(text: &str) -> Module {
 }
 
 impl Kernel {
-    /// One of a module's, in `grid` blocks of `block` threads.
+    /// Selects a kernel of a module, with `grid` blocks of `block` threads.
     pub fn of(module: &Module, name: &str, grid: u32, block: u32) -> Kernel {
         let program = Program::decode(module, name).unwrap_or_else(|e| panic!("{e}"));
         Kernel { program, grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, arguments: Vec::new() }
@@ -76,7 +77,8 @@ impl Kernel {
         self
     }
 
-    /// Runs it under each policy and without checks; nothing may be found, and the results must be equal.
+    /// Runs the kernel under each policy and without checks. The reports must be empty, and the
+    /// results equal.
     pub fn run(self) -> Results {
         let ways = [(POLICIES[0], Checks::All), (POLICIES[1], Checks::All), (POLICIES[0], Checks::Values)];
         let [a, b, c] = ways.map(|(policy, checks)| {
@@ -108,7 +110,7 @@ impl Kernel {
                 options,
             };
             let outcome = self.program.run(launch).unwrap_or_else(|e| panic!("{e}"));
-            // The math library goes by values of approximations, on purpose.
+            // The math library branches on approximate values intentionally.
             assert!(outcome.report.is_good(), "{}", outcome.report);
             let written = |given| if let Given::Written(bytes) = given { Some(bytes) } else { None };
             arguments.into_iter().filter_map(written).collect::<Vec<_>>()
@@ -119,7 +121,7 @@ impl Kernel {
     }
 }
 
-/// Numbers that come again.
+/// Returns a repeatable sequence of numbers.
 pub fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed;
     std::iter::repeat_with(move || {
@@ -130,12 +132,13 @@ pub fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Singles in [−1, 1).
+/// Returns singles in [−1, 1).
 pub fn singles(seed: u64, n: usize) -> Vec<f32> {
     numbers(seed).take(n).map(|x| (x >> 40) as f32 / (1 << 23) as f32 - 1.0).collect()
 }
 
-/// Asserts that numbers are near others: by a part of them, or by that much where they are small.
+/// Asserts that numbers are close: `bound` is a relative error, and an absolute one for small
+/// numbers.
 #[track_caller]
 pub fn near(ours: impl IntoIterator<Item = f64>, theirs: impl IntoIterator<Item = f64>, bound: f64) {
     for (i, (a, b)) in ours.into_iter().zip(theirs).enumerate() {

@@ -1,5 +1,6 @@
-//! The PTX interpreter on PTX text: every row of the table is known or refused by name, instructions give what plain Rust
-//! gives, lanes that part meet again under both policies, and each check finds what it is for.
+//! The PTX interpreter on PTX text. It decodes every row of the table, or rejects it by name, and
+//! its instructions match plain Rust. Diverged lanes reconverge under both policies, and each check
+//! finds its violations.
 
 mod card;
 mod checks;

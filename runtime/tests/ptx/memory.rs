@@ -1,4 +1,4 @@
-//! State spaces, generic addresses, initialisers, vectors, atomics.
+//! State spaces, generic addresses, initializers, vectors, atomics.
 
 use super::kit::{POLICIES, Run, lanes, module, module_for};
 
@@ -228,8 +228,8 @@ fn blocks_begin_with_nothing_in_shared_memory() {
     assert_eq!(outcome.report.findings[0].thread.block, [1, 0, 0]);
 }
 
-/// A block of 64 threads copies past the registers, then `body` goes on with the address of the thread's own in `%r1`, and of its
-/// neighbour's in the other warp in `%r2`.
+/// Runs 64 threads that each copy asynchronously to shared memory, followed by `body`. `%r1` is the
+/// address of the thread's copy, and `%r2` that of its neighbor in the other warp.
 fn copied(body: &str) -> (runtime::ptx::Outcome, Vec<u64>) {
     let body = format!(
         ".shared .align 16 .b8 s[1024];
@@ -247,7 +247,7 @@ fn copied(body: &str) -> (runtime::ptx::Outcome, Vec<u64>) {
 
 #[test]
 fn copies_land_at_the_wait_for_their_group() {
-    // Two groups: the wait for all but one brings the first.
+    // Two groups: waiting for all except one completes the first.
     let (outcome, out) = copied(
         "cp.async.ca.shared.global [%r1], [%d3], 8;
         cp.async.commit_group;
@@ -264,7 +264,7 @@ fn copies_land_at_the_wait_for_their_group() {
     );
     assert!(outcome.report.findings.is_empty(), "{:?}", outcome.report.findings);
     assert_eq!(out, (0..64).map(|i| 2 * i * 1000 + 2 * (i ^ 32) + 1).collect::<Vec<_>>());
-    // Nothing is read where the number of bytes is 0, and all is zero.
+    // A copy of 0 bytes reads nothing, and fills with zeros.
     let (outcome, out) = copied(
         "setp.lt.u32 %p1, %r0, 40;
         selp.u32 %r5, 16, 0, %p1;
@@ -291,7 +291,7 @@ fn a_copy_that_nobody_waited_for_is_not_there() {
     let begin = "cp.async.cg.shared.global [%r1], [%d3], 16;\n";
     let load = "ld.shared.u64 %d4, [%r1];\nst.global.u64 [%d2], %d4;\nret;";
     told(&format!("{begin}{load}"), Check::CopyUnderWay);
-    // A group that is open is not waited for.
+    // The wait does not cover an uncommitted group.
     told(&format!("{begin}cp.async.wait_group 0;\n{load}"), Check::CopyUnderWay);
     told(&format!("{begin}cp.async.commit_group;\ncp.async.wait_group 1;\n{load}"), Check::CopyUnderWay);
     let apart =
@@ -302,7 +302,7 @@ fn a_copy_that_nobody_waited_for_is_not_there() {
 
 #[test]
 fn words_are_put_together_and_taken_apart() {
-    // Two words of a lane; halves and words of one, in another order, make the other.
+    // Two words of a lane; halves and words in another order form the second one.
     let body = "
         mul.lo.u32 %r1, %r0, 0x01020304;
         not.b32 %r2, %r1;

@@ -1,9 +1,10 @@
-//! PTX that other compilers wrote for the parser's tests: which of its entries are run, and what is refused by name.
+//! PTX of other compilers, from the parser's tests: the entries that run, and those rejected by
+//! name.
 
 use kernel_dsl::compiler::ptx::parse;
 use runtime::ptx::Program;
 
-/// Each entry of a text, and why it is refused if it is.
+/// Returns each entry of a text with the reason of its rejection; empty if the entry is decoded.
 fn entries(name: &str) -> Vec<(String, String)> {
     let path = format!("{}/../kernel-dsl/compiler/tests/ptx/{name}.ptx", env!("CARGO_MANIFEST_DIR"));
     let module = parse(&std::fs::read_to_string(path).unwrap()).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -1,20 +1,22 @@
-//! A launch over several threads of the host leaves and reports what it does on one, whatever its blocks do to one another.
+//! A launch on several host threads has the results and reports of a launch on one, even if blocks
+//! interact.
 
 use crate::kit::{Run, module};
 use runtime::ptx::{Check, Checks, Options, Outcome};
 use std::num::NonZeroUsize;
 
-/// Enough for threads to be worth their start.
+/// Enough blocks to justify starting threads.
 const BLOCKS: u32 = 8192;
 
-/// What `body` leaves with `%r1` its block and `%d3` the block's word of `out`, on that many threads.
+/// Runs `body` on `threads` host threads, with the block in `%r1` and the address of the block's
+/// word of `out` in `%d3`.
 fn run(threads: usize, checks: Checks, body: &str) -> (Outcome, Vec<u64>) {
     let text = module("", &format!("mov.u32 %r1, %ctaid.x;\nmad.wide.u32 %d3, %r1, 8, %d0;\n{body}"));
     let options = Options { checks, threads: NonZeroUsize::new(threads), ..Options::default() };
     Run { blocks: BLOCKS, threads: 1, options, ..Run::default() }.of(&text, BLOCKS as usize, &[5])
 }
 
-/// The same on one thread and on three, which must not differ.
+/// Runs `body` on one host thread and on three, whose results must be equal.
 fn both(checks: Checks, body: &str) -> (Outcome, Vec<u64>) {
     let alone = run(1, checks, body);
     assert!(run(3, checks, body) == alone, "{checks:?}\n{body}");
@@ -69,7 +71,7 @@ fn blocks_that_wait_for_one_another() {
 fn atomic_operations_count_in_order() {
     let body = "atom.global.add.u64 %d4, [%d0], 1;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 st.global.u64 [%d3], %d4;";
     let (_, out) = both(Checks::Values, body);
-    // It begins as all ones.
+    // The word is initially all ones.
     assert_eq!(out[0], u64::from(BLOCKS) - 1);
     assert!(out.iter().enumerate().skip(1).all(|(i, word)| *word == i as u64 - 1));
 }

@@ -1,4 +1,4 @@
-//! Memory that outlives launches: an image's variables, and buffers wherever they lie.
+//! Memory that outlives launches: an image's variables, and buffers at any address.
 
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
@@ -50,7 +50,7 @@ const PTX: &str = ".version 6.0
 }
 ";
 
-/// The module with its variables from 2^40 on, far apart.
+/// Returns the module's image with its variables at 2^40 and above, far apart.
 fn image() -> Image {
     let mut next = 1 << 40;
     let place = |bytes: u64, align: u64| -> Result<u64, ()> {
@@ -61,10 +61,10 @@ fn image() -> Image {
     Image::new(parse(PTX).unwrap(), place).unwrap()
 }
 
-/// Memory: by ascending addresses, what lies there.
+/// Memory: blocks of bytes by ascending addresses.
 type Space = Vec<(u64, Vec<u8>)>;
 
-/// The variables of an image, and other buffers.
+/// Returns the memory of an image's variables and other buffers.
 fn space(image: &Image, buffers: &[(u64, usize)]) -> Space {
     let variables = image.variables().iter().map(|v| (v.address, v.bytes.clone()));
     let mut space: Space = variables.chain(buffers.iter().map(|(at, n)| (*at, vec![7; *n]))).collect();
@@ -109,7 +109,7 @@ fn variables_stay_from_launch_to_launch() {
 #[test]
 fn addresses_lead_to_whichever_buffer_is_there() {
     let image = image();
-    // Close together, and on both sides of the variables.
+    // Buffers close together, and on both sides of the variables.
     let buffers = [(1 << 20, 8), ((1 << 20) + 8, 8), (3 << 40, 8), ((1 << 48) - 8, 8)];
     for checks in ALL {
         for (to, _) in buffers {
@@ -152,7 +152,7 @@ fn addresses_between_buffers_are_of_none() {
             assert_eq!(space, before, "{to:#x}");
         }
     }
-    // What a kernel must not write: a constant.
+    // A write to a constant, which is invalid.
     let step = image.variables()[1].address;
     let mut space = space(&image, &[(at, bytes)]);
     let outcome = run(&image, "move", &mut space, &[step, at], Checks::Faults);

@@ -1,4 +1,4 @@
-//! Every special register: what it holds in each thread of a launch of two and three dimensions.
+//! Every special register: its value in each thread of two- and three-dimensional launches.
 
 use super::kit::program;
 use kernel_dsl::compiler::ptx::{SpecialRegister, Type};
@@ -9,7 +9,7 @@ const BLOCK: [u32; 3] = [5, 3, 4];
 const GRID: [u32; 3] = [2, 3, 2];
 const DYNAMIC: u32 = 48;
 
-/// What each thread of each block reads from `register`, twice, and how the run went.
+/// Returns each thread's two reads of `register`, and the outcome of the launch.
 fn read(register: SpecialRegister) -> (Outcome, Vec<[u64; 2]>) {
     let (ty, mov) = if register.ty() == Type::U64 { ("b64", "u64") } else { ("b32", "u32") };
     let text = format!(
@@ -38,7 +38,8 @@ fn read(register: SpecialRegister) -> (Outcome, Vec<[u64; 2]>) {
     (outcome, out)
 }
 
-/// What it must hold in a thread of a block; `None` of a clock and of what nobody knows.
+/// Returns the expected value in a thread of a block; `None` for clocks and for registers of
+/// unknown contents.
 fn expected(register: SpecialRegister, thread: u32, block: u32) -> Option<u64> {
     use SpecialRegister::*;
     let lane = thread % 32;
@@ -65,9 +66,11 @@ fn expected(register: SpecialRegister, thread: u32, block: u32) -> Option<u64> {
         LanemaskGt => !(((2u64 << lane) - 1) as u32),
         LanemaskGe => !((1 << lane) - 1),
         DynamicSmemSize => DYNAMIC,
-        // What the module declares, up to where the launch's part can begin.
+        // The module's shared memory, up to the first byte of the launch's part, and the launch's
+        // part.
         TotalSmemSize => 48 + DYNAMIC,
-        // One multiprocessor does it all; nothing is kept from the kernel; no graph launches it.
+        // A single multiprocessor runs all blocks; no shared memory is reserved; the launch is not
+        // part of a graph.
         SmId | GridId | CurrentGraphExec => 0,
         NsmId => 1,
         ReservedSmemBegin | ReservedSmemEnd | ReservedSmemCap | ReservedSmem0 | ReservedSmem1 => 0,
@@ -82,7 +85,7 @@ fn every_special_register() {
         let (outcome, out) = read(register);
         let name = register.spelling();
         if name.starts_with("%pm") || name.starts_with("%envreg") {
-            // Whoever stores it is told that nobody knows what it is.
+            // A store of such a register is reported as undefined.
             let finding = &outcome.report.findings[0];
             assert_eq!(finding.check, Check::Undefined, "{register}");
             assert!(finding.message.contains(name) && finding.message.contains("and there is none"), "{finding:?}");
@@ -91,7 +94,7 @@ fn every_special_register() {
         }
         assert!(outcome.report.findings.is_empty(), "{}", outcome.report);
         if name.contains("clock") || name.contains("timer") {
-            // Later is not less; the upper half of a short run is 0.
+            // Clocks never decrease; the upper half of a short run is 0.
             assert!(
                 out.iter().all(|[a, b]| if name.ends_with("hi") { [a, b] == [&0, &0] } else { a < b }),
                 "{register}"

@@ -1,9 +1,9 @@
-//! What a kernel allocates on its stack: `alloca`, `stacksave`, `stackrestore`.
+//! Stack allocation in kernels: `alloca`, `stacksave`, `stackrestore`.
 
 use super::kit::{POLICIES, Run, module_for};
 use runtime::ptx::Check;
 
-/// What `body` leaves in `out`, under both policies, and the checks that it hits.
+/// Runs `body` under both policies, and returns `out` and the violated checks.
 fn run(globals: &str, body: &str) -> (Vec<u64>, Vec<(Check, String)>) {
     let text = module_for("7.3", "sm_61", globals, body);
     let [a, b] = POLICIES.map(|policy| {
@@ -16,7 +16,8 @@ fn run(globals: &str, body: &str) -> (Vec<u64>, Vec<(Check, String)>) {
 
 #[test]
 fn allocations_are_apart_and_aligned() {
-    // As many words as the lane's number says, then a byte, then something at 256 bytes; the first word survives.
+    // Allocates lane + 1 words, then one byte, then 8 bytes aligned to 256; the first word keeps
+    // its value.
     let body = "
         mad.wide.u32 %d3, %r0, 4, 4;
         alloca.u64 %d4, %d3;
@@ -51,7 +52,7 @@ fn what_is_saved_is_restored() {
     assert_eq!(run("", body), (vec![0; 32], vec![]));
 }
 
-/// A function that allocates 4 KiB, called 100 times; the stack has 16.
+/// Checks a function that allocates 4 KiB, called 100 times on a stack of 16 KiB.
 #[test]
 fn a_function_gives_back_what_it_allocates() {
     let function = "
@@ -98,7 +99,7 @@ fn a_stack_has_an_end() {
         "has an address that is not defined, by `alloca.u64 %d4, %d3` in line 21: the stack, of 16 KiB for each thread, \
          has no room for it"
     );
-    // What nobody has stored to is not there, whatever was there before.
+    // New stack memory is uninitialized, whatever was stored there before.
     let (_, found) = run("", "alloca.u64 %d4, 8;\nld.local.u64 %d5, [%d4];");
     assert_eq!(found[0].0, Check::UninitialisedLocal);
     assert!(found[0].1.contains("of `the stack`"), "{}", found[0].1);

@@ -1,4 +1,4 @@
-//! Every row of the instruction table that sm_61 has is decoded, or refused by the name that it is known to be refused by.
+//! Every row of the instruction table for sm_61 is decoded, or rejected by its expected name.
 
 use super::kit::decode;
 use kernel_dsl::compiler::ir::build::Builder;
@@ -11,11 +11,11 @@ use kernel_dsl::compiler::{Target, emit, passes};
 use runtime::interpreter::{self, Launch, Options};
 use std::collections::BTreeSet;
 
-/// What is not run, each refused by name.
+/// The unsupported instructions, each rejected by name.
 const REFUSED: [Opcode; 8] =
     [Opcode::Istypep, Opcode::Suld, Opcode::Suq, Opcode::Sured, Opcode::Sust, Opcode::Tex, Opcode::Tld4, Opcode::Txq];
 
-/// A choice for each slot, then the same with each slot changed by itself.
+/// Returns one choice for each slot, and variants with a single slot changed.
 fn choices(row: &Row) -> Vec<Vec<Option<Modifier>>> {
     let first: Vec<_> = row.slots().iter().map(|s| s.alternatives.iter().next()).collect();
     let mut all = vec![first.clone()];
@@ -29,7 +29,7 @@ fn choices(row: &Row) -> Vec<Vec<Option<Modifier>>> {
     all
 }
 
-/// A register of that type, by the number of the operand.
+/// Returns a register of that type, numbered by the operand.
 fn register(ty: Type, n: usize) -> String {
     match ty.bits() {
         1 => format!("%p{n}"),
@@ -39,7 +39,7 @@ fn register(ty: Type, n: usize) -> String {
     }
 }
 
-/// An operand of the form; `None` for what there is no short text of.
+/// Returns an operand of the form; `None` if the operand has no short text.
 fn operand(form: &OperandForm, choice: &[Option<Modifier>], n: usize) -> Option<String> {
     let slot = |i: u8| choice[usize::from(i)].and_then(Modifier::ty);
     let ty = match form.ty {
@@ -88,7 +88,7 @@ fn operand(form: &OperandForm, choice: &[Option<Modifier>], n: usize) -> Option<
     })
 }
 
-/// The name of such a thing, or a register with its handle.
+/// Returns the name of such an object, or a register with its handle.
 fn object_of(ty: Type) -> &'static str {
     match ty {
         Type::Texref => "a_texture",
@@ -97,7 +97,7 @@ fn object_of(ty: Type) -> &'static str {
     }
 }
 
-/// The instruction.
+/// Returns the text of the instruction.
 fn line(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
     let mut line = row.opcode.to_string();
     choice.iter().flatten().for_each(|m| line += &format!(".{m}"));
@@ -115,9 +115,9 @@ fn line(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
     Some(format!("{line} {}", operands.join(", ")))
 }
 
-/// A module of that one instruction.
+/// Returns a module with that single instruction.
 fn text(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
-    // A store to a parameter is one to an argument of a call.
+    // A store to `.param` stores an argument of a call.
     let store = row.opcode == Opcode::St && choice.iter().flatten().any(|m| *m == Modifier::Param);
     let line = line(row, choice)?.replace("[parameter]", if store { "[handed]" } else { "[parameter]" });
     Some(format!(
@@ -163,7 +163,7 @@ fn what_is_not_known_is_refused_by_name() {
     );
 }
 
-/// A kernel that does nothing but this block.
+/// Returns a kernel with only this inline block.
 fn of_block(code: Inline) -> Kernel {
     let mut builder = Builder::new(Kernel {
         name: "kernel".into(),
@@ -188,16 +188,16 @@ fn of_block(code: Inline) -> Kernel {
     builder.finish()
 }
 
-/// Instructions that cannot be inline PTX, or not in every form.
+/// Instructions that inline PTX rejects, at least in some forms.
 const TOLD: &str = "add alloca atom bar barrier bra brx cos cvta div ex2 exit isspacep istypep ld ldu lg2 membar mov mul \
      prefetch prefetchu rcp red ret rsqrt shfl sin sqrt st stackrestore stacksave sub suld suq sured sust tex tld4 \
      trap txq vote";
 
-/// What inline PTX may be and the oracle of the kernel's IR does not run.
+/// Instructions that are valid inline PTX, but are not supported by the oracle.
 const NOT_INLINE: [Opcode; 1] = [Opcode::Brkpt];
 
-/// Every row of sm_61 as inline PTX: told why it cannot be, or run by the oracle of the kernel's IR and emitted into its PTX, but
-/// for what is refused by its name.
+/// Checks every row of sm_61 as inline PTX. A row is rejected with a reason, or the oracle runs it
+/// and the emitter prints it. The exceptions are rejected by name.
 #[test]
 fn every_row_of_sm_61_is_inline_ptx_or_is_told_why_not() {
     let mut start = ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %d<20>;\n".to_string();

@@ -1,4 +1,4 @@
-//! What the device says of itself, by the numbers of `CUdevice_attribute`.
+//! Device attributes, by their numbers in `CUdevice_attribute`.
 
 use super::error::{Error, Result};
 use super::module::shared_at_most;
@@ -6,10 +6,10 @@ use super::settings::Settings;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use kernel_dsl_compiler::analyses::occupancy::Limits;
 
-/// The last number of cuda.h that is answered: those of CUDA 12.9.
+/// The last attribute number of CUDA 12.9's cuda.h.
 const LAST: i32 = 145;
 
-/// Every attribute that is not 0. What there is none of here, textures and peers and more, is 0.
+/// Returns a device attribute; 0 for features that this device lacks, such as textures and peers.
 pub fn of_device(settings: &Settings, attribute: i32) -> Result<i32> {
     use Attribute::*;
     let limits = Limits::of(settings.target());
@@ -26,7 +26,7 @@ pub fn of_device(settings: &Settings, attribute: i32) -> Result<i32> {
         (CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32),
         (CU_DEVICE_ATTRIBUTE_MAX_PITCH, i32::MAX),
         (CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, limits.registers as i32),
-        // In kHz. It means nothing, and programs divide by it.
+        // In kHz. The value has no meaning here, but programs divide by it.
         (CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1_000_000),
         (CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1_000_000),
         (CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64),

@@ -1,4 +1,4 @@
-//! Contexts: memory, what goes wrong in it for good, and what a program would have it prefer.
+//! Contexts: their memory, their permanent failures and their preferences.
 
 use super::error::{Error, Result};
 use super::handle::{Handle, Object};
@@ -10,36 +10,36 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// A context of a device.
 #[derive(Debug)]
 pub struct Context {
-    /// Its handle.
+    /// The context's handle.
     pub handle: Handle,
-    /// Numbered through in the process.
+    /// The context's ID, unique in the process.
     pub id: u64,
-    /// The number of its device.
+    /// The index of the context's device.
     pub device: usize,
-    /// Whether it is the device's primary one.
+    /// Whether the context is the device's primary context.
     pub is_primary: bool,
-    /// As it was made, or set since.
+    /// The flags given at creation, or set since.
     pub flags: AtomicU32,
-    /// What it would rather have.
+    /// The context's preferences.
     pub preferences: Mutex<Preferences>,
     memory: Mutex<Space>,
-    /// What went wrong in a kernel or copy: from then on every call says so.
+    /// The error of the kernel or copy that failed: every later call returns this error.
     failure: OnceLock<Error>,
     destroyed: AtomicBool,
 }
 
-/// What can be set of a context and does nothing here but be told again.
+/// Settings of a context that have no effect here, but can be read back.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Preferences {
     pub cache: u32,
     pub shared_bank: u32,
-    /// By `CUlimit`.
+    /// The limits, by `CUlimit`.
     pub limits: [usize; 7],
 }
 
 impl Default for Preferences {
-    /// Limits as a card's driver has them.
+    /// Returns the default limits of NVIDIA's driver.
     fn default() -> Preferences {
         Preferences { cache: 0, shared_bank: 1, limits: [1 << 10, 1 << 20, 8 << 20, 2, 2048, 64, 0] }
     }
@@ -52,7 +52,7 @@ impl Object for Context {
 }
 
 impl Context {
-    /// Without anything in it.
+    /// Creates a context without allocations.
     pub fn new(handle: Handle, id: u64, device: usize, is_primary: bool, flags: u32) -> Context {
         Context {
             handle,
@@ -67,18 +67,19 @@ impl Context {
         }
     }
 
-    /// Its memory, for this thread alone.
+    /// Locks the context's memory for this thread.
     pub fn memory(&self) -> MutexGuard<'_, Space> {
-        // A kernel that panics may leave its values half written, and the table of allocations whole.
+        // A kernel that panics may leave values half written; the table of allocations stays
+        // consistent.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its preferences, for this thread alone.
+    /// Locks the context's preferences for this thread.
     pub fn preferences(&self) -> MutexGuard<'_, Preferences> {
         self.preferences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it can be used: the error says why not.
+    /// Checks that the context can be used, and returns an error with the reason otherwise.
     pub fn check(&self) -> Result {
         if self.destroyed.load(Ordering::Acquire) {
             return Err(Error::new(CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context has been destroyed"));
@@ -86,17 +87,17 @@ impl Context {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// What went wrong in it.
+    /// Returns the error by which the context failed, if it did.
     pub fn failure(&self) -> Option<&Error> {
         self.failure.get()
     }
 
-    /// Something went wrong, for good; the first is kept.
+    /// Marks the context as failed, permanently; the first error is kept.
     pub fn fail(&self, error: Error) {
         let _ = self.failure.set(error);
     }
 
-    /// It is no more.
+    /// Marks the context as destroyed.
     pub fn destroy(&self) {
         self.destroyed.store(true, Ordering::Release);
     }

@@ -1,11 +1,11 @@
-//! What has been submitted and has not happened yet.
+//! The queue of submitted work that is not complete yet.
 //!
-//! All streams of the process share one queue: work happens in the order in which it was submitted, one piece at a time.
-//! That is one of the orders that streams, events and the legacy stream allow, for what something waits for was always
-//! submitted before it. (So a program that forgets to wait for an event is not told so here.)
+//! All streams of the process share one queue, which runs one operation at a time in submission
+//! order. Streams, events and the legacy stream allow this order, because an operation waits only
+//! for earlier submissions. (For that reason a missing wait for an event goes undetected here.)
 //!
-//! A worker thread takes from the queue. A thread that waits takes from it too rather than sleep, so that a launch that is
-//! waited for at once costs no change of threads.
+//! A worker thread runs the operations of the queue. A waiting thread runs them too instead of
+//! sleeping. A launch followed directly by a wait thus costs no thread switch.
 
 use super::context::Context;
 use super::error::{Error, Result};
@@ -17,19 +17,20 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The queue and who takes from it.
+/// The queue and its worker thread.
 #[derive(Debug)]
 pub struct Engine {
     state: Mutex<State>,
-    /// There is something to take.
+    /// Signaled when an operation is submitted.
     work: Condvar,
-    /// Something has been done.
+    /// Signaled after each completed operation.
     progress: Condvar,
     limits: Limits,
     log: Arc<Log>,
 }
 
-/// Says when something was submitted: all up to it, and it, have happened when as much is done.
+/// The number of a submitted operation. The operation and all earlier ones are complete when the
+/// number of completed operations reaches the ticket.
 pub type Ticket = u64;
 
 #[derive(Debug, Default)]
@@ -37,12 +38,12 @@ struct State {
     queue: VecDeque<(Arc<Context>, Work)>,
     submitted: Ticket,
     done: Ticket,
-    /// Whether a piece is being done.
+    /// Whether an operation is running.
     running: bool,
     has_worker: bool,
-    /// Threads that sleep until something has been done.
+    /// The number of threads that wait for `progress`.
     waiting: usize,
-    /// Whether the worker sleeps.
+    /// Whether the worker waits for `work`.
     idle: bool,
 }
 
@@ -50,12 +51,13 @@ thread_local! {
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs a host function of a stream, which may not call the driver.
+/// Returns whether this thread is running a host function of a stream, which may not call the
+/// driver.
 pub fn in_host_function() -> bool {
     IN_HOST_FUNCTION.with(Cell::get)
 }
 
-/// Runs a host function of a stream.
+/// Runs a host function of a stream, and marks this thread during the call.
 pub fn as_host_function(call: impl FnOnce()) {
     IN_HOST_FUNCTION.with(|flag| {
         flag.set(true);
@@ -65,12 +67,12 @@ pub fn as_host_function(call: impl FnOnce()) {
 }
 
 impl Engine {
-    /// Nothing submitted.
+    /// Creates an engine with an empty queue.
     pub fn new(limits: Limits, log: Arc<Log>) -> Engine {
         Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log }
     }
 
-    /// Adds to the queue.
+    /// Submits an operation.
     pub fn submit(self: &Arc<Engine>, context: Arc<Context>, work: Work) -> Result<Ticket> {
         let mut state = self.lock();
         if !state.has_worker {
@@ -90,17 +92,17 @@ impl Engine {
         Ok(state.submitted)
     }
 
-    /// What was submitted last.
+    /// Returns the ticket of the last submitted operation.
     pub fn last(&self) -> Ticket {
         self.lock().submitted
     }
 
-    /// Whether it has happened.
+    /// Returns whether the operation of this ticket is complete.
     pub fn is_done(&self, ticket: Ticket) -> bool {
         self.lock().done >= ticket
     }
 
-    /// Returns when it has happened.
+    /// Waits until the operation of this ticket is complete.
     pub fn wait(&self, ticket: Ticket) {
         let mut state = self.lock();
         while state.done < ticket {
@@ -114,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// The worker, for ever.
+    /// Runs operations forever, as the worker thread.
     fn serve(&self) {
         let mut state = self.lock();
         loop {
@@ -128,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// Does the first of the queue.
+    /// Runs the first operation of the queue.
     fn step<'e>(&'e self, mut state: MutexGuard<'e, State>) -> MutexGuard<'e, State> {
         let Some((context, work)) = state.queue.pop_front() else { return state };
         state.running = true;
@@ -148,7 +150,7 @@ impl Engine {
     }
 
     fn perform(&self, context: &Arc<Context>, work: Work) {
-        // In a context that has failed nothing happens any more; but time goes on.
+        // A failed context runs no more work, but its events are still recorded.
         if context.failure().is_some() && !matches!(work, Work::Record(..)) {
             return;
         }

@@ -1,39 +1,39 @@
-//! What a call is refused with: a code of CUDA's, and why in words for the log.
+//! Errors of calls: a CUDA error code, and a reason in words for the log.
 
 use cudarc::driver::sys::CUresult;
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::fmt;
 
-/// Why a call failed.
+/// The error of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
-    /// What the caller is told.
+    /// The code that the call returns.
     pub code: CUresult,
-    /// What the log is told.
+    /// The reason, for the log.
     pub why: Cow<'static, str>,
 }
 
-/// What a call gives.
+/// `Result` with [`Error`] as its default error type.
 pub type Result<T = ()> = std::result::Result<T, Error>;
 
 impl Error {
-    /// With that code, for that reason.
+    /// Creates an error from a code and a reason.
     pub fn new(code: CUresult, why: impl Into<Cow<'static, str>>) -> Error {
         Error { code, why: why.into() }
     }
 
-    /// `CUDA_ERROR_INVALID_VALUE`
+    /// Creates a `CUDA_ERROR_INVALID_VALUE`.
     pub fn value(why: impl Into<Cow<'static, str>>) -> Error {
         Error::new(CUresult::CUDA_ERROR_INVALID_VALUE, why)
     }
 
-    /// `CUDA_ERROR_NOT_SUPPORTED`: the real driver does it.
+    /// Creates a `CUDA_ERROR_NOT_SUPPORTED`, for features that only the real driver has.
     pub fn unsupported(why: impl Into<Cow<'static, str>>) -> Error {
         Error::new(CUresult::CUDA_ERROR_NOT_SUPPORTED, why)
     }
 
-    /// `CUDA_ERROR_NOT_READY`, which is an answer rather than a mistake.
+    /// Creates a `CUDA_ERROR_NOT_READY`, which is a query result rather than an error.
     pub fn not_ready() -> Error {
         Error::new(CUresult::CUDA_ERROR_NOT_READY, "")
     }
@@ -48,12 +48,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The name of a code: `CUDA_ERROR_INVALID_VALUE`.
+/// Returns the name of a code, such as `CUDA_ERROR_INVALID_VALUE`.
 pub fn name(code: u32) -> Option<&'static CStr> {
     find(code).map(|(_, name, _)| *name)
 }
 
-/// What a code means.
+/// Returns the description of a code.
 pub fn description(code: u32) -> Option<&'static CStr> {
     find(code).map(|(_, _, text)| *text)
 }
@@ -62,7 +62,7 @@ fn find(code: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
     CODES.binary_search_by_key(&code, |(code, ..)| *code).ok().map(|index| &CODES[index])
 }
 
-/// Every code of cuda.h to CUDA 12.9, ascending; the words are ours.
+/// All codes of cuda.h up to CUDA 12.9, ascending, with this project's descriptions.
 const CODES: &[(u32, &CStr, &CStr)] = &[
     (0, c"CUDA_SUCCESS", c"no error"),
     (1, c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),

@@ -1,4 +1,4 @@
-//! Events: places in the order of work, with their times.
+//! Events: points in the order of work, with their times.
 
 use super::context::Context;
 use super::engine::{Engine, Ticket};
@@ -13,9 +13,9 @@ use std::time::Instant;
 /// An event.
 #[derive(Debug)]
 pub struct Event {
-    /// Its handle.
+    /// The event's handle.
     pub handle: Handle,
-    /// Whose it is.
+    /// The context that the event belongs to.
     pub context: Arc<Context>,
     flags: u32,
     state: Mutex<State>,
@@ -23,21 +23,21 @@ pub struct Event {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often it was recorded.
+    /// The number of recordings.
     calls: u64,
-    /// The last of them.
+    /// The ticket of the last recording.
     ticket: Ticket,
-    /// When that happened, if it has.
+    /// The time of the last recording, once complete.
     time: Option<Instant>,
     captured: Option<Captured>,
 }
 
-/// Where a capture was when an event was recorded in it.
+/// The position in a capture at which an event was recorded.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// Which capture.
+    /// The capture.
     pub capture: Arc<Capture>,
-    /// The nodes that it stands behind.
+    /// The nodes that the position depends on.
     pub after: Vec<usize>,
 }
 
@@ -47,12 +47,12 @@ impl Object for Event {
 }
 
 impl Event {
-    /// That was never recorded; `flags` are good ones.
+    /// Creates an event that was never recorded; `flags` must be valid.
     pub fn new(handle: Handle, context: Arc<Context>, flags: u32) -> Event {
         Event { handle, context, flags, state: Mutex::default() }
     }
 
-    /// Refuses flags that an event cannot have.
+    /// Rejects invalid flags.
     pub fn check(flags: u32) -> Result {
         let known = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32 | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         if flags & CUevent_flags::CU_EVENT_INTERPROCESS as u32 != 0 {
@@ -64,7 +64,7 @@ impl Event {
         Ok(())
     }
 
-    /// Records it at the end of what has been submitted.
+    /// Records the event after all submitted work.
     pub fn record(self: &Arc<Event>, engine: &Arc<Engine>, context: Arc<Context>) -> Result<Ticket> {
         let mut state = self.lock();
         let call = state.calls + 1;
@@ -73,12 +73,12 @@ impl Event {
         Ok(ticket)
     }
 
-    /// Records it in a capture.
+    /// Records the event in a capture.
     pub fn record_captured(&self, captured: Captured) {
         self.lock().captured = Some(captured);
     }
 
-    /// The recording of that number has happened.
+    /// Marks the recording with that number as complete.
     pub fn happened(&self, call: u64) {
         let mut state = self.lock();
         if state.calls == call {
@@ -86,13 +86,13 @@ impl Event {
         }
     }
 
-    /// Where in a capture it was recorded, if it was last recorded in one.
+    /// Returns the position in the capture, if the last recording was in a capture.
     pub fn captured(&self) -> Option<Captured> {
         self.lock().captured.clone()
     }
 
-    /// When its last recording is done; 0 if there was none. One in a capture never is, and the capture comes to nothing for the
-    /// question.
+    /// Returns the ticket of the last recording; 0 if the event was never recorded. Fails for an
+    /// event recorded in a capture, and invalidates that capture.
     pub fn ticket(&self) -> Result<Ticket> {
         let state = self.lock();
         if let Some(captured) = &state.captured {
@@ -102,7 +102,7 @@ impl Event {
         Ok(state.ticket)
     }
 
-    /// Milliseconds from `start` to it.
+    /// Returns the milliseconds from `start` to this event.
     pub fn since(&self, start: &Event) -> Result<f32> {
         let (from, to) = (start.time()?, self.time()?);
         let seconds = match to.checked_duration_since(from) {

@@ -1,8 +1,9 @@
-//! Graphs: what streams were given while they captured, or what was put together by hand, to be given again as a whole.
+//! Graphs: captured or hand-built work that is launched as a whole.
 //!
-//! A capture notes each piece of work with what it comes after. Events carry that from stream to stream. A graph runs in
-//! the order of its capture, which is one that the dependencies allow; one made by hand in the order in which nodes were added, which come after
-//! earlier ones only.
+//! A capture records each operation with the operations that it depends on. Events carry these
+//! dependencies from stream to stream. A graph runs in the order of its capture, which satisfies
+//! its dependencies. A hand-built graph runs in the order in which its nodes were added, and a node
+//! depends on earlier ones only.
 
 use super::context::Context;
 use super::error::{Error, Result};
@@ -13,19 +14,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// What a thread may do while a stream captures.
+/// The calls that a thread may make while a stream captures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// No thread may do what could disturb a capture.
+    /// No thread may make calls that could disturb a capture.
     Global = 0,
-    /// The thread that began it may not.
+    /// Only the capturing thread may not make calls that could disturb the capture.
     ThreadLocal = 1,
-    /// All may.
+    /// All threads may make any call.
     Relaxed = 2,
 }
 
 impl Mode {
-    /// By its number.
+    /// Parses a mode from its number.
     pub fn of(number: u32) -> Result<Mode> {
         [Mode::Global, Mode::ThreadLocal, Mode::Relaxed]
             .into_iter()
@@ -34,16 +35,16 @@ impl Mode {
     }
 }
 
-/// A capture that goes on.
+/// A capture in progress.
 #[derive(Debug)]
 pub struct Capture {
-    /// Numbered through in the process.
+    /// The capture's ID, unique in the process.
     pub id: u64,
-    /// The stream that it was begun in.
+    /// The stream in which the capture began.
     pub origin: Handle,
-    /// What others may do.
+    /// The calls that threads may make during the capture.
     pub mode: Mode,
-    /// The thread that began it.
+    /// The thread that began the capture.
     pub thread: ThreadId,
     state: Mutex<State>,
 }
@@ -51,9 +52,9 @@ pub struct Capture {
 #[derive(Debug, Default)]
 struct State {
     nodes: Vec<Node>,
-    /// By stream, the nodes that its next one comes after.
+    /// For each stream, the nodes that its next node depends on.
     fronts: BTreeMap<Handle, Vec<usize>>,
-    /// Why it came to nothing.
+    /// The reason of the invalidation.
     invalid: Option<String>,
 }
 
@@ -63,73 +64,73 @@ struct Node {
     after: Vec<usize>,
 }
 
-/// What was captured, or put together.
+/// A captured or hand-built graph.
 #[derive(Debug)]
 pub struct Graph {
-    /// Its handle.
+    /// The graph's handle.
     pub handle: Handle,
-    /// In the order of the capture.
+    /// The operations, in order.
     works: Mutex<Vec<Work>>,
 }
 
-/// A node that was added by hand: the one of that number.
+/// A node that was added by hand.
 #[derive(Debug)]
 pub struct Added {
-    /// Its handle.
+    /// The node's handle.
     pub handle: Handle,
-    /// The graph's.
+    /// The graph of the node.
     pub graph: Handle,
-    /// In the order of the graph.
+    /// The index of the node's operation in the graph.
     pub index: usize,
 }
 
-/// A graph that can be launched.
+/// An executable graph.
 #[derive(Debug)]
 pub struct Executable {
-    /// Its handle.
+    /// The executable graph's handle.
     pub handle: Handle,
-    /// Whose it is.
+    /// The context that the executable graph belongs to.
     pub context: Arc<Context>,
-    /// What it was made of, which may have gone.
+    /// The graph that it was instantiated from, which may be destroyed by now.
     pub graph: Handle,
-    /// What it does.
+    /// The operations, in order.
     works: Mutex<Arc<[Work]>>,
 }
 
 impl Graph {
-    /// Of that work.
+    /// Creates a graph of these operations.
     pub fn new(handle: Handle, works: &[Work]) -> Graph {
         Graph { handle, works: Mutex::new(works.to_vec()) }
     }
 
-    /// Adds a node; its number.
+    /// Adds a node, and returns its index.
     pub fn add(&self, work: Work) -> usize {
         let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
         works.push(work);
         works.len() - 1
     }
 
-    /// What it does.
+    /// Returns the graph's operations.
     pub fn works(&self) -> Arc<[Work]> {
         self.works.lock().unwrap_or_else(PoisonError::into_inner).as_slice().into()
     }
 }
 
 impl Executable {
-    /// Of what the graph does now.
+    /// Creates an executable of the graph's current operations.
     pub fn new(handle: Handle, context: Arc<Context>, graph: &Graph) -> Executable {
         Executable { handle, context, graph: graph.handle, works: Mutex::new(graph.works()) }
     }
 
-    /// What it does.
+    /// Returns the executable's operations.
     pub fn works(&self) -> Arc<[Work]> {
         self.works.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has it do that at node `index` from now on; what was launched before stays as it was.
+    /// Replaces the operation of node `index` for later launches; earlier launches are unaffected.
     pub fn set(&self, index: usize, work: Work) {
         let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody else has them, unless a launch is under way.
+        // The operations have no other owner, unless a launch is in flight.
         match Arc::get_mut(&mut works) {
             Some(works) => works[index] = work,
             None => {
@@ -160,14 +161,14 @@ impl Object for Executable {
 }
 
 impl Capture {
-    /// That begins in that stream.
+    /// Creates a capture that begins in the stream `origin`.
     pub fn new(id: u64, origin: Handle, mode: Mode) -> Capture {
         let fronts = BTreeMap::from([(origin, Vec::new())]);
         let state = Mutex::new(State { fronts, ..State::default() });
         Capture { id, origin, mode, thread: std::thread::current().id(), state }
     }
 
-    /// Notes work of a stream.
+    /// Records an operation of a stream.
     pub fn add(&self, stream: Handle, work: Work) -> Result {
         let mut state = self.valid()?;
         let index = state.nodes.len();
@@ -176,12 +177,12 @@ impl Capture {
         Ok(())
     }
 
-    /// The nodes that the next one of the stream comes after.
+    /// Returns the nodes that the next node of the stream depends on.
     pub fn front(&self, stream: Handle) -> Result<Vec<usize>> {
         Ok(self.valid()?.fronts.get(&stream).cloned().unwrap_or_default())
     }
 
-    /// What the stream does next comes after these nodes too.
+    /// Adds nodes that the next node of the stream depends on.
     pub fn join(&self, stream: Handle, after: &[usize]) -> Result {
         let mut state = self.valid()?;
         let front = state.fronts.entry(stream).or_default();
@@ -191,22 +192,23 @@ impl Capture {
         Ok(())
     }
 
-    /// It comes to nothing.
+    /// Invalidates the capture.
     pub fn invalidate(&self, why: &str) {
         self.lock().invalid.get_or_insert_with(|| why.to_string());
     }
 
-    /// Whether it still can become a graph.
+    /// Returns whether the capture is still valid.
     pub fn is_valid(&self) -> bool {
         self.lock().invalid.is_none()
     }
 
-    /// The streams that take part.
+    /// Returns the streams that take part.
     pub fn streams(&self) -> Vec<Handle> {
         self.lock().fronts.keys().copied().collect()
     }
 
-    /// What was captured, if every stream that takes part has come back to the first.
+    /// Returns the captured operations. Fails unless every participating stream has joined the
+    /// origin stream.
     pub fn finish(&self) -> Result<Arc<[Work]>> {
         let mut state = self.valid()?;
         let joined = state.behind(self.origin);
@@ -236,13 +238,13 @@ impl Capture {
 }
 
 impl State {
-    /// The nodes that a stream's next one comes after, at once or in the end.
+    /// Marks the nodes that a stream's next node depends on, directly or transitively.
     fn behind(&self, stream: Handle) -> Vec<bool> {
         let mut behind = vec![false; self.nodes.len()];
         for node in self.fronts.get(&stream).into_iter().flatten() {
             behind[*node] = true;
         }
-        // A node comes after earlier ones.
+        // A node depends only on earlier nodes.
         for index in (0..self.nodes.len()).rev() {
             if behind[index] {
                 self.nodes[index].after.iter().for_each(|node| behind[*node] = true);

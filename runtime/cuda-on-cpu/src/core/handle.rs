@@ -1,34 +1,34 @@
-//! Handles: numbers that say which object they are of, and never an address.
+//! Handles: numbers that identify an object and its type. A handle is never an address.
 //!
 //! ```text
 //! 63       56 55        32 31         0
 //! ┌──────────┬────────────┬───────────┐
-//! │   kind   │ generation │   index   │      kinds are from 0xC1 on, so that none is a pointer that can be followed
+//! │   kind   │ generation │   index   │      kinds start at 0xC1: no handle is a valid pointer
 //! └──────────┴────────────┴───────────┘
 //! ```
 //!
-//! A handle is looked up, not followed. So a null one, one of another kind, one that was freed and any other number are
-//! told apart from those that live. A place is used again under the next generation.
+//! A handle is looked up, not dereferenced. The lookup rejects null, handles of other types,
+//! destroyed handles and arbitrary numbers. A freed slot is reused with the next generation.
 
 use super::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What programs know of an object.
+/// The value that programs hold for an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Handle(pub u64);
 
-/// What has handles.
+/// A type of object that has handles.
 pub trait Object {
-    /// The highest byte of its handles.
+    /// The highest byte of the type's handles.
     const KIND: u8;
-    /// Its name in the log.
+    /// The type's name in the log.
     const NAME: &'static str;
-    /// What a handle of none is refused with.
+    /// The error code for an invalid handle.
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_HANDLE;
 }
 
-/// The objects of one kind.
+/// The objects of one type.
 #[derive(Debug)]
 pub struct Table<T>(RwLock<Slots<T>>);
 
@@ -53,7 +53,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Object> Table<T> {
-    /// Adds what `make` makes of its handle.
+    /// Adds the object that `make` creates from its handle.
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Arc<T> {
         let mut table = self.write();
         let index = table.free.pop().unwrap_or_else(|| {
@@ -65,7 +65,7 @@ impl<T: Object> Table<T> {
         slot.object.insert(Arc::new(make(handle))).clone()
     }
 
-    /// The object of a handle.
+    /// Returns the object of a handle.
     pub fn get(&self, handle: Handle) -> Result<Arc<T>> {
         let table = self.read();
         let slot = place::<T>(handle).and_then(|(generation, index)| {
@@ -74,7 +74,7 @@ impl<T: Object> Table<T> {
         slot.ok_or_else(|| refusal::<T>(handle))
     }
 
-    /// Takes an object out: from here on its handle is that of none.
+    /// Removes an object; its handle is invalid from now on.
     pub fn remove(&self, handle: Handle) -> Result<Arc<T>> {
         let mut table = self.write();
         let found = place::<T>(handle).and_then(|(generation, index)| {
@@ -87,12 +87,12 @@ impl<T: Object> Table<T> {
         found.ok_or_else(|| refusal::<T>(handle))
     }
 
-    /// All that there are.
+    /// Returns all live objects.
     pub fn all(&self) -> Vec<Arc<T>> {
         self.read().slots.iter().filter_map(|slot| slot.object.clone()).collect()
     }
 
-    /// Takes out all that `which` says.
+    /// Removes and returns all objects that satisfy `which`.
     pub fn remove_all(&self, which: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
         let mut table = self.write();
         let Slots { slots, free } = &mut *table;
@@ -117,7 +117,7 @@ impl<T: Object> Table<T> {
     }
 }
 
-/// The generation and index of a handle of that kind.
+/// Returns the generation and index of a handle of that type.
 fn place<T: Object>(handle: Handle) -> Option<(u32, u32)> {
     let generation = (handle.0 >> 32) as u32 & (GENERATIONS - 1);
     (handle.0 >> 56 == u64::from(T::KIND)).then_some((generation, handle.0 as u32))

@@ -1,4 +1,4 @@
-//! From the bytes that a program loads to a module, or to what is wrong with them.
+//! Parsing and validation of module images.
 
 use super::error::Error;
 use cudarc::driver::sys::CUresult;
@@ -7,27 +7,28 @@ use kernel_dsl_compiler::ptx::parse::{Mistake, parse};
 use kernel_dsl_compiler::ptx::{Module, Version};
 use kernel_dsl_compiler::target::Target;
 
-/// The latest PTX that the parser reads: that of CUDA 12.9.
+/// The latest PTX version that the parser supports: that of CUDA 12.9.
 pub const LATEST: Version = Version::new(8, 8);
 
-/// What the driver says its version is: one that knows that PTX, and sm_61 still.
+/// The driver version that this library reports: one that supports this PTX version, and still
+/// sm_61.
 pub const DRIVER: i32 = 12090;
 
-/// How a file begins that is no text: an ELF object, and a fat binary of nvcc's in either of its wrappings.
+/// The magic numbers of binary images: an ELF object, and both wrappers of a fat binary from nvcc.
 const BINARIES: [&[u8]; 3] = [b"\x7fELF", &0xBA55_ED50u32.to_le_bytes(), &0x4662_43B1u32.to_le_bytes()];
 
-/// Whether it is machine code, of which there can be none for this device.
+/// Returns whether the image is machine code, which this device cannot run.
 pub fn is_binary(image: &[u8]) -> bool {
     BINARIES.iter().any(|start| image.starts_with(start))
 }
 
-/// Refuses machine code.
+/// Returns the error for machine code.
 pub fn refuse_binary() -> Error {
     let why = "the image is machine code, a cubin or a fat binary; this device runs PTX text";
     Error::new(CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, why)
 }
 
-/// Reads PTX for a device. The log is for the program.
+/// Parses PTX for a device. On failure also returns a log for the program.
 pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, String)> {
     let refuse = |code, log: String| Err((Error::new(code, log.clone()), log));
     if let Some(version) = version(text).filter(|version| *version > LATEST) {
@@ -60,7 +61,7 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
     Ok(module)
 }
 
-/// What `.version` says, wherever it stands.
+/// Parses the `.version` directive, wherever it occurs.
 fn version(text: &str) -> Option<Version> {
     let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(".version"))?;
     let (major, minor) = rest.split_whitespace().next()?.split_once('.')?;

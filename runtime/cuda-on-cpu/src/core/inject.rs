@@ -1,12 +1,13 @@
-//! Failures on request: which calls are to fail, and with what.
+//! Fault injection: the calls that fail, and their error codes.
 //!
 //! ```text
-//! 700@17                every call of the process is counted: the 17th fails, with CUDA_ERROR_ILLEGAL_ADDRESS
-//! 2@cuMemAlloc_v2       every call of that function fails, with CUDA_ERROR_OUT_OF_MEMORY
-//! 2@cuMemAlloc_v2#3     the third call of it
+//! 700@17                the 17th call of the process fails with CUDA_ERROR_ILLEGAL_ADDRESS
+//! 2@cuMemAlloc_v2       every call of that function fails with CUDA_ERROR_OUT_OF_MEMORY
+//! 2@cuMemAlloc_v2#3     only the third call of that function fails
 //! ```
 //!
-//! A call that is to fail does nothing else. If the error is one after which a card's context is lost, the current one is lost here too.
+//! A call with an injected fault has no other effect. An error that loses the context on a GPU
+//! loses the current context here too.
 
 use super::error::Error;
 use cudarc::driver::sys::CUresult;
@@ -14,13 +15,13 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Which calls are to fail.
+/// The calls that fail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     code: CUresult,
-    /// Of whatever name, if there is none.
+    /// The function's name; `None` matches every function.
     function: Option<String>,
-    /// From 1; all of them, if there is none.
+    /// The number of the failing call, from 1; `None` means all calls.
     number: Option<u64>,
 }
 
@@ -41,18 +42,18 @@ impl FromStr for Fault {
     }
 }
 
-/// What is asked for, and how many calls there were since.
+/// The requested fault, and the number of matching calls since its request.
 #[derive(Debug, Default)]
 pub struct Injection {
-    /// Whether anything is asked for: nobody else meets the lock.
+    /// Whether a fault is requested; without one, calls do not take the lock.
     armed: AtomicBool,
     fault: Mutex<Option<Fault>>,
-    /// Calls that the fault may have meant.
+    /// The number of calls that matched the fault's function.
     calls: AtomicU64,
 }
 
 impl Injection {
-    /// What is to fail from now on. Counting begins anew.
+    /// Sets the fault for the calls from now on, and resets the count.
     pub fn set(&self, fault: Option<Fault>) {
         let mut current = self.lock();
         self.armed.store(fault.is_some(), Ordering::Release);
@@ -60,12 +61,12 @@ impl Injection {
         *current = fault;
     }
 
-    /// How many calls there were that the fault may have meant, the failed ones too.
+    /// Returns the number of calls that matched the fault's function, including failed calls.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// What a call of that name is to fail with, if it is.
+    /// Returns the injected error of a call to `call`, if any.
     pub fn meets(&self, call: &str) -> Option<Error> {
         if !self.armed.load(Ordering::Acquire) {
             return None;
@@ -88,7 +89,8 @@ impl Injection {
     }
 }
 
-/// What calls can be made to fail with: what a driver is known to give for no fault of the caller's, or for one that is told late.
+/// The codes that faults can use: errors of a driver that the caller did not cause, or that are
+/// reported late.
 const CODES: [CUresult; 28] = {
     use CUresult::*;
     [
@@ -123,7 +125,7 @@ const CODES: [CUresult; 28] = {
     ]
 };
 
-/// Whether a card's context is lost with that error.
+/// Returns whether this error loses the context on a GPU.
 pub fn is_sticky(code: CUresult) -> bool {
     matches!(code as u32, 214 | 220 | 700 | 702 | 710 | 714..=719)
 }

@@ -1,11 +1,12 @@
-//! Compiling ahead of loading. There is no machine code for this device: what stands for it is the PTX, found good, behind a line that says so.
+//! Ahead-of-time compilation. This device has no machine code: the image is the validated PTX after
+//! a marker line.
 //!
 //! ```text
 //! // cuda-on-cpu, in place of machine code for sm_61
 //! .version 6.0 …
 //! ```
 //!
-//! One module is compiled at a time; modules are not joined.
+//! A link state compiles one module; several modules cannot be joined.
 
 use super::error::{Error, Result};
 use super::handle::{Handle, Object};
@@ -15,16 +16,17 @@ use std::sync::Mutex;
 
 const BEFORE: &str = "// cuda-on-cpu, in place of machine code for ";
 
-/// A compilation.
+/// A link state.
 #[derive(Debug)]
 pub struct Link {
-    /// Its handle.
+    /// The link state's handle.
     pub handle: Handle,
-    /// What was added, then what came of it, which stays where it is until this ends.
+    /// The added input, then the compiled image, which stays at its address until the link state is
+    /// destroyed.
     pub state: Mutex<State>,
 }
 
-/// How far a compilation is.
+/// The progress of a link state.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum State {
@@ -39,7 +41,7 @@ impl Object for Link {
 }
 
 impl State {
-    /// Adds PTX that was found good.
+    /// Adds validated PTX.
     pub fn add(&mut self, ptx: String) -> Result {
         match self {
             State::Empty => {
@@ -51,10 +53,10 @@ impl State {
         }
     }
 
-    /// What came of it.
+    /// Returns the compiled image.
     pub fn complete(&mut self, device: Target) -> Result<&[u8]> {
         if let State::Added(ptx) = self {
-            // It ends with a NUL, for it is loaded as a text is.
+            // The image ends with a NUL, because programs load it as text.
             *self = State::Complete(format!("{BEFORE}{device}\n{ptx}\0").into_bytes().into());
         }
         match self {
@@ -64,7 +66,7 @@ impl State {
     }
 }
 
-/// The PTX in an image, if it is one of these, or in plain text.
+/// Returns the PTX of a compiled image, or plain PTX text unchanged.
 pub fn ptx(image: &str, device: Target) -> Result<&str> {
     let Some(rest) = image.strip_prefix(BEFORE) else { return Ok(image) };
     match rest.split_once('\n') {

@@ -1,4 +1,4 @@
-//! The log: a line for each call that was refused, and for what else is worth to be known.
+//! The log: a line for each rejected call, and for other notable events.
 
 use super::error::Error;
 use std::fmt;
@@ -6,12 +6,13 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-/// Where lines go, if anywhere.
+/// The destination of the log, if any.
 #[derive(Default)]
 pub struct Log(Option<Mutex<Box<dyn Write + Send>>>);
 
 impl Log {
-    /// To `stderr`, or to the end of a file. Two processes may write to one file: each line is written at once.
+    /// Opens a log to `stderr`, or appending to a file. Two processes may share a file: each line
+    /// is one write.
     pub fn open(place: &str) -> Result<Log, String> {
         let to: Box<dyn Write + Send> = match place {
             "stderr" | "1" => Box::new(std::io::stderr()),
@@ -23,18 +24,18 @@ impl Log {
         Ok(Log(Some(Mutex::new(to))))
     }
 
-    /// Notes that a call was refused.
+    /// Logs a rejected call.
     pub fn refused(&self, call: &str, error: &Error) {
         if self.0.is_some() {
             self.line(&format!("{call}: {error}"));
         }
     }
 
-    /// Notes something.
+    /// Logs a line.
     pub fn line(&self, text: &str) {
         let Some(to) = &self.0 else { return };
         let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that cannot be written is no reason to fail.
+        // Failure to write the log is ignored.
         let _ = to.write_all(format!("cuda-on-cpu: {}\n", text.replace('\n', "\n    ")).as_bytes());
     }
 }

@@ -16,32 +16,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A loaded module.
 #[derive(Debug)]
 pub struct Module {
-    /// Its handle.
+    /// The module's handle.
     pub handle: Handle,
-    /// Whose it is.
+    /// The context that the module belongs to.
     pub context: Arc<Context>,
     image: Image,
-    /// Entries that were asked for, with their handles.
+    /// The entries looked up so far, with their handles.
     functions: Mutex<Vec<(String, Handle)>>,
 }
 
 /// A kernel of a module.
 #[derive(Debug)]
 pub struct Function {
-    /// Its handle.
+    /// The function's handle.
     pub handle: Handle,
-    /// Its module.
+    /// The module that defines the function.
     pub module: Arc<Module>,
-    /// Its name.
+    /// The function's name.
     pub name: String,
-    /// The same, for C.
+    /// The function's name as a C string.
     pub c_name: CString,
-    /// Its code.
+    /// The decoded code.
     pub program: Program,
     limits: Limits,
-    /// Bytes of shared memory that a block may have in all, if it asks.
+    /// The maximum shared memory of a block in bytes, with the opt-in of a launch.
     shared_at_most: u32,
-    /// Bytes of shared memory that a launch may add.
+    /// The maximum dynamic shared memory of a launch, in bytes.
     pub dynamic: AtomicU32,
     carveout: AtomicI32,
 }
@@ -56,8 +56,8 @@ impl Object for Function {
     const NAME: &'static str = "function";
 }
 
-/// Registers a thread that a kernel is said to have, if it does not say: as many as leave a multiprocessor room for all its
-/// threads. Nobody has given it registers.
+/// The reported registers per thread of a kernel without a directive: the largest number that
+/// permits full occupancy. The PTX is not register-allocated here.
 const REGISTERS: i32 = 32;
 
 impl Module {
@@ -79,7 +79,7 @@ impl Module {
         Ok(Module { handle, context, image, functions: Mutex::default() })
     }
 
-    /// Takes its variables out of memory.
+    /// Frees the module's variables.
     pub fn unload(&self) {
         let mut memory = self.context.memory();
         for variable in self.image.variables() {
@@ -87,7 +87,7 @@ impl Module {
         }
     }
 
-    /// Address and bytes of a variable.
+    /// Returns the address and size in bytes of a variable.
     pub fn variable(&self, name: &str) -> Result<(u64, u64)> {
         let variables = self.image.variables();
         match variables.iter().find(|variable| !variable.is_of_function && variable.name == name) {
@@ -96,18 +96,18 @@ impl Module {
         }
     }
 
-    /// The names of its kernels.
+    /// Returns the names of the module's kernels.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.image.module().entries().map(|entry| entry.name.as_str())
     }
 
-    /// Entries that were asked for, with their handles.
+    /// Locks the table of entries looked up so far, with their handles.
     pub fn functions(&self) -> MutexGuard<'_, Vec<(String, Handle)>> {
         // Nothing panics while the lock is held.
         self.functions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes code of an entry.
+    /// Decodes an entry.
     pub fn program(&self, name: &str) -> Result<Program> {
         if self.image.module().entry(name).is_none() {
             let entries: Vec<&str> = self.entries().collect();
@@ -119,7 +119,7 @@ impl Module {
 }
 
 impl Function {
-    /// Of a module's entry.
+    /// Creates the function of a module's entry.
     pub fn new(handle: Handle, module: Arc<Module>, name: &str, program: Program, settings: &Settings) -> Function {
         let limits = Limits::of(settings.target());
         let own = program.shared_bytes();
@@ -136,7 +136,7 @@ impl Function {
         }
     }
 
-    /// What is said of it before its body.
+    /// Returns the directives before the function's body.
     pub fn directives(&self) -> &ptx::ast::Directives {
         static NONE: ptx::ast::Directives = ptx::ast::Directives {
             max_threads: None,
@@ -149,14 +149,14 @@ impl Function {
         self.module.image.module().entry(&self.name).map_or(&NONE, |entry| &entry.directives)
     }
 
-    /// Threads of a block at most.
+    /// Returns the maximum number of threads per block.
     pub fn most_threads(&self) -> u32 {
         let directives = self.directives();
         let product = |threads: [u32; 3]| threads.iter().fold(1u32, |all, n| all.saturating_mul(*n));
         directives.required_threads.or(directives.max_threads).map_or(1024, |threads| product(threads).min(1024))
     }
 
-    /// What it says of itself.
+    /// Returns an attribute of the function.
     pub fn attribute(&self, attribute: i32) -> Result<i32> {
         let is = |a: Attribute| attribute == a as i32;
         let target = self.module.image.module().target();
@@ -187,7 +187,7 @@ impl Function {
         })
     }
 
-    /// Sets what can be set.
+    /// Sets an attribute, if it is settable.
     pub fn set_attribute(&self, attribute: i32, value: i32) -> Result {
         if attribute == Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as i32 {
             let most = self.shared_at_most.saturating_sub(self.program.shared_bytes());
@@ -205,7 +205,7 @@ impl Function {
         Ok(())
     }
 
-    /// Holds a launch against the function and the device.
+    /// Checks a launch against the limits of the function and the device.
     pub fn check(&self, grid: Grid) -> Result {
         let Grid { grid: blocks, block, dynamic_shared } = grid;
         if block.contains(&0) || blocks.contains(&0) {
@@ -237,7 +237,7 @@ impl Function {
     }
 }
 
-/// Bytes of shared memory that a block may have in all, if it asks for more than it has anyway.
+/// Returns the maximum shared memory of a block in bytes, including opt-in shared memory.
 pub fn shared_at_most(settings: &Settings) -> u32 {
     let limits = Limits::of(settings.target());
     if settings.target().sm() < 70 { limits.shared_of_block } else { limits.shared - limits.shared_reserved }

@@ -1,12 +1,12 @@
-//! How many blocks a multiprocessor holds, by the project's own calculator. Registers limit nothing here: nobody has given a
-//! kernel any.
+//! Occupancy, by the project's own calculator. Registers are no limit here, because the PTX is not
+//! register-allocated.
 
 use super::error::{Error, Result};
 use super::module::Function;
 use super::settings::Settings;
 use kernel_dsl_compiler::analyses::occupancy::{Limits, Needs, Occupancy};
 
-/// Blocks of that many threads that a multiprocessor holds at once.
+/// Returns the number of blocks of `threads` threads that a multiprocessor holds at once.
 pub fn blocks(function: &Function, settings: &Settings, threads: i64, dynamic: usize) -> Result<u32> {
     let Some(threads) = u32::try_from(threads).ok().filter(|n| *n > 0) else {
         return Err(Error::value(format!("a block of {threads} threads is none that there can be")));
@@ -19,7 +19,8 @@ pub fn blocks(function: &Function, settings: &Settings, threads: i64, dynamic: u
     Ok(Occupancy::of(settings.target(), needs).blocks)
 }
 
-/// The block that fills a multiprocessor best, the largest of several, and the blocks that fill the device.
+/// Returns the block size with the highest occupancy, and the number of blocks that fill the
+/// device. Of equal block sizes the largest wins.
 pub fn best(
     function: &Function,
     settings: &Settings,
@@ -31,7 +32,7 @@ pub fn best(
         _ => function.most_threads(),
     };
     let mut found = (0, 0, 0);
-    // Whole warps, and the largest if it is none.
+    // Whole warps, and the maximum even if it is not a multiple of 32.
     for threads in (32..=most).step_by(32).chain([most]) {
         let blocks = blocks(function, settings, threads.into(), dynamic(threads))?;
         if (blocks * threads, threads) > (found.0, found.1) {
@@ -44,7 +45,7 @@ pub fn best(
     Ok((found.2 * settings.multiprocessors, found.1))
 }
 
-/// Bytes of shared memory that a launch can add with that many blocks at once.
+/// Returns the dynamic shared memory in bytes available to each of `resident` concurrent blocks.
 pub fn dynamic(function: &Function, settings: &Settings, resident: i32, threads: i32) -> Result<usize> {
     let limits = Limits::of(settings.target());
     let own = function.program.shared_bytes();

@@ -1,4 +1,4 @@
-//! What the environment says of the device, of what is checked, and of the log.
+//! Settings of the device, of the checks and of the log, from environment variables.
 
 use super::inject::Fault;
 use kernel_dsl_compiler::target::Target;
@@ -9,27 +9,27 @@ use runtime::ptx::Checks;
 pub struct Settings {
     /// Compute capability.
     pub capability: (u32, u32),
-    /// What the device calls itself.
+    /// The device's reported name.
     pub name: String,
-    /// Bytes of its memory.
+    /// The device's memory in bytes.
     pub memory: u64,
-    /// Streaming multiprocessors that it says it has.
+    /// The reported number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// How many devices there are, all alike.
+    /// The number of devices, all alike.
     pub devices: u32,
-    /// How many of them the process sees.
+    /// The number of devices visible to the process.
     pub visible: u32,
-    /// What is checked of kernels.
+    /// The checks applied to kernels.
     pub checks: Checks,
-    /// Warp instructions that a launch may run.
+    /// The maximum number of warp instructions of a launch.
     pub fuel: u64,
-    /// Which calls are to fail.
+    /// The injected fault: the calls that fail.
     pub fail: Option<Fault>,
-    /// Where the log goes.
+    /// The log's destination.
     pub log: Option<String>,
 }
 
-/// What can be set, with what it means.
+/// The environment variables, with descriptions.
 pub const VARIABLES: [(&str, &str); 9] = [
     ("CUDA_ON_CPU_DEVICES", "how many there are, all alike, each with memory of its own; 1 without, 16 at most"),
     ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; 6.1 without"),
@@ -51,7 +51,7 @@ impl Default for Settings {
             capability: (6, 1),
             name: "CPU, by the PTX interpreter of kernels-rs".to_string(),
             memory: 8 << 30,
-            // As `kernel_dsl::device` says of the CPU.
+            // The value that `kernel_dsl::device` gives for the CPU.
             multiprocessors: 2,
             devices: 1,
             visible: 1,
@@ -64,7 +64,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// From variables, and what is wrong with them, a line each; what is wrong stays as it is by default.
+    /// Parses the variables. Also returns one line for each invalid variable, whose setting keeps
+    /// its default.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> (Settings, Vec<String>) {
         let (mut settings, mut wrong) = (Settings::default(), Vec::new());
         for (name, meaning) in VARIABLES {
@@ -75,7 +76,8 @@ impl Settings {
         }
         settings.visible = settings.devices;
         if let Some(visible) = variable("CUDA_VISIBLE_DEVICES") {
-            // Up to the first that there is not. Which of them does not matter: they are alike.
+            // The list ends at its first nonexistent device. The devices are alike, so only their
+            // number matters.
             let known = |number: &str| number.trim().parse::<u32>().is_ok_and(|number| number < settings.devices);
             settings.visible = visible.split(',').take_while(|number| known(number)).count() as u32;
             settings.visible = settings.visible.min(settings.devices);
@@ -88,7 +90,7 @@ impl Settings {
             "CUDA_ON_CPU_CAPABILITY" => {
                 let (major, minor) = text.split_once('.')?;
                 let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
-                // Of other ones the limits are not known.
+                // The limits of other capabilities are unknown.
                 Target::new(u16::try_from(10 * major.min(100) + minor.min(10)).ok()?)?;
                 self.capability = (major, minor);
             }
@@ -114,14 +116,14 @@ impl Settings {
         Some(())
     }
 
-    /// The target that the device is.
+    /// Returns the compilation target of the device.
     pub fn target(&self) -> Target {
         let (major, minor) = self.capability;
         Target::new((10 * major + minor) as u16).unwrap_or(Target::SM_61)
     }
 }
 
-/// `512`, `64K`, `100M`, `8G`
+/// Parses a size such as `512`, `64K`, `100M` or `8G`.
 fn bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),

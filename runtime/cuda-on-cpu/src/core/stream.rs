@@ -9,16 +9,16 @@ use cudarc::driver::sys::CUresult;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A stream that a program has made.
+/// A stream created by the program.
 #[derive(Debug)]
 pub struct Stream {
-    /// Its handle.
+    /// The stream's handle.
     pub handle: Handle,
-    /// Numbered through in the process.
+    /// The stream's ID, unique in the process.
     pub id: u64,
-    /// Whose it is.
+    /// The context that the stream belongs to.
     pub context: Arc<Context>,
-    /// As it was made.
+    /// The flags given at creation.
     pub flags: u32,
     last: AtomicU64,
     capture: Mutex<Option<Arc<Capture>>>,
@@ -29,31 +29,31 @@ impl Object for Stream {
     const NAME: &'static str = "stream";
 }
 
-/// `CU_STREAM_NON_BLOCKING`: it does not wait for the legacy stream, nor that for it.
+/// `CU_STREAM_NON_BLOCKING`: the stream and the legacy stream do not wait for each other.
 pub const NON_BLOCKING: u32 = 1;
 
 impl Stream {
-    /// With nothing to do.
+    /// Creates a stream without work.
     pub fn new(handle: Handle, id: u64, context: Arc<Context>, flags: u32) -> Stream {
         Stream { handle, id, context, flags, last: AtomicU64::new(0), capture: Mutex::default() }
     }
 
-    /// What it was given last.
+    /// Returns the ticket of the last operation submitted to the stream.
     pub fn last(&self) -> Ticket {
         self.last.load(Ordering::Acquire)
     }
 
-    /// It was given this.
+    /// Records the ticket of the last operation submitted to the stream.
     pub fn note(&self, ticket: Ticket) {
         self.last.fetch_max(ticket, Ordering::AcqRel);
     }
 
-    /// The capture that it takes part in.
+    /// Returns the capture that the stream takes part in.
     pub fn capture(&self) -> Option<Arc<Capture>> {
         self.lock().clone()
     }
 
-    /// It takes part in a capture, or no longer in one.
+    /// Adds the stream to a capture; `None` removes the stream from its capture.
     pub fn set_capture(&self, capture: Option<Arc<Capture>>) {
         *self.lock() = capture;
     }
@@ -64,17 +64,18 @@ impl Stream {
     }
 }
 
-/// A stream as a call names it.
+/// The stream argument of a call.
 #[derive(Clone, Debug)]
 pub enum Queue {
-    /// 0, `CU_STREAM_LEGACY`, and `CU_STREAM_PER_THREAD`, which is as good as in order with it here.
+    /// The default stream: 0, `CU_STREAM_LEGACY`, and `CU_STREAM_PER_THREAD`, which here has the
+    /// same order.
     Default(Arc<Context>),
-    /// One that was made.
+    /// A stream created by the program.
     Made(Arc<Stream>),
 }
 
 impl Queue {
-    /// Whose it is.
+    /// Returns the context that the stream belongs to.
     pub fn context(&self) -> &Arc<Context> {
         match self {
             Queue::Default(context) => context,
@@ -82,7 +83,7 @@ impl Queue {
         }
     }
 
-    /// The stream and its capture, if it takes part in one.
+    /// Returns the stream and its capture, if it takes part in one.
     pub fn capturing(&self) -> Option<(&Arc<Stream>, Arc<Capture>)> {
         match self {
             Queue::Default(_) => None,
@@ -90,7 +91,7 @@ impl Queue {
         }
     }
 
-    /// Refuses what a stream that captures cannot do; the capture comes to nothing.
+    /// Rejects operations that are invalid during a capture, and invalidates the capture.
     pub fn refuse_in_capture(&self, what: &str) -> Result {
         let Some((_, capture)) = self.capturing() else { return Ok(()) };
         capture.invalidate(what);

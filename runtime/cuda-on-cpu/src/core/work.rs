@@ -1,4 +1,4 @@
-//! What streams do: launches, copies, fills, and the rest.
+//! Operations of streams: launches, copies, fills and others.
 
 use super::context::Context;
 use super::engine::as_host_function;
@@ -12,63 +12,63 @@ use runtime::ptx::{Check, Checks, Grid, Options, Outcome, Report, Severity};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// A piece of work.
+/// An operation of a stream.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// Runs a kernel.
+    /// A kernel launch.
     Launch(Launch),
-    /// Copies.
+    /// A copy.
     Copy(Copy),
-    /// Writes the same over and over.
+    /// A fill with a repeated value.
     Fill(Fill),
-    /// Frees what begins there.
+    /// The release of the allocation at this address.
     Free(u64),
-    /// Notes the time in an event, for the call of that number.
+    /// The recording of an event with this number.
     Record(Arc<Event>, u64),
-    /// Calls the program.
+    /// A call of a host function.
     Call(HostFunction),
-    /// All of a graph, in its order.
+    /// The operations of a graph, in order.
     Graph(Arc<[Work]>),
 }
 
-/// A launch that was found good.
+/// A validated launch.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// What runs.
+    /// The kernel.
     pub function: Arc<Function>,
-    /// In which shape.
+    /// The grid of the launch.
     pub grid: Grid,
-    /// The bytes of its parameters.
+    /// The parameter bytes.
     pub parameters: Vec<u8>,
 }
 
-/// A function of the program, to be called when its turn comes.
+/// A function of the program that is called in stream order.
 #[derive(Clone, Copy, Debug)]
 pub enum HostFunction {
-    /// Of `cuLaunchHostFunc`.
+    /// The function of `cuLaunchHostFunc`.
     #[allow(missing_docs)]
     Plain { function: unsafe extern "C" fn(*mut c_void), data: *mut c_void },
-    /// Of `cuStreamAddCallback`, which is told the stream and how it goes.
+    /// The function of `cuStreamAddCallback`, which receives the stream and its status.
     #[allow(missing_docs)]
     WithStatus { function: unsafe extern "C" fn(*mut c_void, u32, *mut c_void), stream: u64, data: *mut c_void },
 }
 
-// SAFETY: the program has given function and data to be used on a thread of the driver's.
+// SAFETY: the program passed the function and its data for use on a thread of the driver.
 unsafe impl Send for HostFunction {}
 // SAFETY: as above.
 unsafe impl Sync for HostFunction {}
 
-/// What bounds a kernel.
+/// The limits of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// What is checked.
+    /// The enabled checks.
     pub checks: Checks,
-    /// Warp instructions that it may run.
+    /// The maximum number of warp instructions.
     pub fuel: u64,
 }
 
 impl Work {
-    /// Does it. The error is the context's from then on.
+    /// Runs the operation. On error, the context fails permanently.
     pub fn run(&self, context: &Arc<Context>, limits: &Limits, log: &Log) -> Result {
         match self {
             Work::Launch(launch) => launch.run(context, limits, log),
@@ -94,7 +94,7 @@ impl Work {
 impl HostFunction {
     fn call(self) {
         as_host_function(|| match self {
-            // SAFETY: the program gave them for this call.
+            // SAFETY: the program passed the function and its data for this call.
             HostFunction::Plain { function, data } => unsafe { function(data) },
             HostFunction::WithStatus { function, stream, data } => {
                 let stream = std::ptr::without_provenance_mut(stream as usize);
@@ -110,7 +110,7 @@ impl Launch {
         let options = Options {
             checks: limits.checks,
             fuel: limits.fuel,
-            // A card stops at the first.
+            // A GPU stops at the first fault.
             limit: if limits.checks == Checks::All { 64 } else { 1 },
             ..Options::default()
         };
@@ -119,17 +119,17 @@ impl Launch {
         drop(memory);
         match outcome {
             Ok(Outcome { mut report, .. }) => {
-                // That a kernel goes no further than its first fault goes without saying.
+                // A kernel normally stops at its first fault, so this truncation is not reported.
                 report.truncated &= limits.checks == Checks::All;
                 judge(&report, log)
             }
-            // The shape was held against the function before.
+            // The grid was checked against the function before.
             Err(mismatch) => Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_FAILED, mismatch.to_string())),
         }
     }
 }
 
-/// The error that a card would give, if any.
+/// Returns the error that a GPU would report, if any.
 fn judge(report: &Report, log: &Log) -> Result {
     let worst = report.findings.iter().find(|finding| finding.check.severity() == Severity::Error);
     match worst.map(|finding| code(finding.check)) {
@@ -143,7 +143,8 @@ fn judge(report: &Report, log: &Log) -> Result {
     }
 }
 
-/// What a card says to it. To what a card does not see, and to traps, it says that the launch failed.
+/// Returns the error code of a GPU for this violation. Traps, and violations that a GPU does not
+/// detect, give a launch failure.
 fn code(check: Check) -> CUresult {
     match check {
         Check::OutOfBounds | Check::ReadOnlyWrite => CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,

@@ -1,4 +1,4 @@
-//! Contexts.
+//! Functions of contexts.
 
 use super::{exports, handle, no_flags, pointer, put, put_if, wanted};
 use crate::core::error::Error;
@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
 /// # Safety
-/// `to` is null or the caller's.
+/// `to` is null or valid for writes.
 unsafe fn create(
     driver: &crate::core::driver::Driver,
     to: *mut sys::CUcontext,
@@ -17,7 +17,7 @@ unsafe fn create(
 ) -> crate::core::error::Result {
     wanted(to)?;
     let context = driver.create_context(flags, device)?;
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(to, pointer(context.handle)) }
 }
 
@@ -28,7 +28,7 @@ fn limit(number: c_uint) -> crate::core::error::Result<usize> {
 
 exports! {
     fn cuCtxCreate_v2(context: *mut sys::CUcontext, flags: c_uint, device: sys::CUdevice) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { create(driver, context, flags, device) }
     };
 
@@ -43,7 +43,7 @@ exports! {
             let why = "a context for some of the multiprocessors";
             return Err(Error::new(CUresult::CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, why));
         }
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { create(driver, context, flags, device) }
     };
 
@@ -56,7 +56,7 @@ exports! {
         if !parameters.is_null() {
             return Err(Error::unsupported("a context with parameters"));
         }
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { create(driver, context, flags, device) }
     };
 
@@ -70,7 +70,7 @@ exports! {
 
     fn cuCtxPopCurrent_v2(context: *mut sys::CUcontext) as cuCtxPopCurrent = call |driver| {
         let popped = driver.pop()?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put_if(context, pointer(popped.handle)) };
         Ok(())
     };
@@ -81,25 +81,25 @@ exports! {
 
     fn cuCtxGetCurrent(context: *mut sys::CUcontext) = call |driver| {
         let current = driver.top().map_or(Handle(0), |context| context.handle);
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(context, pointer(current)) }
     };
 
     fn cuCtxGetDevice(device: *mut sys::CUdevice) = call |driver| {
         let current = driver.current()?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(device, current.device as sys::CUdevice) }
     };
 
     fn cuCtxGetDevice_v2(device: *mut sys::CUdevice, context: sys::CUcontext) = call |driver| {
         let asked = if context.is_null() { driver.current()? } else { driver.contexts.get(handle(context))? };
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(device, asked.device as sys::CUdevice) }
     };
 
     fn cuCtxGetFlags(flags: *mut c_uint) = call |driver| {
         let current = driver.current()?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(flags, current.flags.load(Ordering::Relaxed)) }
     };
 
@@ -111,7 +111,7 @@ exports! {
     fn cuCtxGetId(context: sys::CUcontext, id: *mut u64) = call |driver| {
         let context =
             if context.is_null() { driver.current()? } else { driver.contexts.get(handle(context))? };
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(id, context.id) }
     };
 
@@ -119,7 +119,8 @@ exports! {
         if !context.is_null() {
             driver.contexts.get(handle(context))?;
         }
-        // SAFETY: the caller's, by cuda.h. It is that of `cuCtxCreate_v2`.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires. It is that of
+        // `cuCtxCreate_v2`.
         unsafe { put(version, 3020) }
     };
 
@@ -129,7 +130,7 @@ exports! {
 
     fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) = call |driver| {
         driver.current()?;
-        // SAFETY: the caller's, by cuda.h. All are the same.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires. All are the same.
         unsafe {
             put_if(least, 0);
             put_if(greatest, 0);
@@ -139,7 +140,7 @@ exports! {
 
     fn cuCtxGetLimit(value: *mut usize, number: c_uint) = call |driver| {
         let known = driver.current()?.preferences().limits[limit(number)?];
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(value, known) }
     };
 
@@ -150,7 +151,7 @@ exports! {
 
     fn cuCtxGetCacheConfig(config: *mut c_uint) = call |driver| {
         let known = driver.current()?.preferences().cache;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(config, known) }
     };
 
@@ -161,7 +162,7 @@ exports! {
 
     fn cuCtxGetSharedMemConfig(config: *mut c_uint) = call |driver| {
         let known = driver.current()?.preferences().shared_bank;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(config, known) }
     };
 

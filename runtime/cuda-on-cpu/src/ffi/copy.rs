@@ -1,4 +1,4 @@
-//! Copies and fills.
+//! Functions of copies and fills.
 
 use super::layout::{Copy2D, Copy3D, unified};
 use super::{exports, get, handle};
@@ -11,9 +11,9 @@ use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 use std::sync::Arc;
 
 /// # Safety
-/// The bytes are the program's until the copy is over.
+/// The program must keep the bytes valid until the copy is complete.
 unsafe fn host(pointer: *const c_void) -> Side {
-    // SAFETY: by the caller's promise. The copy does not write to what it comes from.
+    // SAFETY: guaranteed by the caller. The copy does not write to its source.
     Side::row(Place::Host(unsafe { HostPointer::new(pointer.cast::<u8>().cast_mut()) }))
 }
 
@@ -25,18 +25,18 @@ fn copy(from: Side, to: Side, bytes: usize) -> Copy {
     Copy { from, to, extent: Extent::row(bytes as u64) }
 }
 
-/// Runs a copy in the memory of the current context, and waits.
+/// Runs a copy in the memory of the current context, and waits until it is complete.
 fn now(driver: &Driver, copy: impl FnOnce(&Arc<Context>) -> Result<Copy>) -> Result {
     driver.copy_now(copy(&driver.current()?)?)
 }
 
-/// Gives a copy to a stream, in the memory of its context.
+/// Submits a copy to a stream, in the memory of the stream's context.
 fn later(driver: &Driver, stream: sys::CUstream, copy: impl FnOnce(&Arc<Context>) -> Result<Copy>) -> Result {
     let queue = driver.queue(handle(stream))?;
     driver.copy(copy(queue.context())?, &queue)
 }
 
-/// What to fill: numbers in a row, or in rows.
+/// The area of a fill: a row, or several rows.
 struct Numbers {
     address: u64,
     value: Value,
@@ -67,7 +67,8 @@ fn fill_later(driver: &Driver, stream: sys::CUstream, numbers: Numbers) -> Resul
     driver.fill(numbers.fill(queue.context()), &queue)
 }
 
-// SAFETY of all: what the caller names of the host is its own until the copy is over, by cuda.h.
+// SAFETY of all functions below: the host memory of a copy stays valid until the copy is complete,
+// as cuda.h requires.
 exports! {
     fn cuMemcpy(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) = call |driver| {
         // SAFETY: as above.

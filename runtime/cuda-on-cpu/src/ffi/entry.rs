@@ -1,4 +1,4 @@
-//! Before everything else: initialising, versions, what codes mean.
+//! Initialization, versions and descriptions of codes.
 
 use super::{exports, get, process, put};
 use crate::core::error::{Error, description, name};
@@ -9,26 +9,27 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 /// # Safety
-/// As `put`.
+/// The requirements of `put` hold.
 unsafe fn put_text(
     code: c_uint,
     to: *mut *const c_char,
     find: fn(u32) -> Option<&'static std::ffi::CStr>,
 ) -> crate::core::error::Result {
     let text = find(code);
-    // SAFETY: by the caller's promise. The text lives as long as the library.
+    // SAFETY: guaranteed by the caller. The text lives as long as the library.
     unsafe { put(to, text.map_or(ptr::null(), std::ffi::CStr::as_ptr))? };
     text.map(|_| ()).ok_or_else(|| Error::value(format!("{code} is no code of an error")))
 }
 
-/// There is no such function in NVIDIA's driver: by it this one is known. The number is that of its version.
+/// Returns the version of this library. NVIDIA's driver lacks this function, so programs can
+/// recognize the library by it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuda_on_cpu() -> c_int {
     1
 }
 
-/// Sets which calls fail from now on, as `CUDA_ON_CPU_FAIL` does, and counts calls from 0 again; null is none. Whether the text is
-/// understood.
+/// Sets the injected fault, as `CUDA_ON_CPU_FAIL` does, and resets the count of calls; null removes
+/// the fault. Returns whether the text is valid.
 ///
 /// # Safety
 /// `fault` is null or a text that ends with NUL.
@@ -39,7 +40,7 @@ pub unsafe extern "C" fn cuda_on_cpu_fail(fault: *const c_char) -> c_int {
         injection.set(None);
         return 1;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     match unsafe { super::text(fault) }.ok().and_then(|text| text.parse().ok()) {
         Some(fault) => {
             injection.set(Some(fault));
@@ -49,13 +50,14 @@ pub unsafe extern "C" fn cuda_on_cpu_fail(fault: *const c_char) -> c_int {
     }
 }
 
-/// How many calls there were, since that was set, that it may have meant.
+/// Returns the number of calls since the fault was set that matched its function.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuda_on_cpu_calls() -> u64 {
     process().driver.injection.calls()
 }
 
-/// How many objects the process has that somebody must end: contexts, allocations, modules, streams, events, graphs made ready.
+/// Returns the number of objects that the program must destroy: contexts, allocations, modules,
+/// streams, events, executable graphs.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuda_on_cpu_objects() -> u64 {
     process().driver.objects() as u64
@@ -74,17 +76,17 @@ exports! {
     };
 
     fn cuDriverGetVersion(version: *mut c_int) = guard || {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(version, image::DRIVER) }
     };
 
     fn cuGetErrorName(code: c_uint, to: *mut *const c_char) = guard || {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put_text(code, to, name) }
     };
 
     fn cuGetErrorString(code: c_uint, to: *mut *const c_char) = guard || {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put_text(code, to, description) }
     };
 
@@ -97,7 +99,7 @@ exports! {
     };
 
     fn cuGetProcAddress(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) = guard || {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { super::proc_address::find(symbol, to, version, flags) }
     };
 
@@ -108,7 +110,7 @@ exports! {
         flags: u64,
         status: *mut c_uint,
     ) = guard || {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let found = unsafe { super::proc_address::find(symbol, to, version, flags) };
         // SAFETY: as above. 0 is found, 1 is not.
         unsafe { super::put_if(status, c_uint::from(found.is_err())) };
@@ -116,7 +118,7 @@ exports! {
     };
 
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) = call |_driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let next = crate::core::graph::Mode::of(unsafe { get(mode)? })?;
         let before = crate::core::driver::set_capture_mode(next);
         // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! Functions: what they say of themselves, how many blocks fit, launches.
+//! Functions of kernels: attributes, occupancy, launches.
 
 use super::layout::LaunchConfig;
 use super::{exports, get, handle, put, put_if, wanted};
@@ -13,50 +13,52 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::slice;
 use std::sync::Arc;
 
-/// `CU_LAUNCH_PARAM_END`, `…_BUFFER_POINTER` and `…_BUFFER_SIZE`, which the `extra` of a launch is made of.
+/// `CU_LAUNCH_PARAM_END`, `…_BUFFER_POINTER` and `…_BUFFER_SIZE`, the keys in the `extra` list of a
+/// launch.
 const END: usize = 0;
 const BUFFER: usize = 1;
 const SIZE: usize = 2;
 
-/// Copies the parameters of a launch, of which there is an address each.
+/// Copies the parameters of a launch from one address per parameter.
 ///
 /// # Safety
-/// `pointers` is null, or has for each parameter the address of as many bytes as that has.
+/// `pointers` is null, or has an address for each parameter, valid for reads of the parameter's
+/// size.
 unsafe fn by_pointers(function: &Function, pointers: *mut *mut c_void) -> Result<Vec<u8>> {
     let mut bytes = vec![0; function.program.parameter_bytes()];
     if pointers.is_null() && !bytes.is_empty() {
         return Err(Error::value(format!("`{}` has parameters, and none are given", function.name)));
     }
     for (index, slot) in function.program.slots().enumerate() {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let from = unsafe { pointers.add(index).read_unaligned() };
         if from.is_null() {
             return Err(Error::value(format!("the address of parameter {index} of `{}` is null", function.name)));
         }
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let from = unsafe { slice::from_raw_parts(from.cast::<u8>(), slot.bytes) };
         bytes[slot.offset..][..slot.bytes].copy_from_slice(from);
     }
     Ok(bytes)
 }
 
-/// The same out of one buffer, as `extra` names it.
+/// Copies the parameters of a launch from one buffer, given by `extra`.
 ///
 /// # Safety
-/// `extra` is a list as cuda.h has it, whose buffer has as many bytes as it says.
+/// `extra` is a list as cuda.h defines it, and its buffer is valid for the given size.
 unsafe fn by_buffer(function: &Function, extra: *mut *mut c_void) -> Result<Vec<u8>> {
     let (mut buffer, mut size) = (std::ptr::null(), None);
     for pair in 0.. {
-        // SAFETY: the end has not come yet.
+        // SAFETY: the end key was not read yet, so the list continues.
         let key = unsafe { extra.add(2 * pair).read_unaligned() }.addr();
         if key == END {
             break;
         }
-        // SAFETY: a key that is not the end has a value.
+        // SAFETY: every key except the end key has a value.
         let value = unsafe { extra.add(2 * pair + 1).read_unaligned() };
         match key {
             BUFFER => buffer = value.cast_const().cast::<u8>(),
-            // SAFETY: the value of this one is the address of the size.
+            // SAFETY: the value of this key is the address of the size.
             SIZE => size = Some(unsafe { get(value.cast::<usize>())? }),
             _ => return Err(Error::value(format!("{key:#x} is nothing that `extra` can name"))),
         }
@@ -64,7 +66,7 @@ unsafe fn by_buffer(function: &Function, extra: *mut *mut c_void) -> Result<Vec<
     match size {
         Some(0) => parameters(function, &[]),
         Some(size) if !buffer.is_null() => {
-            // SAFETY: by the caller's promise.
+            // SAFETY: guaranteed by the caller.
             parameters(function, unsafe { slice::from_raw_parts(buffer, size) })
         }
         _ => Err(Error::value("`extra` names no buffer, or not its size")),
@@ -72,7 +74,7 @@ unsafe fn by_buffer(function: &Function, extra: *mut *mut c_void) -> Result<Vec<
 }
 
 /// # Safety
-/// The parameters are as for `by_pointers` or `by_buffer`.
+/// The parameters meet the requirements of `by_pointers` or `by_buffer`.
 unsafe fn launch(
     driver: &Driver,
     function: sys::CUfunction,
@@ -82,12 +84,12 @@ unsafe fn launch(
     extra: *mut *mut c_void,
 ) -> Result {
     let queue = driver.queue(handle(stream))?;
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     driver.launch(unsafe { launch_of(driver, function, grid, pointers, extra)? }, &queue)
 }
 
 /// # Safety
-/// As above.
+/// The parameters meet the requirements of `by_pointers` or `by_buffer`.
 pub(super) unsafe fn launch_of(
     driver: &Driver,
     function: sys::CUfunction,
@@ -98,15 +100,15 @@ pub(super) unsafe fn launch_of(
     let function = driver.functions.get(handle(function))?;
     let parameters = match (pointers.is_null(), extra.is_null()) {
         (false, false) => return Err(Error::value("the parameters are given twice")),
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         (_, true) => unsafe { by_pointers(&function, pointers)? },
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         (true, false) => unsafe { by_buffer(&function, extra)? },
     };
     Ok(Launch { function, grid, parameters })
 }
 
-/// A function.
+/// Returns the function of a handle.
 fn function_of(driver: &Driver, function: sys::CUfunction) -> Result<Arc<Function>> {
     driver.current()?;
     driver.functions.get(handle(function))
@@ -115,7 +117,7 @@ fn function_of(driver: &Driver, function: sys::CUfunction) -> Result<Arc<Functio
 type SizeOfBlock = Option<unsafe extern "C" fn(c_int) -> usize>;
 
 /// # Safety
-/// `size` is null or a function of the caller's; the results are null or the caller's.
+/// `size` is null or a valid function; the result pointers are null or valid for writes.
 unsafe fn best(
     driver: &Driver,
     (grid, block): (*mut c_int, *mut c_int),
@@ -126,12 +128,12 @@ unsafe fn best(
 ) -> Result {
     let function = function_of(driver, function)?;
     let dynamic = |threads: u32| match size {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Some(size) => unsafe { size(threads as c_int) },
         None => dynamic,
     };
     let (blocks, threads) = occupancy::best(&function, &driver.settings, dynamic, limit)?;
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         put(grid, blocks as c_int)?;
         put(block, threads as c_int)
@@ -153,7 +155,7 @@ exports! {
         extra: *mut *mut c_void,
     ) = call |driver| {
         let grid = Grid { grid: [gx, gy, gz], block: [bx, by, bz], dynamic_shared: shared };
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { launch(driver, function, grid, stream, pointers, extra) }
     };
 
@@ -163,7 +165,7 @@ exports! {
         pointers: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let config = unsafe { get(config)? };
         // SAFETY: as above.
         unsafe { config.check()? };
@@ -174,7 +176,7 @@ exports! {
 
     fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: sys::CUfunction) = call |driver| {
         let found = function_of(driver, function)?.attribute(attribute)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(value, found) }
     };
 
@@ -192,7 +194,7 @@ exports! {
 
     fn cuFuncIsLoaded(state: *mut c_uint, function: sys::CUfunction) = call |driver| {
         function_of(driver, function)?;
-        // SAFETY: the caller's, by cuda.h. 1 is loaded.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires. 1 is "loaded".
         unsafe { put(state, 1) }
     };
 
@@ -202,13 +204,14 @@ exports! {
 
     fn cuFuncGetName(name: *mut *const c_char, function: sys::CUfunction) = call |driver| {
         let function = function_of(driver, function)?;
-        // SAFETY: the caller's, by cuda.h. The text lives as long as the function, which has it.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires. The function owns the text,
+        // which thus lives as long as the function.
         unsafe { put(name, function.c_name.as_ptr()) }
     };
 
     fn cuFuncGetParamCount(function: sys::CUfunction, count: *mut usize) = call |driver| {
         let function = function_of(driver, function)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(count, function.program.slots().len()) }
     };
 
@@ -222,7 +225,7 @@ exports! {
         let slot = function.program.slots().nth(index);
         let slot = slot.ok_or_else(|| Error::value(format!("`{}` has no parameter {index}", function.name)))?;
         wanted(offset)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
             put(offset, slot.offset)?;
             put_if(size, slot.bytes);
@@ -238,7 +241,7 @@ exports! {
     ) = call |driver| {
         let function = function_of(driver, function)?;
         let found = occupancy::blocks(&function, &driver.settings, threads.into(), dynamic)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(blocks, found as c_int) }
     };
 
@@ -251,7 +254,7 @@ exports! {
     ) = call |driver| {
         let function = function_of(driver, function)?;
         let found = occupancy::blocks(&function, &driver.settings, threads.into(), dynamic)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(blocks, found as c_int) }
     };
 
@@ -263,7 +266,7 @@ exports! {
         dynamic: usize,
         limit: c_int,
     ) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { best(driver, (grid, block), function, size, dynamic, limit) }
     };
 
@@ -276,7 +279,7 @@ exports! {
         limit: c_int,
         _flags: c_uint,
     ) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { best(driver, (grid, block), function, size, dynamic, limit) }
     };
 
@@ -288,7 +291,7 @@ exports! {
     ) = call |driver| {
         let function = function_of(driver, function)?;
         let found = occupancy::dynamic(&function, &driver.settings, blocks, threads)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(dynamic, found) }
     };
 }

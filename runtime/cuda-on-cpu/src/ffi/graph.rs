@@ -1,4 +1,4 @@
-//! Graphs: captures, launches added by hand, and replay.
+//! Functions of graphs: captures, kernel nodes added by hand, and launches.
 
 use super::{exports, get, handle, no_flags, pointer, put, put_if, wanted};
 use crate::core::driver::Driver;
@@ -11,13 +11,13 @@ use runtime::ptx::Grid;
 use std::ffi::{c_char, c_uint};
 use std::slice;
 
-/// `CUDA_GRAPH_INSTANTIATE_FLAG_…`: free what leaked, upload, launch from the device, keep priorities. There is nothing here to
-/// free, and nothing to upload; priorities are one.
+/// Accepted flags of `CUDA_GRAPH_INSTANTIATE_FLAG_…`: free on launch, upload, use node priorities.
+/// None has an effect here: nothing is freed or uploaded, and there is only one priority.
 const FREE_UPLOAD_PRIORITY: u64 = 1 | 2 | 8;
 const DEVICE_LAUNCH: u64 = 4;
 
 /// # Safety
-/// `to` is null or the caller's.
+/// `to` is null or valid for writes.
 unsafe fn instantiate(driver: &Driver, to: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: u64) -> Result {
     wanted(to)?;
     match flags & !FREE_UPLOAD_PRIORITY {
@@ -26,21 +26,21 @@ unsafe fn instantiate(driver: &Driver, to: *mut sys::CUgraphExec, graph: sys::CU
         _ => return Err(Error::value(format!("{flags:#x} are no flags of an executable graph"))),
     }
     let made = driver.instantiate(handle(graph))?;
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(to, pointer(made.handle)) }
 }
 
-/// The launch that a node is.
+/// Returns the launch of a kernel node.
 ///
 /// # Safety
-/// As for `cuLaunchKernel`.
+/// The requirements of `cuLaunchKernel` hold.
 unsafe fn launch_of(driver: &Driver, node: sys::CUDA_KERNEL_NODE_PARAMS_v1) -> Result<Launch> {
     let grid = Grid {
         grid: [node.gridDimX, node.gridDimY, node.gridDimZ],
         block: [node.blockDimX, node.blockDimY, node.blockDimZ],
         dynamic_shared: node.sharedMemBytes,
     };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { super::function::launch_of(driver, node.func, grid, node.kernelParams, node.extra) }
 }
 
@@ -51,7 +51,7 @@ exports! {
 
     fn cuStreamEndCapture(stream: sys::CUstream, graph: *mut sys::CUgraph) = call |driver| {
         wanted(graph)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(graph, pointer(Handle(0)))? };
         let captured = driver.end_capture(&driver.queue(handle(stream))?)?;
         // SAFETY: as above.
@@ -61,7 +61,7 @@ exports! {
     fn cuGraphCreate(graph: *mut sys::CUgraph, flags: c_uint) = call |driver| {
         no_flags(flags)?;
         wanted(graph)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(graph, pointer(driver.create_graph().handle)) }
     };
 
@@ -80,13 +80,13 @@ exports! {
         let after: Vec<_> = match (after.is_null(), count) {
             (_, 0) => Vec::new(),
             (true, _) => return Err(Error::value("the nodes that it comes after are null")),
-            // SAFETY: the caller's, as many, by cuda.h.
+            // SAFETY: the caller's array has `count` elements, as cuda.h requires.
             (false, _) => unsafe { slice::from_raw_parts(after, count) }.iter().map(|node| handle(*node)).collect(),
         };
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let launch = unsafe { launch_of(driver, get(parameters)?)? };
         let added = driver.add_launch(handle(graph), launch, &after)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(node, pointer(added.handle)) }
     };
 
@@ -95,7 +95,7 @@ exports! {
         node: sys::CUgraphNode,
         parameters: *const sys::CUDA_KERNEL_NODE_PARAMS_v1,
     ) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let launch = unsafe { launch_of(driver, get(parameters)?)? };
         driver.set_launch(handle(executable), handle(node), launch)
     };
@@ -105,7 +105,7 @@ exports! {
         if !nodes.is_null() {
             return Err(Error::unsupported("handles of a graph's nodes: they are counted only"));
         }
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(count, graph.works().len()) }
     };
 
@@ -116,7 +116,8 @@ exports! {
         log: *mut c_char,
         room: usize,
     ) = call |driver| {
-        // SAFETY: the caller's, by cuda.h. There is nothing to say.
+        // SAFETY: the caller's pointers are valid, as cuda.h requires. The result has no further
+        // information.
         unsafe {
             put_if(node, pointer(Handle(0)));
             if room > 0 {
@@ -131,7 +132,7 @@ exports! {
         graph: sys::CUgraph,
         flags: u64,
     ) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { instantiate(driver, executable, graph, flags) }
     };
 

@@ -1,4 +1,5 @@
-//! Structures of cuda.h as they lie in memory, with numbers where C has enumerations: any bits are one of these.
+//! Structures of cuda.h in their memory layout. Enumerations of C are plain numbers here, so that
+//! any bits are valid.
 
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
@@ -36,7 +37,7 @@ struct Side2D {
     pitch: usize,
 }
 
-/// `CUDA_MEMCPY3D`, and `CUDA_MEMCPY3D_PEER`, which has contexts in the reserved places.
+/// `CUDA_MEMCPY3D`, and `CUDA_MEMCPY3D_PEER`, whose contexts are in the reserved fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Copy3D {
@@ -94,26 +95,26 @@ impl From<Copy2D> for Copy3D {
 }
 
 impl Copy3D {
-    /// The copy that it describes, in the memory of `context`.
+    /// Returns the described copy, in the memory of `context`.
     ///
     /// # Safety
-    /// What it names of the host is the program's until the copy is over.
+    /// The program must keep the host memory valid until the copy is complete.
     pub unsafe fn read(&self, context: &Arc<Context>) -> Result<Copy> {
         let Copy3D { from, to, width, height, depth } = self;
         let extent = Extent { width: *width as u64, height: *height as u64, depth: *depth as u64 };
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { Ok(Copy { from: from.read(context, extent)?, to: to.read(context, extent)?, extent }) }
     }
 }
 
 impl Side3D {
     /// # Safety
-    /// As of `Copy3D::read`.
+    /// The requirements of `Copy3D::read` hold.
     unsafe fn read(&self, context: &Arc<Context>, extent: Extent) -> Result<Side> {
         if self.level != 0 {
             return Err(Error::value("a level of detail, which only arrays have"));
         }
-        // A pitch of 0 is that of rows without gaps.
+        // A pitch of 0 means rows without gaps.
         let pitch = if self.pitch == 0 { extent.width } else { self.pitch as u64 };
         let rows = if self.height == 0 { extent.height } else { self.height as u64 };
         let overflow = || Error::value("the copy is larger than there are addresses");
@@ -123,7 +124,7 @@ impl Side3D {
         let offset = offset.ok_or_else(overflow)?;
         let at = |start: u64| start.checked_add(offset).ok_or_else(overflow);
         let host = |start: *mut c_void| {
-            // SAFETY: by the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { HostPointer::new(start.cast::<u8>().wrapping_add(offset as usize)) }
         };
         let place = match self.kind {
@@ -131,7 +132,7 @@ impl Side3D {
             HOST => Place::Host(host(self.host)),
             DEVICE => Place::Device(context.clone(), at(self.device)?),
             UNIFIED => {
-                // SAFETY: by the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 let side = unsafe { unified(context, at(self.device)?) };
                 side.place
             }
@@ -142,17 +143,17 @@ impl Side3D {
     }
 }
 
-/// A side whose address says of what memory it is.
+/// Returns the side of a copy at a unified address, which identifies its memory.
 ///
 /// # Safety
-/// If it is of the host, it is the program's until the copy is over.
+/// The program must keep host memory at that address valid until the copy is complete.
 pub unsafe fn unified(context: &Arc<Context>, address: u64) -> Side {
     if context.memory().find(address).is_some() || crate::core::memory::RANGE.contains(&address) {
         return Side::row(Place::Device(context.clone(), address));
     }
-    // The program has exposed it.
+    // The program exposed the pointer's provenance.
     let pointer = std::ptr::with_exposed_provenance_mut(address as usize);
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Side::row(Place::Host(unsafe { HostPointer::new(pointer) }))
 }
 
@@ -178,26 +179,27 @@ struct LaunchAttribute {
 }
 
 impl LaunchConfig {
-    /// Refuses attributes that ask for more than a launch in its order.
+    /// Rejects attributes that require more than an ordinary launch in stream order.
     ///
     /// # Safety
-    /// Its attributes are as many as it says.
+    /// The array has the given number of attributes.
     pub unsafe fn check(&self) -> Result {
         if self.count > 0 && self.attributes.is_null() {
             return Err(Error::value("the attributes of the launch are null"));
         }
         for index in 0..self.count as usize {
-            // SAFETY: by the caller's promise.
+            // SAFETY: guaranteed by the caller.
             let LaunchAttribute { id, value, .. } = unsafe { self.attributes.add(index).read_unaligned() };
             let first = value[0] as u32;
             match id {
-                // Nothing; an access policy; a carve-out; priorities; domains of memory: hints.
+                // Hints without effect here: ignore, access policy, shared-memory carve-out,
+                // priority, memory domains.
                 0 | 1 | 8 | 9 | 10 | 14 => {}
-                // Cooperative: 0 says no.
+                // A value of 0 means not cooperative.
                 2 if first == 0 => {}
-                // A cluster of one block is none.
+                // A cluster of one block is equivalent to no cluster.
                 4 if first == 1 && value[0] >> 32 == 1 && value[1] as u32 == 1 => {}
-                // Programmatic dependence: the kernel before has ended anyway.
+                // Programmatic dependence: the previous kernel is complete in any case.
                 6 => {}
                 _ => return Err(Error::unsupported(format!("attribute {id} of a launch"))),
             }
@@ -206,7 +208,8 @@ impl LaunchConfig {
     }
 }
 
-/// What of `CUmemPoolProps` is looked at: the kinds of allocation, of handles and of place, and which.
+/// The fields of `CUmemPoolProps` that are read: the allocation type, the handle types, and the
+/// location's type and ID.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PoolProperties {

@@ -1,4 +1,4 @@
-//! Memory: allocations, and what is known of an address.
+//! Functions of memory: allocations, and attributes of addresses.
 
 use super::{exports, get, handle, no_flags, pointer, put, put_if, wanted};
 use crate::core::driver::Driver;
@@ -8,17 +8,17 @@ use cudarc::driver::sys::{self, CUpointer_attribute as Attribute, CUresult};
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
 
-/// Rows of pitched memory begin at multiples of this.
+/// The alignment of rows in pitched memory, in bytes.
 const PITCH: usize = 512;
 
 /// `CU_MEMHOSTALLOC_…`: portable, mapped, write-combined.
 const HOST_FLAGS: c_uint = 7;
 
-/// `CU_MEMHOSTREGISTER_…`: portable, mapped, of a device's memory, only read.
+/// `CU_MEMHOSTREGISTER_…`: portable, mapped, I/O memory, read-only.
 const REGISTER_FLAGS: c_uint = 0xf;
 
 /// # Safety
-/// `to` is null or the caller's.
+/// `to` is null or valid for writes.
 unsafe fn pin(driver: &Driver, to: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result {
     wanted(to)?;
     if flags & !HOST_FLAGS != 0 {
@@ -26,16 +26,16 @@ unsafe fn pin(driver: &Driver, to: *mut *mut c_void, bytes: usize, flags: c_uint
     }
     let address = driver.allocate(Kind::Pinned(flags), bytes)?;
     let memory = driver.current()?.memory().pointer(address, bytes as u64)?;
-    // Programs also pass the number.
+    // Programs also pass the address as a number.
     memory.expose_provenance();
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(to, memory.cast()) }
 }
 
-/// What is known of an address, written to where it is wanted; `false` where the address is not the driver's.
+/// Writes an attribute of an address. Returns `false` if the address is unknown to the driver.
 ///
 /// # Safety
-/// `to` is the caller's, with as many bytes as the attribute has.
+/// `to` is valid for writes of the attribute's size.
 unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: u64) -> Result<bool> {
     use sys::CUpointer_attribute::*;
     let is = |a: Attribute| attribute == a as c_int;
@@ -43,10 +43,10 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
     let memory = context.memory();
     let found = memory.find(address).filter(|found| !found.allocation.leaving);
     wanted(to)?;
-    // SAFETY: in each case, by the caller's promise.
+    // SAFETY: guaranteed by the caller, in each case.
     unsafe {
         let Some(found) = found else {
-            // Zeroes: no context, no pointer, an ordinal of no device.
+            // Zeroes for unknown memory: no context, no pointer, and an ordinal without a device.
             match attribute {
                 _ if is(CU_POINTER_ATTRIBUTE_CONTEXT) => put(to.cast(), ptr::null_mut::<c_void>())?,
                 _ if is(CU_POINTER_ATTRIBUTE_MEMORY_TYPE) => put(to.cast(), 0u32)?,
@@ -63,7 +63,7 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
         match attribute {
             _ if is(CU_POINTER_ATTRIBUTE_CONTEXT) => put(to.cast(), pointer::<c_void>(context.handle))?,
             _ if is(CU_POINTER_ATTRIBUTE_MEMORY_TYPE) => {
-                // Managed memory is the device's, as a card's driver says.
+                // Managed memory counts as device memory, as in NVIDIA's driver.
                 let of_host = matches!(kind, Kind::Pinned(_) | Kind::Registered(_));
                 put(to.cast(), if of_host { 1u32 } else { 2u32 })?;
             }
@@ -102,7 +102,7 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
 exports! {
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = call |driver| {
         let (all, left) = driver.supply(driver.current()?.device).bytes();
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
             put(free, left as usize)?;
             put(total, all as usize)
@@ -111,7 +111,7 @@ exports! {
 
     fn cuMemAlloc_v2(address: *mut sys::CUdeviceptr, bytes: usize) = call |driver| {
         wanted(address)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, driver.allocate(Kind::Device, bytes)?) }
     };
 
@@ -131,7 +131,7 @@ exports! {
         let Some((row, bytes)) = row.and_then(|row| Some((row, row.checked_mul(height)?))) else {
             return Err(Error::new(CUresult::CUDA_ERROR_OUT_OF_MEMORY, "more bytes than there are addresses"));
         };
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
             put(address, driver.allocate(Kind::Device, bytes)?)?;
             put(pitch, row)
@@ -140,13 +140,13 @@ exports! {
 
     fn cuMemAllocManaged(address: *mut sys::CUdeviceptr, bytes: usize, flags: c_uint) = call |driver| {
         wanted(address)?;
-        // Attached to all, or to the host.
+        // Attached to all streams, or to the host.
         if !matches!(flags, 1 | 2) {
             return Err(Error::value(format!("{flags:#x} are no flags of managed memory")));
         }
         let managed = driver.allocate(Kind::Managed, bytes)?;
         driver.current()?.memory().pointer(managed, bytes as u64)?.expose_provenance();
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, managed) }
     };
 
@@ -163,7 +163,7 @@ exports! {
         let memory = context.memory();
         let why = || Error::new(CUresult::CUDA_ERROR_NOT_FOUND, format!("{address:#x} is in no allocation"));
         let found = memory.find(address).filter(|found| !found.allocation.leaving).ok_or_else(why)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
             put_if(start, found.start);
             put_if(bytes, found.allocation.block.len() as usize);
@@ -172,12 +172,12 @@ exports! {
     };
 
     fn cuMemHostAlloc(memory: *mut *mut c_void, bytes: usize, flags: c_uint) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { pin(driver, memory, bytes, flags) }
     };
 
     fn cuMemAllocHost_v2(memory: *mut *mut c_void, bytes: usize) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { pin(driver, memory, bytes, 0) }
     };
 
@@ -190,7 +190,7 @@ exports! {
             return Err(Error::value(format!("{flags:#x} are no flags of registered memory")));
         }
         let start = NonNull::new(memory.cast()).ok_or_else(|| Error::value("the memory is null"))?;
-        // SAFETY: by cuda.h: the caller keeps it until it is registered no more.
+        // SAFETY: the caller keeps the memory valid until it is unregistered, as cuda.h requires.
         unsafe { driver.register(start, bytes, flags) }
     };
 
@@ -204,7 +204,7 @@ exports! {
         if !driver.current()?.memory().is_pinned(given, 1) {
             return Err(Error::value(format!("{given:#x} is in no pinned memory")));
         }
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, given) }
     };
 
@@ -212,14 +212,14 @@ exports! {
         let context = driver.current()?;
         let space = context.memory();
         match space.find(memory.addr() as u64).map(|found| found.allocation.kind) {
-            // SAFETY: the caller's, by cuda.h.
+            // SAFETY: the caller's pointer is valid, as cuda.h requires.
             Some(Kind::Pinned(made) | Kind::Registered(made)) => unsafe { put(flags, made) },
             _ => Err(Error::value(format!("{:#x} is in no pinned memory", memory.addr()))),
         }
     };
 
     fn cuPointerGetAttribute(to: *mut c_void, attribute: c_int, address: sys::CUdeviceptr) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         match unsafe { describe(driver, to, attribute, address)? } {
             true => Ok(()),
             false => Err(Error::value(format!("{address:#x} is in no allocation"))),
@@ -233,10 +233,10 @@ exports! {
         address: sys::CUdeviceptr,
     ) = call |driver| {
         for index in 0..count as usize {
-            // SAFETY: as many of both, by cuda.h.
+            // SAFETY: both arrays have the given number of elements, as cuda.h requires.
             unsafe {
                 let attribute = get(attributes.wrapping_add(index))?;
-                // Of other memory it tells nothing, and that is no error.
+                // Unknown memory gives zeroes, not an error.
                 describe(driver, get(to.wrapping_add(index))?, attribute, address)?;
             }
         }
@@ -244,7 +244,7 @@ exports! {
     };
 
     fn cuPointerSetAttribute(_value: *const c_void, _attribute: c_int, address: sys::CUdeviceptr) = call |driver| {
-        // The only one that can be set has copies wait, which they do anyway.
+        // The only settable attribute makes copies synchronous, and here they already are.
         driver.current()?.memory().check(address, 1)
     };
 

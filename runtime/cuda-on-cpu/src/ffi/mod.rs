@@ -1,7 +1,7 @@
-//! The C interface: each exported function is a shell over [`core`](crate::core).
+//! The C interface: each exported function is a thin wrapper over [`core`](crate::core).
 //!
-//! [`exports!`] declares them. A function never unwinds into its caller, and says in the log why it refuses. Numbers that
-//! are enumerations in C are numbers here, for a caller may pass any.
+//! [`exports!`] declares the functions. A function never unwinds into its caller, and logs why it
+//! rejects a call. Enumerations of C are plain numbers here, because a caller may pass any value.
 
 mod context;
 mod copy;
@@ -30,10 +30,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Declares exported functions, by the signatures of cuda.h.
+/// Declares exported functions, with the signatures of cuda.h.
 ///
-/// `fn name(…) = call |driver| …;` has the driver, and is refused before `cuInit`; `= guard || …` is not. Both give a `Result`.
-/// After `as` comes an older name of the same signature, under which it is exported too.
+/// `fn name(…) = call |driver| …;` gives access to the driver, and fails before `cuInit`;
+/// `= guard || …` does neither. Both bodies return a `Result`. `as` declares an older name of the
+/// same signature, under which the function is exported as well.
 macro_rules! exports {
     ($(fn $name:ident $signature:tt $(as $other:ident)? = $how:ident $body:expr;)*) => {
         $(
@@ -50,7 +51,7 @@ macro_rules! exports {
             )?
         )*
 
-        /// The function of that name.
+        /// Returns the function of that name.
         pub(super) fn find(name: &str) -> Option<*mut std::ffi::c_void> {
             match name {
                 $(
@@ -85,22 +86,22 @@ fn process() -> &'static Process {
     })
 }
 
-/// Runs an exported function: what it gives as a code, why in the log.
+/// Runs an exported function. Returns its code, and logs the reason of an error.
 fn guard(name: &str, body: impl FnOnce() -> Result) -> CUresult {
     let error = match catch_unwind(AssertUnwindSafe(|| fail(name).map_or_else(body, Err))) {
         Ok(Ok(())) => return CUresult::CUDA_SUCCESS,
         Ok(Err(error)) => error,
         Err(_) => Error::new(CUresult::CUDA_ERROR_UNKNOWN, "a mistake in this library"),
     };
-    // That something is not ready is an answer.
+    // "Not ready" is a result, not an error.
     if error.code != CUresult::CUDA_ERROR_NOT_READY {
-        // The log is as safe as can be: it may be what has panicked.
+        // The log call is guarded too, because the log may be the code that panicked.
         let _ = catch_unwind(AssertUnwindSafe(|| process().driver.log.refused(name, &error)));
     }
     error.code
 }
 
-/// What a call is to fail with, if it is asked for. What codes mean is always told.
+/// Returns the injected error of a call, if any. Descriptions of codes never fail.
 fn fail(name: &str) -> Option<Error> {
     if matches!(name, "cuGetErrorName" | "cuGetErrorString") {
         return None;
@@ -113,7 +114,7 @@ fn fail(name: &str) -> Option<Error> {
     Some(error)
 }
 
-/// The same, with the driver.
+/// Runs an exported function that needs the driver, like `guard`.
 fn call(name: &str, body: impl FnOnce(&Driver) -> Result) -> CUresult {
     guard(name, || {
         let process = process();
@@ -128,31 +129,31 @@ fn call(name: &str, body: impl FnOnce(&Driver) -> Result) -> CUresult {
     })
 }
 
-/// Writes what a call gives.
+/// Writes a result of a call.
 ///
 /// # Safety
-/// `to` is null, or the caller's for a `T`.
+/// `to` is null, or valid for writes of a `T`.
 unsafe fn put<T>(to: *mut T, value: T) -> Result {
     if to.is_null() {
         return Err(Error::value("a pointer to a result is null"));
     }
-    // SAFETY: by the caller's promise. C may give an address that is not aligned.
+    // SAFETY: guaranteed by the caller. Addresses from C may be unaligned.
     unsafe { to.write_unaligned(value) };
     Ok(())
 }
 
-/// The same where null means that the caller does not want it.
+/// Writes a result of a call, unless the caller passed null for an unwanted result.
 ///
 /// # Safety
-/// As there.
+/// `to` is null, or valid for writes of a `T`.
 unsafe fn put_if<T>(to: *mut T, value: T) {
     if !to.is_null() {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { to.write_unaligned(value) };
     }
 }
 
-/// Refuses a null pointer to a result before anything is done.
+/// Rejects a null result pointer before the call has any effect.
 fn wanted<T>(to: *mut T) -> Result {
     if to.is_null() { Err(Error::value("a pointer to a result is null")) } else { Ok(()) }
 }
@@ -165,7 +166,7 @@ unsafe fn get<T: Copy>(from: *const T) -> Result<T> {
     if from.is_null() {
         return Err(Error::value("a pointer to an argument is null"));
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { from.read_unaligned() })
 }
 
@@ -177,21 +178,21 @@ unsafe fn text<'a>(from: *const c_char) -> Result<&'a str> {
     if from.is_null() {
         return Err(Error::value("a pointer to a text is null"));
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { CStr::from_ptr(from) }.to_str().map_err(|_| Error::value("a text is not UTF-8"))
 }
 
-/// The handle that a pointer is.
+/// Converts a pointer to the handle that it holds.
 fn handle<T>(pointer: *mut T) -> Handle {
     Handle(pointer.addr() as u64)
 }
 
-/// The pointer that a handle is.
+/// Converts a handle to a pointer.
 fn pointer<T>(handle: Handle) -> *mut T {
     std::ptr::without_provenance_mut(handle.0 as usize)
 }
 
-/// Refuses flags, of which there are none.
+/// Rejects all flags other than 0.
 fn no_flags(flags: impl Into<u64>) -> Result {
     match flags.into() {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Memory of pools, in the order of streams.
+//! Functions of stream-ordered memory pools.
 
 use super::layout::PoolProperties;
 use super::{exports, get, handle, pointer, put, wanted};
@@ -8,23 +8,24 @@ use cudarc::driver::sys;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
-/// What of a pool's attributes is memory in use, now and at most, or reserved: 5 to 8.
+/// Returns the index of a pool attribute. Attributes 5 to 8 are the reserved and used memory, each
+/// with its current and highest value.
 fn attribute(number: c_uint) -> Result<usize> {
     let why = || Error::value(format!("{number} is no attribute of a pool"));
     Some(number as usize).filter(|number| (1..=8).contains(number)).ok_or_else(why)
 }
 
-/// Whether the attribute is a number of 64 bits, not one of 32.
+/// Returns whether the attribute has 64 bits instead of 32.
 fn is_wide(attribute: usize) -> bool {
     attribute >= 4
 }
 
 /// # Safety
-/// `to` is null or the caller's.
+/// `to` is null or valid for writes.
 unsafe fn put_pool(driver: &Driver, to: *mut sys::CUmemoryPool, device: sys::CUdevice, own: bool) -> Result {
     driver.device(device)?;
     let pool = if own { driver.default_pool() } else { driver.current_pool() };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(to, pointer(pool)) }
 }
 
@@ -32,7 +33,7 @@ exports! {
     fn cuMemAllocAsync(address: *mut sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) = call |driver| {
         wanted(address)?;
         let queue = driver.queue(handle(stream))?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, driver.allocate_ordered(None, bytes, &queue)?) }
     };
 
@@ -44,7 +45,7 @@ exports! {
     ) = call |driver| {
         wanted(address)?;
         let queue = driver.queue(handle(stream))?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, driver.allocate_ordered(Some(handle(pool)), bytes, &queue)?) }
     };
 
@@ -54,12 +55,12 @@ exports! {
     };
 
     fn cuDeviceGetDefaultMemPool(pool: *mut sys::CUmemoryPool, device: sys::CUdevice) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put_pool(driver, pool, device, true) }
     };
 
     fn cuDeviceGetMemPool(pool: *mut sys::CUmemoryPool, device: sys::CUdevice) = call |driver| {
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put_pool(driver, pool, device, false) }
     };
 
@@ -70,9 +71,9 @@ exports! {
 
     fn cuMemPoolCreate(pool: *mut sys::CUmemoryPool, properties: *const PoolProperties) = call |driver| {
         wanted(pool)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let PoolProperties { allocation, handles, location, device } = unsafe { get(properties)? };
-        // Pinned memory of a device.
+        // The supported type is pinned memory on a device.
         if allocation != 1 || location != 1 {
             return Err(Error::value("a pool of other memory than a device's"));
         }
@@ -89,7 +90,7 @@ exports! {
     };
 
     fn cuMemPoolTrimTo(pool: sys::CUmemoryPool, _bytes: usize) = call |driver| {
-        // What is freed is not kept.
+        // Freed memory is not cached, so there is nothing to trim.
         driver.pools.get(handle(pool)).map(|_| ())
     };
 
@@ -100,18 +101,18 @@ exports! {
             5..=8 => driver.used_of_pool(pool.handle)?,
             _ => pool.attributes[number].load(Ordering::Relaxed),
         };
-        // SAFETY: the caller's, by cuda.h, which has the widths.
+        // SAFETY: the caller's pointer is valid for the attribute's width, as cuda.h requires.
         unsafe { if is_wide(number) { put(value.cast(), known) } else { put(value.cast(), known as c_int) } }
     };
 
     fn cuMemPoolSetAttribute(pool: sys::CUmemoryPool, number: c_uint, value: *mut c_void) = call |driver| {
         let pool = driver.pools.get(handle(pool))?;
         let number = attribute(number)?;
-        // SAFETY: the caller's, by cuda.h, which has the widths.
+        // SAFETY: the caller's pointer is valid for the attribute's width, as cuda.h requires.
         let set = unsafe {
             if is_wide(number) { get(value.cast::<u64>())? } else { get(value.cast::<c_int>())? as u32 as u64 }
         };
-        // Of memory in use only the mark of the highest can be set, back to 0.
+        // Only the high-water marks can be set among the memory attributes, and only to 0.
         if number == 5 || number == 7 || number > 5 && set != 0 {
             return Err(Error::value("memory in use is not set"));
         }

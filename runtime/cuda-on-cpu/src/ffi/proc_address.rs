@@ -1,4 +1,4 @@
-//! `cuGetProcAddress`: from the name of a function, without its version, to the function of a version of CUDA.
+//! `cuGetProcAddress`: the lookup of a function by its unversioned name and a CUDA version.
 
 use super::{put, text};
 use crate::core::error::{Error, Result};
@@ -6,8 +6,9 @@ use cudarc::driver::sys::CUresult;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-/// Functions that have changed: since which version of CUDA (as `cuDriverGetVersion` gives it) which one is meant, latest
-/// first. From the `#define`s and `typedef`s of cuda.h and cudaTypedefs.h.
+/// Functions that have changed: for each, the CUDA versions (as `cuDriverGetVersion` gives them)
+/// from which a variant applies, latest first. From the `#define`s and `typedef`s of cuda.h and
+/// cudaTypedefs.h.
 const VERSIONS: &[(&str, &[(c_int, &str)])] = &[
     ("cuCtxCreate", &[(12050, "cuCtxCreate_v4"), (11040, "cuCtxCreate_v3"), (3020, "cuCtxCreate_v2")]),
     ("cuCtxDestroy", &[(4000, "cuCtxDestroy_v2")]),
@@ -58,14 +59,14 @@ const VERSIONS: &[(&str, &[(c_int, &str)])] = &[
 ];
 
 /// # Safety
-/// `symbol` is null or a text that ends with NUL; `to` is null or the caller's.
+/// `symbol` is null or a text that ends with NUL; `to` is null or valid for writes.
 pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) -> Result {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(to, ptr::null_mut())? };
     if flags & !3 != 0 || flags == 3 {
         return Err(Error::value(format!("{flags:#x} are no flags of cuGetProcAddress")));
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let name = unsafe { text(symbol)? };
     let exact = match VERSIONS.iter().find(|(base, _)| *base == name) {
         Some((_, versions)) => versions.iter().find(|(since, _)| *since <= version).map(|(_, exact)| *exact),
@@ -75,11 +76,11 @@ pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, 
         let why = format!("the driver has no function `{name}` for CUDA {version}");
         return Err(Error::new(CUresult::CUDA_ERROR_NOT_FOUND, why));
     };
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { put(to, function) }
 }
 
-/// The exported function of that name.
+/// Returns the exported function of that name.
 pub fn exported(name: &str) -> Option<*mut c_void> {
     let modules = [
         super::entry::find,
@@ -103,7 +104,7 @@ mod tests {
 
     fn ask(name: &std::ffi::CStr, version: c_int) -> Option<*mut c_void> {
         let mut found = ptr::null_mut();
-        // SAFETY: a text, and the address of a pointer.
+        // SAFETY: the name is a text with its NUL, and `found` is valid for writes.
         unsafe { find(name.as_ptr(), &mut found, version, 0) }.ok().map(|()| found)
     }
 

@@ -1,4 +1,4 @@
-//! Streams, events, host functions.
+//! Functions of streams, events and host functions.
 
 use super::{exports, handle, no_flags, pointer, put, put_if, wanted};
 use crate::core::error::Error;
@@ -10,13 +10,13 @@ use std::ffi::{c_int, c_uint, c_void};
 exports! {
     fn cuStreamCreate(stream: *mut sys::CUstream, flags: c_uint) = call |driver| {
         wanted(stream)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(stream, pointer(driver.create_stream(flags)?.handle)) }
     };
 
     fn cuStreamCreateWithPriority(stream: *mut sys::CUstream, flags: c_uint, _priority: c_int) = call |driver| {
         wanted(stream)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(stream, pointer(driver.create_stream(flags)?.handle)) }
     };
 
@@ -33,7 +33,7 @@ exports! {
     };
 
     fn cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint) = call |driver| {
-        // 1 is an event of outside, in a capture.
+        // Flag 1 marks an event from outside of a capture.
         if flags > 1 {
             return Err(Error::value(format!("{flags:#x} are no flags of a wait")));
         }
@@ -42,7 +42,7 @@ exports! {
 
     fn cuStreamGetPriority(stream: sys::CUstream, priority: *mut c_int) = call |driver| {
         driver.queue(handle(stream))?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(priority, 0) }
     };
 
@@ -51,7 +51,7 @@ exports! {
             Queue::Default(_) => 0,
             Queue::Made(stream) => stream.flags,
         };
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(flags, made) }
     };
 
@@ -60,19 +60,19 @@ exports! {
             Queue::Default(_) => 0,
             Queue::Made(stream) => stream.id,
         };
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(id, known) }
     };
 
     fn cuStreamGetCtx(stream: sys::CUstream, context: *mut sys::CUcontext) = call |driver| {
         let queue = driver.queue(handle(stream))?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(context, pointer(queue.context().handle)) }
     };
 
     fn cuStreamGetDevice(stream: sys::CUstream, device: *mut sys::CUdevice) = call |driver| {
         let queue = driver.queue(handle(stream))?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(device, queue.context().device as sys::CUdevice) }
     };
 
@@ -102,7 +102,7 @@ exports! {
 
     fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint) = call |driver| {
         wanted(event)?;
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(event, pointer(driver.create_event(flags)?.handle)) }
     };
 
@@ -135,22 +135,22 @@ exports! {
         end: sys::CUevent,
     ) as cuEventElapsedTime_v2 = call |driver| {
         let (start, end) = (driver.events.get(handle(start))?, driver.events.get(handle(end))?);
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(milliseconds, end.since(&start)?) }
     };
 
     fn cuStreamIsCapturing(stream: sys::CUstream, status: *mut c_uint) = call |driver| {
         let queue = driver.queue(handle(stream))?;
-        // None, going on, come to nothing.
+        // 0: no capture. 1: capture in progress. 2: capture invalidated.
         let now = queue.capturing().map_or(0, |(_, capture)| if capture.is_valid() { 1 } else { 2 });
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(status, now) }
     };
 
     fn cuStreamGetCaptureInfo(stream: sys::CUstream, status: *mut c_uint, id: *mut u64) = call |driver| {
         let queue = driver.queue(handle(stream))?;
         let capture = queue.capturing().map(|(_, capture)| capture);
-        // SAFETY: the caller's, by cuda.h.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
             put_if(id, capture.as_ref().map_or(0, |capture| capture.id));
             put(status, capture.map_or(0, |capture| if capture.is_valid() { 1 } else { 2 }))

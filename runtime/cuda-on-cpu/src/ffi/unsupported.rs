@@ -1,9 +1,9 @@
-//! Functions of cuda.h that are exported and do nothing but say so: a program that asks for one learns its name from the log,
-//! rather than fail to load.
+//! Unsupported functions of cuda.h. Each is exported, and only logs its name and fails. A program
+//! that links to such a function can thus still be loaded.
 
 use crate::core::error::Error;
 
-/// By the conventions of C the caller clears away the arguments, which are not looked at.
+/// In the C calling convention the caller removes the arguments, so the function can ignore them.
 macro_rules! unsupported {
     ($($name:ident)*) => {
         $(
@@ -13,7 +13,7 @@ macro_rules! unsupported {
             }
         )*
 
-        /// The function of that name.
+        /// Returns the function of that name.
         pub(super) fn find(name: &str) -> Option<*mut std::ffi::c_void> {
             match name {
                 $(stringify!($name) => Some($name as *mut std::ffi::c_void),)*

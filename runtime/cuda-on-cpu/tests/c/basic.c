@@ -1,4 +1,4 @@
-/* The twelve functions that most programs need, from a program that knows of the library nothing but its name. */
+/* A C program that uses the twelve most common functions, and knows only the name of the library. */
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     fclose(file);
 
-    /* Closed once, as programs do that only look whether it is there. */
+    /* Opened and closed once, like programs that only check for the library. */
     library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library) dlclose(library);
     library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
     void *parameters[] = {&a, &dx, &dy, &n};
     CALL(LaunchKernel, "cuLaunchKernel", function, (N + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
 
-    /* Once more, with the parameters in one buffer: a float, two addresses, a number. */
+    /* The second launch has its parameters in one buffer: a float, two addresses, a number. */
     struct {
         float a;
         uint64_t x, y;

@@ -1,4 +1,4 @@
-//! Tests that run in a process of their own, in which this crate's library is the CUDA driver.
+//! Helpers for tests in a separate process that uses this crate's library as the CUDA driver.
 
 #![allow(dead_code)]
 
@@ -6,10 +6,10 @@ use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// Set where the library is the driver.
+/// The environment variable that is set where the library is the driver.
 const INSIDE: &str = "CUDA_ON_CPU_TEST";
 
-/// A process in which `program` finds the library as the driver.
+/// Returns a command for `program` that finds the library as the driver.
 pub fn command(program: &str) -> Command {
     let folder = cuda_on_cpu::stage::folder().expect("the library, which cargo builds before the tests");
     let mut command = Command::new(program);
@@ -22,8 +22,8 @@ pub fn command(program: &str) -> Command {
     command
 }
 
-/// Runs the test of that name again, in a process where the library is the driver: `body` there, which must end well. What it
-/// printed is given.
+/// Runs the test of that name again in a process that uses the library as the driver. That process
+/// runs `body`, which must succeed. Returns its output.
 pub fn inside(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if env::var_os(INSIDE).is_some() {
         body();
@@ -36,19 +36,19 @@ pub fn inside(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) -> Opt
     Some(expect_good(&command.output().unwrap()))
 }
 
-/// What a process printed that ended well.
+/// Returns the output of a process, which must have succeeded.
 pub fn expect_good(output: &Output) -> String {
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{}:\n{text}", output.status);
     text
 }
 
-/// A folder of the test's own.
+/// Returns a folder used by this test only.
 pub fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// Kernels, and variables of a module.
+/// Kernels and module variables of the tests.
 pub const PTX: &str = include_str!("kernels.ptx");

@@ -1,4 +1,4 @@
-// Kernels that clang compiles for the device without the headers of CUDA: what they use of it is declared here.
+// Kernels for clang without the CUDA headers: this file declares the parts of CUDA that it uses.
 #define GLOBAL extern "C" __attribute__((global))
 #define DEVICE static __attribute__((device))
 #define NOINLINE __attribute__((noinline))
@@ -12,7 +12,7 @@ DEVICE int index() {
   return __nvvm_read_ptx_sreg_ctaid_x() * __nvvm_read_ptx_sreg_ntid_x() + __nvvm_read_ptx_sreg_tid_x();
 }
 
-// A dense switch is a table of branches.
+// A dense switch compiles to a branch table.
 DEVICE NOINLINE int operate(int what, int a, int b) {
   switch (what) {
   case 0: return a + b;
@@ -28,7 +28,7 @@ DEVICE NOINLINE int operate(int what, int a, int b) {
   }
 }
 
-// A machine with a stack of its own in local memory: programs of one byte an instruction, a program a thread.
+// A stack machine with its stack in local memory: one byte per instruction, one program per thread.
 GLOBAL void machine(const unsigned char *programs, int length, int *results, int n) {
   int i = index();
   if (i >= n) return;
@@ -48,7 +48,7 @@ GLOBAL void machine(const unsigned char *programs, int length, int *results, int
   results[i] = sum;
 }
 
-// Structures go in and out by value.
+// Structures are passed and returned by value.
 struct Complex { double re, im; };
 struct Pair { Complex first; float weight; short tags[3]; char mark; };
 
@@ -70,7 +70,7 @@ GLOBAL void turn(Pair *pairs, Complex by, int n) {
   if (i < n) pairs[i] = turned(turned(pairs[i], by), by);
 }
 
-// Functions by their addresses, from a table in constant memory.
+// Indirect calls through a function table in constant memory.
 DEVICE float square(float x) { return x * x; }
 DEVICE float twice(float x) { return x + x; }
 DEVICE float shifted(float x) { return x - 3.0f; }
@@ -90,7 +90,7 @@ GLOBAL void composed(const float *x, const int *which, float *y, int n) {
   y[i] = v;
 }
 
-// A merge sort in shared memory, 128 keys a block.
+// A merge sort in shared memory, 128 keys per block.
 GLOBAL void merge_sort(u64 *keys) {
   static SHARED u64 a[128], b[128];
   int t = thread();
@@ -101,7 +101,7 @@ GLOBAL void merge_sort(u64 *keys) {
     int start = t / (2 * width) * (2 * width), half = t - start >= width;
     int own = half ? t - start - width : t - start;
     int low = start + (half ? 0 : width), count = 0;
-    // How many of the other half go before this one.
+    // The number of keys of the other half that precede this one.
     int lo = 0, hi = width;
     while (lo < hi) {
       int mid = (lo + hi) / 2;
@@ -116,7 +116,7 @@ GLOBAL void merge_sort(u64 *keys) {
   keys[index()] = from[t];
 }
 
-// Numbers of 256 bits, with carries.
+// 256-bit arithmetic with carries.
 GLOBAL void long_products(const u32 *a, const u32 *b, u32 *c, int n) {
   int i = index();
   if (i >= n) return;
@@ -134,7 +134,7 @@ GLOBAL void long_products(const u32 *a, const u32 *b, u32 *c, int n) {
   for (int k = 0; k < 16; k++) c[i * 16 + k] = sum[k];
 }
 
-// Integers of every width, signed and not, and what C makes of them.
+// Integers of every width, signed and unsigned, with C's conversions.
 GLOBAL void widths(const signed char *a, const unsigned short *b, const long long *c, long long *out, int n) {
   int i = index();
   if (i >= n) return;
@@ -145,7 +145,7 @@ GLOBAL void widths(const signed char *a, const unsigned short *b, const long lon
   out[i] = z + (x >> 1) - (y << 2) + bits + __builtin_bswap32((u32)c[i]) + (long long)(__int128(c[i]) * b[i] >> 64);
 }
 
-// Sums over a block by atomics: integers, a float by exchange and comparison, the last block by a counter.
+// Block sums with atomics: integers, a float by compare-and-swap, and a counter that finds the last block.
 GLOBAL void counted(const float *x, int n, int *bins, float *sum, u32 *blocks, int *last) {
   int i = index();
   if (i < n) {
@@ -166,7 +166,7 @@ GLOBAL void counted(const float *x, int n, int *bins, float *sum, u32 *blocks, i
   }
 }
 
-// Sums by shuffles within warps, and votes.
+// Warp sums with shuffles, and votes.
 GLOBAL void warps(const int *x, int *sums, u32 *ballots) {
   int v = x[index()];
   u32 odd = __nvvm_vote_ballot_sync(0xffffffff, v & 1);
@@ -177,7 +177,7 @@ GLOBAL void warps(const int *x, int *sums, u32 *ballots) {
   }
 }
 
-// Cubic roots by Newton's method, doubles, a loop that each thread leaves when it is near.
+// Cube roots by Newton's method in double; each thread leaves the loop on convergence.
 GLOBAL void roots(const double *x, double *y, int *steps, int n) {
   int i = index();
   if (i >= n) return;

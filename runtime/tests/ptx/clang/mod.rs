@@ -1,10 +1,11 @@
-//! Kernels that clang and LLVM compiled, against plain Rust: without optimisation, where every variable lies in local memory
-//! and every function is called, and with it. How the PTX was made: `clang/README.md`.
+//! Kernels compiled by clang and LLVM, against plain Rust. Without optimization every variable is
+//! in local memory and every function is called; the other two modules are optimized.
+//! `clang/README.md` has the commands.
 
 use super::launch::{Kernel, module, numbers};
 use kernel_dsl::compiler::ptx::Module;
 
-/// What each compiler made of the kernels.
+/// Returns the modules of all compilers.
 fn modules() -> [Module; 3] {
     [include_str!("unoptimised.ptx"), include_str!("optimised.ptx"), include_str!("llvm_22.ptx")].map(module)
 }
@@ -46,7 +47,7 @@ fn a_machine_with_a_stack() {
     }
 }
 
-/// A pair as C lays it out: two doubles, a float, three shorts, a char.
+/// Returns a pair in the layout of C: two doubles, a float, three shorts, a char.
 fn pair(re: f64, im: f64, weight: f32, tags: [i16; 3], mark: i8) -> Vec<u8> {
     let mut bytes = [re.to_le_bytes(), im.to_le_bytes()].concat();
     bytes.extend(weight.to_le_bytes());
@@ -69,7 +70,7 @@ fn structures_by_value() {
     let by = [f64::to_le_bytes(re), f64::to_le_bytes(im)].concat();
     for module in modules() {
         let results = Kernel::of(&module, "turn", 2, 32).written(&given).structure(&by).bits(40).run();
-        // What lies between the members is nobody's.
+        // The padding between the members is unspecified.
         for (ours, theirs) in results.get::<[u8; 32]>(0).iter().zip(expected.chunks_exact(32)) {
             assert_eq!(ours[..27], theirs[..27]);
         }
@@ -111,7 +112,7 @@ fn products_of_256_bits() {
     let (a, b) = (words(4), words(5));
     let mut expected = Vec::new();
     for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
-        // Column by column; no column of eight products has more than 67 bits.
+        // Column by column. The sum of a column of eight products has at most 67 bits.
         let mut carry = 0u128;
         for k in 0..16 {
             let column = (0..8).filter(|i| (0..8).contains(&(k - i)));
@@ -135,7 +136,7 @@ fn integers_of_every_width() {
         let (x, y) = (a[i].wrapping_mul(3), b[i].wrapping_sub(a[i] as u16));
         let z = c[i] / i64::from(if x == 0 { 1 } else { x }) + c[i] % (i64::from(y) + 1);
         let bits = c[i].count_ones() + u32::from(y | 1).leading_zeros() + (c[i] as u64 | 1 << 63).trailing_zeros();
-        // As C has it: int and unsigned are unsigned, which then is a part of the long sum.
+        // By C's rules, int and unsigned give unsigned, which is then added to the long sum.
         let z = z.wrapping_add(i64::from(x >> 1)).wrapping_sub(i64::from(i32::from(y) << 2));
         let z = z.wrapping_add(i64::from(bits)).wrapping_add(i64::from((c[i] as u32).swap_bytes()));
         z.wrapping_add(((i128::from(c[i]) * i128::from(b[i])) >> 64) as i64)
@@ -149,7 +150,7 @@ fn integers_of_every_width() {
 
 #[test]
 fn sums_by_atomics() {
-    // Small integers: their sum is the same in any order.
+    // Small integers, whose sum is exact in any order.
     let x: Vec<f32> = numbers(9).map(|x| (x % 23) as f32).take(150).collect();
     let mut bins = [0i32; 8];
     x.iter().for_each(|x| bins[*x as usize & 7] += 1);

@@ -1,4 +1,4 @@
-// Reductions, scans, sorts, histograms: threads of a block or a warp together.
+// Cooperation in a block or a warp: reductions, scans, sorts, histograms.
 
 extern "C" __global__ void reduce_tree(const int* x, int* y, int n) {
     __shared__ int part[256];

@@ -22,7 +22,7 @@ fn a_tree_in_shared_memory() {
 fn sums_by_shuffles() {
     let x = singles(2, 777);
     let out = Kernel::of(&collective(), "reduce_warps", 1, 128).read(&x).written(&[0f32]).bits(777).run();
-    // The same order: by thread, then by halves of a warp, then of the block.
+    // The order of the kernel: by thread, then by halves of a warp, then of the block.
     let mut part: Vec<f32> = (0..128).map(|t| x[t..].iter().step_by(128).fold(0.0, |s, v| s + v)).collect();
     for warp in part.chunks_mut(32) {
         for d in [16, 8, 4, 2, 1] {
@@ -93,7 +93,7 @@ fn compaction_by_ballot() {
         .run();
     let kept: Vec<i32> = x.into_iter().filter(|v| *v > 0).collect();
     assert_eq!(out.get::<i32>(1), [kept.len() as i32]);
-    // Blocks and warps come in their order here.
+    // The interpreter runs blocks and warps in order.
     assert_eq!(out.get::<i32>(0)[..kept.len()], kept);
 }
 

@@ -1,4 +1,4 @@
-//! CUDA C that NVRTC compiled, against plain Rust. How the PTX was made: `cuda/README.md`.
+//! CUDA C compiled by NVRTC, against plain Rust. `cuda/README.md` has the commands.
 
 mod collective;
 mod numeric;

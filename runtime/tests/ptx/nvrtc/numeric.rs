@@ -29,7 +29,7 @@ fn a_tiled_product() {
         .written(&vec![0f32; n * n])
         .bits(n as u64)
         .run();
-    // NVRTC contracts product and sum, and pads by zeros.
+    // NVRTC contracts product and sum, and padding adds zeros.
     let cell = |i: usize| (0..n).fold(0f32, |s, k| a[i / n * n + k].mul_add(b[k * n + i % n], s));
     near(wide(out.get(0)), (0..n * n).map(|i| f64::from(cell(i))), 1e-6);
 }
@@ -174,7 +174,7 @@ fn escapes() {
         .bits(h as u64)
         .bits(most as u64)
         .run();
-    // Where NVRTC contracts (c = −2 + 3·i/w), so does this.
+    // The reference contracts where NVRTC does: c = −2 + 3·i/w.
     let expected = (0..w * h).map(|p| {
         let at = |i: usize, n: usize, first: f64| 3.0 * i as f64 / n as f64 + first;
         let (cr, ci) = (at(p % w, w, -2.0), at(p / w, h, -1.5));
@@ -211,7 +211,8 @@ fn directed_roundings() {
     let out = Kernel::of(&numeric(), "directed", 1, 64).read(&a).read(&b).written(&vec![0f32; 512]).bits(64).run();
     let out = out.get::<f32>(0);
     let f = f64::from;
-    // Neighbours in single, of what is exact in double or nearer than a single's last bit.
+    // The adjacent singles of a value that is exact in double, or has an error below a single's
+    // last bit.
     let (below, above) = (
         |x: f64| {
             let y = x as f32;

@@ -184,7 +184,7 @@ fn functions_by_their_addresses() {
     assert_eq!(out.get::<i32>(0), expected.collect::<Vec<_>>());
 }
 
-/// erf by its series, for |x| of a few units.
+/// Computes erf by its series, for |x| of at most a few units.
 fn erf(x: f64) -> f64 {
     let mut term = x;
     let mut sum = x;
@@ -197,7 +197,7 @@ fn erf(x: f64) -> f64 {
 
 #[test]
 fn the_math_library_in_single() {
-    // The last ones take the slow path of the reduction by 2π.
+    // The last values take the slow path of the reduction by 2π.
     let x: Vec<f32> = (0..90).map(|i| (i as f32 - 45.0) * 0.37).chain([1e5, 3.7e6, -2.5e9, 1e20, 7e30, -0.0]).collect();
     let n = x.len();
     let out = Kernel::of(&various(), "singles", 3, 32).read(&x).written(&vec![0f32; 8 * n]).bits(n as u64).run();
@@ -215,7 +215,7 @@ fn the_math_library_in_single() {
         ]
     });
     let ours = out.get::<f32>(0).into_iter().map(f64::from);
-    // Infinities as such; the manual's bounds are a few units in the last place.
+    // Infinities must match; the manual's bounds are a few units in the last place.
     for (i, (a, b)) in ours.zip(expected).enumerate() {
         let close = (a - b).abs() <= 1e-6 * b.abs().max(1e-1) || a == b as f32 as f64;
         assert!(close, "{} of {}: {a} is not {b}", i % 8, x[i / 8]);

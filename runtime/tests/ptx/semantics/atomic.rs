@@ -1,4 +1,5 @@
-//! Atomic operations: every form of `atom` and `red`, in every space, of 32 lanes that all go to one place.
+//! Atomic operations: every form of `atom` and `red`, in every space, by 32 lanes that access the
+//! same address.
 
 use super::Value as Expected;
 use super::float::{flush, value};
@@ -11,14 +12,14 @@ use runtime::ptx::{Argument, Launch, Options, Program, Value};
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Double, Half, Single};
 
-/// Where the place is.
+/// The space of the address.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Place {
     Global,
     Shared,
 }
 
-/// Every choice of the row's modifiers.
+/// Returns every combination of the row's modifiers.
 fn choices(row: &Row) -> Vec<Vec<Modifier>> {
     row.slots().iter().fold(vec![vec![]], |all, slot| {
         let mut here: Vec<Option<Modifier>> = slot.alternatives.iter().map(Some).collect();
@@ -27,7 +28,7 @@ fn choices(row: &Row) -> Vec<Vec<Modifier>> {
     })
 }
 
-/// What is there afterwards.
+/// Computes the new value in memory.
 fn updated(modifiers: &[Modifier], ty: Type, place: Place, old: u64, b: u64, c: u64) -> Expected {
     let has = |m| modifiers.contains(&m);
     let mask = u64::MAX >> (64 - ty.bits());
@@ -78,7 +79,7 @@ fn updated(modifiers: &[Modifier], ty: Type, place: Place, old: u64, b: u64, c: 
                 let part = |shift: u32| sum::<Half>(old >> shift & 0xffff, b >> shift & 0xffff);
                 return Expected::Halves([part(0) as u16, part(16) as u16]);
             }
-            // Singles flush in global memory, and not in shared.
+            // Singles flush subnormals in global memory, but not in shared memory.
             Type::F32 if place == Place::Global => {
                 return value(ty, flush(ty, sum::<Single>(flush(ty, old), flush(ty, b))));
             }
@@ -93,7 +94,7 @@ fn sum<F: Float>(a: u64, b: u64) -> u64 {
     (F::from_bits(a.into()) + F::from_bits(b.into())).value.to_bits() as u64
 }
 
-/// Operands of 32 lanes for a type, and what is there at first.
+/// Returns the initial value in memory, and operands of 32 lanes, for a type.
 fn operands(ty: Type, seed: u64) -> (u64, Vec<[u64; 2]>) {
     let mask = u64::MAX >> (64 - ty.bits());
     let mut state = seed;
@@ -102,7 +103,7 @@ fn operands(ty: Type, seed: u64) -> (u64, Vec<[u64; 2]>) {
         let x = state ^ state >> 31;
         let float = (x >> 40) as f64 / 4096.0 - 2000.0;
         match (seed % 4, ty) {
-            // Few values, so that comparisons find them again.
+            // Few distinct values, so that comparisons succeed.
             (0, _) => x >> 60,
             (1, Type::F64) => float.to_bits(),
             (1, Type::F32) => (float as f32).to_bits().into(),
@@ -115,7 +116,7 @@ fn operands(ty: Type, seed: u64) -> (u64, Vec<[u64; 2]>) {
     (next() & mask, (0..32).map(|_| [next() & mask, next() & mask]).collect())
 }
 
-/// What the instruction leaves: what each lane got, and what is there.
+/// Runs the instruction. Returns each lane's result, and the final value in memory.
 fn run(row: &Row, modifiers: &[Modifier], ty: Type, place: Place, first: u64, lanes: &[[u64; 2]]) -> (Vec<u64>, u64) {
     let bits = ty.bits();
     let suffix: String = modifiers.iter().map(|m| format!(".{m}")).collect();
@@ -163,7 +164,7 @@ fn run(row: &Row, modifiers: &[Modifier], ty: Type, place: Place, first: u64, la
     (out.to_vec(), there[0])
 }
 
-/// Lanes go one after the other, each seeing what the last has left.
+/// Checks the lanes one after the other, each on the value that the previous one stored.
 #[test]
 fn every_atomic_operation() {
     let mut count = 0u64;
@@ -176,7 +177,8 @@ fn every_atomic_operation() {
                 Some(_) => &[Place::Global],
             };
             for &place in places {
-                // An order is no difference here: one kind of operands is enough of those.
+                // The memory order does not change results, so one set of operands suffices for
+                // each order.
                 let ordered = modifiers
                     .iter()
                     .any(|m| matches!(m, Modifier::Relaxed | Modifier::Acquire | Modifier::Release | Modifier::AcqRel));
@@ -189,7 +191,7 @@ fn every_atomic_operation() {
                             assert_eq!(got, old, "{} {modifiers:?} {place:?}: what lane {lane} finds", row.opcode);
                         }
                         let expected = updated(&modifiers, ty, place, old, *b, *c);
-                        // A NaN is the interpreter's own one.
+                        // The NaN of the interpreter is used for the next lane.
                         old = match expected {
                             Expected::Bits(bits) => bits,
                             Expected::Halves(halves) => {

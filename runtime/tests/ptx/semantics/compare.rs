@@ -6,7 +6,7 @@ use super::{Given, Outcome, Value};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 use std::cmp::Ordering;
 
-/// Whether two values compare so.
+/// Returns whether the instruction's comparison of two values holds.
 fn holds(given: &Given<'_>, ty: Type, a: u64, b: u64) -> bool {
     use Modifier::*;
     let how = given.form.modifiers[0];
@@ -37,10 +37,10 @@ fn holds(given: &Given<'_>, ty: Type, a: u64, b: u64) -> bool {
     }
 }
 
-/// The comparison combined with the predicate that the instruction has, if it has one.
+/// Combines the comparison with the instruction's predicate, if it has one.
 fn combined(given: &Given<'_>, holds: bool, c: u64) -> bool {
     let c = c & 1 == 1;
-    // Behind the comparison, not the `.or` or `.xor` of another instruction.
+    // The combining modifier follows the comparison's modifier.
     match given.form.modifiers[1] {
         Modifier::And => holds && c,
         Modifier::Or => holds || c,

@@ -75,7 +75,7 @@ pub fn of(given: &Given<'_>) -> Value {
     }
 }
 
-/// What is left to do to a float.
+/// Applies the modifiers to a float result.
 fn finish(given: &Given<'_>, to: Type, bits: u64) -> Value {
     value(to, if given.has(Modifier::Sat) { saturate(to, bits) } else { bits })
 }
@@ -85,7 +85,8 @@ fn narrowed<A: FloatConvert<B>, B: Float>(bits: u64, round: Round) -> u64 {
     A::from_bits(bits.into()).convert_r(round, &mut exact).value.to_bits() as u64
 }
 
-/// To an integer, the nearest that there is; a NaN to 0, or to the highest bit where either side is wide.
+/// Converts to an integer and saturates. A NaN gives 0, or the highest bit set if either type has
+/// 64 bits.
 fn whole<F: Float>(bits: u64, to: Type, round: Round, from: Type) -> u64 {
     if to_f64(from, bits).is_nan() {
         return if from == Type::F64 || to.bits() == 64 { 1 << (to.bits() - 1) } else { 0 };

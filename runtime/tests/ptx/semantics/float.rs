@@ -1,5 +1,5 @@
-//! Floats: sums, products and quotients as LLVM's software floats have them, roots by whole numbers, approximations by the
-//! functions of the standard library on doubles.
+//! Floats. LLVM's software floats compute sums, products and quotients, and integers compute roots.
+//! Doubles of the standard library compute approximations.
 
 use super::{Given, Value};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
@@ -10,7 +10,7 @@ pub fn is_float(ty: Type) -> bool {
     matches!(ty, Type::F16 | Type::F16x2 | Type::F32 | Type::F64)
 }
 
-/// The rounding that modifiers name; without one, to nearest.
+/// Returns the rounding that the modifiers name; without one, round to nearest.
 pub fn rounding(modifiers: &[Modifier]) -> Round {
     modifiers
         .iter()
@@ -24,7 +24,7 @@ pub fn rounding(modifiers: &[Modifier]) -> Round {
         .unwrap_or(Round::NearestTiesToEven)
 }
 
-/// The number that bits are, as a double, which holds each of these exactly.
+/// Converts bits to a double, which holds each value exactly.
 pub fn to_f64(ty: Type, bits: u64) -> f64 {
     match ty {
         Type::F64 => f64::from_bits(bits),
@@ -39,7 +39,7 @@ fn widened<F: Float + FloatConvert<Double>>(bits: u64) -> f64 {
     f64::from_bits(wide.to_bits() as u64)
 }
 
-/// A zero of its sign for a subnormal.
+/// Replaces a subnormal by a zero of the same sign.
 pub fn flush(ty: Type, bits: u64) -> u64 {
     let (exponent, sign) = match ty {
         Type::F64 => (0x7ff << 52, 1 << 63),
@@ -49,7 +49,7 @@ pub fn flush(ty: Type, bits: u64) -> u64 {
     if bits & exponent == 0 { bits & sign } else { bits }
 }
 
-/// To [+0, 1], a NaN to +0.
+/// Clamps to [+0, 1]; a NaN gives +0.
 pub fn saturate(ty: Type, bits: u64) -> u64 {
     let x = to_f64(ty, bits);
     let one = match ty {
@@ -66,7 +66,7 @@ pub fn saturate(ty: Type, bits: u64) -> u64 {
     }
 }
 
-/// A value of the type; all NaNs are one.
+/// Returns a value of the type; all NaNs are equal.
 pub fn value(ty: Type, bits: u64) -> Value {
     let nan = match ty {
         Type::Bf16 => f32::from_bits((bits as u32) << 16).is_nan(),
@@ -82,14 +82,14 @@ pub fn of(given: &Given<'_>) -> Value {
             let part = |shift: u32| one(given, Type::F16, given.x.map(|x| x >> shift & 0xffff));
             match (part(0), part(16)) {
                 (Ok(low), Ok(high)) => Value::Halves([low as u16, high as u16]),
-                // An approximation of each half is held against its bound.
+                // Each approximate half has a separate bound.
                 (Err(low), Err(high)) => halves(low, high),
                 _ => panic!("halves differ in kind"),
             }
         }
         _ => match one(given, ty, given.x) {
             Ok(bits) if given.form.row.opcode == Opcode::Testp => Value::Bits(bits),
-            // A sign is moved, of a NaN too.
+            // The sign of a NaN is copied too.
             Ok(bits) if given.form.row.opcode == Opcode::Copysign => Value::Bits(bits),
             Ok(bits) => value(ty, bits),
             Err(near) => near,
@@ -97,7 +97,7 @@ pub fn of(given: &Given<'_>) -> Value {
     }
 }
 
-/// Two approximations: only what is exact of both is compared.
+/// Combines two approximations: the result is compared only if both are exact.
 fn halves(low: Value, high: Value) -> Value {
     match (low, high) {
         (Value::Bits(a), Value::Bits(b)) => Value::Halves([a as u16, b as u16]),
@@ -105,9 +105,9 @@ fn halves(low: Value, high: Value) -> Value {
     }
 }
 
-/// The bits of the result, or near what it is.
+/// Returns the exact bits of the result, or an approximate value with its bound.
 fn one(given: &Given<'_>, ty: Type, x: [u64; 4]) -> Result<u64, Value> {
-    // Of doubles, only approximations flush.
+    // Operations on doubles do not flush, except approximations.
     let ftz = given.has(Modifier::Ftz);
     let [a, b, c, _] = if ftz { x.map(|x| flush(ty, x)) } else { x };
     if let Some(near) = approximate(given, ty, a, b) {
@@ -168,7 +168,7 @@ pub fn flushed<F: Float>(given: &Given<'_>, result: F, scaled: impl Fn() -> F) -
     result.to_bits() as u64
 }
 
-/// The square root, by that of a whole number, one bit more standing for all that is cut off.
+/// Computes the square root by an integer root with one additional sticky bit.
 fn root<F>(x: F, round: Round) -> F
 where
     Quad: FloatConvert<F>,
@@ -179,7 +179,8 @@ where
     }
     let mut exact = false;
     let wide: Quad = x.convert(&mut exact).value;
-    // x = m · 2^(2k), m of 120 bits or so: the root has 60, twice as many as are needed but for doubles, which need 53.
+    // x = m · 2^(2k), where m has about 120 bits. The root has 60 bits; doubles need 53, and other
+    // types fewer than 30.
     let k = (wide.ilogb() - 120).div_euclid(2);
     let whole = wide.scalbn(-2 * k).to_u128(128).value;
     let root = whole.isqrt();
@@ -206,7 +207,7 @@ fn extreme(given: &Given<'_>, ty: Type, a: u64, b: u64) -> u64 {
                 a
             }
         }
-        // −0 is below +0.
+        // −0 is less than +0.
         _ => {
             let below = x < y || x == y && x.is_sign_negative();
             if below == least { a } else { b }
@@ -231,11 +232,11 @@ fn tested(given: &Given<'_>, x: f64, ty: Type) -> bool {
     }
 }
 
-/// What an approximation must be near, by the bounds that the manual publishes.
+/// Returns the expected value of an approximation, with the bound that the manual publishes.
 fn approximate(given: &Given<'_>, ty: Type, a: u64, b: u64) -> Option<Value> {
     let (x, y) = (to_f64(ty, a), to_f64(ty, b));
     let approx = given.has(Modifier::Approx) || given.has(Modifier::Full);
-    // By a part of the result, and by that much.
+    // The expected result, its relative bound, and its absolute bound.
     let (result, part, much): (f64, f64, f64) = match given.form.row.opcode {
         // The machine reads the upper half.
         Opcode::Rcp | Opcode::Rsqrt if ty == Type::F64 && given.has(Modifier::Ftz) && a as u32 != 0 => {
@@ -273,12 +274,12 @@ fn approximate(given: &Given<'_>, ty: Type, a: u64, b: u64) -> Option<Value> {
     } else if result == 0.0 {
         Value::Bits(zero(result.is_sign_negative()))
     } else if result.abs() < least && given.has(Modifier::Ftz) {
-        // At the edge of the subnormals either may come.
+        // At the edge of the subnormals both results are valid.
         if result.abs() < least * (1.0 - 2f64.powi(-20)) { Value::Bits(zero(result < 0.0)) } else { Value::Open }
     } else if result.abs() > greatest * (1.0 - 2f64.powi(-20)) && result.is_finite() {
         Value::Open
     } else {
-        // Half a step of the subnormals is rounding.
+        // The bound includes one step of the subnormals for rounding.
         let step =
             if ty == Type::F64 { 0.0 } else { least * if ty == Type::F32 { 2f64.powi(-23) } else { 2f64.powi(-10) } };
         Value::Near { ty, x: result, bound: result.abs() * part + much + step }

@@ -1,43 +1,43 @@
-//! Integers and bits, on numbers of 128 bits.
+//! Integers and bits, in 128-bit arithmetic.
 
 use super::{Given, Outcome, Value};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 
-/// Whether the type has a sign.
+/// Returns whether the type is signed.
 pub fn signed(ty: Type) -> bool {
     matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64)
 }
 
-/// The number that bits of that type are.
+/// Converts bits of that type to their value.
 pub fn number(bits: u64, ty: Type) -> i128 {
     let unused = 128 - ty.bits();
     let x = i128::from(bits) << unused;
     if signed(ty) { x >> unused } else { (x as u128 >> unused) as i128 }
 }
 
-/// The bits of a number, cut to a type.
+/// Truncates a number to the bits of a type.
 pub fn cut(x: i128, ty: Type) -> u64 {
     x as u64 & u64::MAX >> (64 - ty.bits())
 }
 
-/// The least and the greatest number of a type.
+/// Returns the minimum and maximum of a type.
 pub fn range(ty: Type) -> (i128, i128) {
     let bits = ty.bits();
     if signed(ty) { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// The nearest number that the type has.
+/// Clamps a number to the range of the type.
 pub fn clamp(x: i128, ty: Type) -> u64 {
     let (least, greatest) = range(ty);
     cut(x.clamp(least, greatest), ty)
 }
 
-/// The whole product, its bits cut to twice the type's.
+/// Computes the full product, truncated to twice the type's bits.
 fn product(a: u64, b: u64, ty: Type) -> u128 {
     if signed(ty) { (number(a, ty) * number(b, ty)) as u128 } else { (number(a, ty) as u128) * (number(b, ty) as u128) }
 }
 
-/// The half of a product that `.lo` or `.hi` names.
+/// Returns the half of a product that `.lo` or `.hi` selects.
 fn half(given: &Given<'_>, ty: Type) -> u64 {
     let [a, b, ..] = given.x;
     let whole = product(a, b, ty);
@@ -45,7 +45,7 @@ fn half(given: &Given<'_>, ty: Type) -> u64 {
     cut(shifted as i128, ty)
 }
 
-/// The 48 bits of the product of 24.
+/// Returns 32 bits of the 48-bit product of 24-bit operands.
 fn half24(given: &Given<'_>, ty: Type) -> u64 {
     let low = |x: u64| {
         let x = (x & 0xff_ffff) as i128;
@@ -61,12 +61,12 @@ pub fn of(given: &Given<'_>) -> Outcome {
     let (x, y) = (number(a, ty), number(b, ty));
     let exact = |d: i128| Value::Bits(cut(d, ty));
     let carry = i128::from(given.carry);
-    // A sum of two, and what does not fit.
+    // The sum of two numbers, and its carry-out.
     let sum = |a: u64, b: u64, more: i128| {
         let whole = i128::from(a) + i128::from(b) + more;
         Outcome { d: exact(whole), second: None, carry: given.has(Modifier::Cc).then_some(whole >> ty.bits() != 0) }
     };
-    // A carry of 1 means that nothing is borrowed.
+    // A carry of 1 means no borrow.
     let difference = |carry: i128| {
         let whole = i128::from(a) - i128::from(b) - (1 - carry);
         Outcome { d: exact(whole), second: None, carry: given.has(Modifier::Cc).then_some(whole >= 0) }
@@ -151,7 +151,7 @@ pub fn bits(given: &Given<'_>) -> u64 {
         Opcode::Bfe => {
             let (position, length) = field(b, c);
             let bit = |i: u64| if i < u64::from(n) { a >> i & 1 } else { 0 };
-            // The manual: bit by bit, the sign from the last one that there is.
+            // The manual's definition, bit by bit: the sign comes from the last existing bit.
             let sign = if !signed(ty) || length == 0 { 0 } else { bit((position + length - 1).min(u64::from(n) - 1)) };
             let chosen = |i: u64| if i < length && position + i < u64::from(n) { bit(position + i) } else { sign };
             (0..u64::from(n)).fold(0, |d, i| d | chosen(i) << i)
@@ -215,7 +215,7 @@ pub fn bits(given: &Given<'_>) -> u64 {
     }
 }
 
-/// The tables of the manual.
+/// Permutes bytes by the tables of the manual.
 fn permuted(given: &Given<'_>, a: u64, b: u64, c: u64) -> u64 {
     let byte = |i: u64| (b << 32 | a) >> (8 * i) & 0xff;
     let n = c & 3;
@@ -229,7 +229,7 @@ fn permuted(given: &Given<'_>, a: u64, b: u64, c: u64) -> u64 {
             };
             return (0..4).fold(0, |d, i| d | of(i) << (8 * i));
         }
-        // From the byte of result 0 to that of result 3.
+        // The selected bytes, from byte 0 of the result to byte 3.
         Some(Modifier::F4e) => [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]][n as usize],
         Some(Modifier::B4e) => [[0, 7, 6, 5], [1, 0, 7, 6], [2, 1, 0, 7], [3, 2, 1, 0]][n as usize],
         Some(Modifier::Rc8) => [n; 4],

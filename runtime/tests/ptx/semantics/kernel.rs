@@ -1,4 +1,4 @@
-//! A form of an instruction as a kernel of its own, run on as many operands as there are.
+//! A kernel for a single form of an instruction, run on many operands.
 
 use kernel_dsl::compiler::ptx::form::{OperandForm, OperandKind, OperandType, Presence, Row, Selection};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Selector, Type, parse};
@@ -9,30 +9,30 @@ use std::fmt::Write;
 /// A form with a choice for each of its modifiers and selectors.
 pub struct Form {
     pub row: &'static Row,
-    /// Those that stand there.
+    /// The modifiers in the text.
     pub modifiers: Vec<Modifier>,
-    /// The types that they name.
+    /// The types that the modifiers name.
     pub named: Vec<Type>,
     /// The instruction.
     pub text: String,
-    /// By operand of the form: its type.
+    /// The type of each operand of the form.
     pub types: Vec<Type>,
-    /// By operand of the form: what of it is chosen, and whether it is negated.
+    /// The selector of each operand of the form, and whether it is negated.
     pub chosen: Vec<(Option<Selector>, bool)>,
     /// The constant of `lop3`.
     pub constant: u64,
-    /// Bits of the register that the result goes to.
+    /// The width of the result register in bits.
     pub width: u32,
-    /// Whether that is more than its type has.
+    /// Whether the result register is wider than its type.
     widened: bool,
-    /// How many values of more than 16 bits are tried: fewer where a row has very many forms.
+    /// The number of tested values of more than 16 bits: fewer for a row with very many forms.
     tried: u64,
     paired: bool,
-    /// The whole kernel.
+    /// The text of the kernel.
     kernel: String,
 }
 
-/// What a lane is left with.
+/// The results of a lane.
 #[derive(Clone, Copy)]
 pub struct Result {
     pub d: u64,
@@ -40,7 +40,7 @@ pub struct Result {
     pub carry: bool,
 }
 
-/// What can be chosen of an operand; the first is nothing, where that may be.
+/// Returns the possible selectors of an operand; the first one is `None` if a selector is optional.
 fn selectors(form: &OperandForm) -> Vec<Option<Selector>> {
     use Selector::{Byte, Bytes, Half, Halves};
     let some = |list: &[Selector]| list.iter().copied().map(Some).collect::<Vec<_>>();
@@ -59,7 +59,8 @@ fn selectors(form: &OperandForm) -> Vec<Option<Selector>> {
     all
 }
 
-/// Every choice of modifiers, each with as many choices of parts and signs as there are of one operand.
+/// Returns every combination of modifiers, each with enough variants to cover all selectors and
+/// signs of one operand.
 pub fn forms(row: &'static Row) -> Vec<Form> {
     let mut choices: Vec<Vec<Option<Modifier>>> = vec![vec![]];
     for slot in row.slots() {
@@ -69,7 +70,7 @@ pub fn forms(row: &'static Row) -> Vec<Form> {
     let variants = row.operands().iter().map(|o| selectors(o).len()).max().unwrap_or(1);
     let signs = if row.operands().iter().any(|o| o.signed) { 4 } else { 1 };
     let constants: &[u64] = if row.opcode == Opcode::Lop3 { &[0x00, 0xe8, 0x96, 0x1b, 0xff] } else { &[0] };
-    // A conversion can go to a register that is wider.
+    // A conversion can have a wider result register.
     let widths: &[u32] = if row.opcode == Opcode::Cvt { &[0, 64] } else { &[0] };
     let mut forms = Vec::new();
     let tried = if choices.len() * variants > 48 { 256 } else { 1024 };
@@ -115,7 +116,7 @@ fn form(row: &'static Row, choice: &[Option<Modifier>], variant: usize, constant
             continue;
         }
         let list = selectors(operand);
-        // Another one for each operand, so that they differ.
+        // Each operand has another selector, so that they differ.
         let selector = list[(variant + if variant == 0 { 0 } else { i * variant }) % list.len()];
         let sign = operand.signed && [0b000, 0b001, 0b010, 0b100][variant % 4] >> (i.max(1) - 1) & 1 == 1;
         let mut bits = if ty.bits() == 8 { 32 } else { ty.bits() };
@@ -181,17 +182,17 @@ fn form(row: &'static Row, choice: &[Option<Modifier>], variant: usize, constant
     })
 }
 
-/// Threads of a block, each of which has operands of its own.
+/// The threads of a block, each with separate operands.
 const BLOCK: u64 = 256;
 
-/// Values at the edges of every format, and others.
+/// Returns boundary values of every format, and others.
 fn pool() -> Vec<u64> {
     let mut pool: Vec<u64> = vec![0, 1, 2, 3, 7, 8, 15, 16, 23, 31, 32, 33, 63, 64, 65, 127, 128, 200, 255, 256];
     for bits in [15u32, 16, 23, 24, 31, 32, 53, 63] {
         pool.extend([(1 << bits) - 1, 1 << bits, (1 << bits) + 1]);
     }
     pool.extend([0x7fff_ffff_ffff_ffff, 0x0001_0203_0405_0607, 0x8081_8283_8485_8687]);
-    // Halves, two at a time and four at a time.
+    // Halves, in pairs and in groups of four.
     for h in [0x0001u64, 0x03ff, 0x0400, 0x3bff, 0x3c00, 0x3c01, 0x7bff, 0x7c00, 0x7e01, 0x8000, 0x8001, 0xbc00, 0xfc00]
     {
         pool.extend([h, h << 16 | 0x3c00, h << 16 | h]);
@@ -218,7 +219,7 @@ fn pool() -> Vec<u64> {
         1e-3,
     ] {
         pool.extend([x, -x].map(|x| u64::from(x.to_bits())));
-        // The same in the upper word, for doubles.
+        // The same word twice, so that doubles get it as their upper half.
         pool.extend([u64::from(x.to_bits()) << 32 | u64::from(x.to_bits())]);
     }
     for x in [
@@ -247,7 +248,7 @@ fn pool() -> Vec<u64> {
     pool
 }
 
-/// Numbers that come again.
+/// Returns a repeatable sequence of numbers.
 fn numbers() -> impl FnMut() -> u64 {
     let mut state = 0x1234_5678u64;
     move || {
@@ -258,7 +259,8 @@ fn numbers() -> impl FnMut() -> u64 {
     }
 }
 
-/// What the lanes are given: all values of one operand of at most 16 bits; else edges, and others.
+/// Returns the lanes' operands: all values of a single operand of at most 16 bits, otherwise
+/// boundary and random values.
 pub fn operands(form: &Form) -> Vec<([u64; 4], bool)> {
     let (pool, mut random) = (pool(), numbers());
     let sources: Vec<Type> = form
@@ -280,8 +282,8 @@ pub fn operands(form: &Form) -> Vec<([u64; 4], bool)> {
         x
     };
     let small = sources.len() == 1 && sources[0].bits() <= 16;
-    // To a wider register goes the same.
-    // From floats to integers `.sat` is no difference, and from integers to floats it leaves 0 and 1; there `.ftz` is none.
+    // A wider register gets the same value. For floats to integers `.sat` has no effect, and for
+    // integers to floats it leaves only 0 and 1; there `.ftz` has no effect.
     let finished = form.modifiers.iter().any(|m| matches!(m, Modifier::Sat | Modifier::Ftz));
     let crosses =
         form.named.len() > 1 && super::float::is_float(form.named[0]) != super::float::is_float(form.named[1]);
@@ -297,11 +299,11 @@ pub fn operands(form: &Form) -> Vec<([u64; 4], bool)> {
             if all {
                 x[0] = i;
             }
-            // Equal numbers are rare otherwise.
+            // Equal numbers would otherwise be rare.
             if i % 16 == 5 {
                 x[1] = x[0];
             }
-            // Floats of near exponents are added with more to round.
+            // Sums of floats with near exponents round more often.
             if i % 8 == 7 {
                 x[2] = x[0] ^ random() >> 40;
             }
@@ -310,7 +312,7 @@ pub fn operands(form: &Form) -> Vec<([u64; 4], bool)> {
         .collect()
 }
 
-/// What the interpreter gives.
+/// Runs the form in the interpreter.
 pub fn run(form: &Form, lanes: &[([u64; 4], bool)]) -> Vec<Result> {
     let module = parse(&form.kernel).unwrap_or_else(|e| panic!("{}: {e}\n{}", form.text, form.kernel));
     let program = Program::decode(&module, "kernel").unwrap_or_else(|e| panic!("{}: {e}", form.text));
@@ -325,7 +327,7 @@ pub fn run(form: &Form, lanes: &[([u64; 4], bool)]) -> Vec<Result> {
             Argument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&input)) },
         ],
         parameters: vec![Value::Address { buffer: 0, offset: 0 }, Value::Address { buffer: 1, offset: 0 }],
-        // Of all values of an operand there are many; that they are defined, the other forms show.
+        // All values of an operand are many lanes; other forms already check definedness.
         options: Options {
             checks: if lanes.len() > 1024 { Checks::Values } else { Checks::All },
             ..Options::default()

@@ -1,5 +1,5 @@
-//! Loads and stores: every form of `ld`, `ldu` and `st` but those of a call's arguments, in every space by its own addresses
-//! and by generic ones, to and from registers as wide as the type and wider.
+//! Loads and stores: every form of `ld`, `ldu` and `st` except call arguments. Each runs in every
+//! space by its own and by generic addresses, with registers of the type's width and wider ones.
 
 use super::integer::{number, signed};
 use kernel_dsl::compiler::ptx::form::Row;
@@ -8,9 +8,9 @@ use kernel_dsl::compiler::ptx::{Modifier, Opcode, Space, Type, parse};
 use runtime::interpreter::Bytes;
 use runtime::ptx::{Argument, Launch, Options, Program, Value};
 
-/// What is there at first, with high and low bytes in turn.
+/// The initial memory, with alternating high and low bytes.
 const THERE: [u64; 2] = [0x81_7f_fe_01_80_00_ff_92, 0x13_f4_00_80_ff_7f_c6_a8];
-/// What is stored, of which each element takes the lowest bytes.
+/// The stored values, of which each element takes the lowest bytes.
 const STORED: [u64; 4] = [0xf1e2_d3c4_b5a6_9788, 0x0123_4567_89ab_cdef, 0x7fff_8000_ffff_0001, 0xaaaa_5555_3333_cccc];
 
 fn choices(row: &Row) -> Vec<Vec<Modifier>> {
@@ -21,7 +21,8 @@ fn choices(row: &Row) -> Vec<Vec<Modifier>> {
     })
 }
 
-/// Runs `body` on one thread, which has [`THERE`] in each space; the words that it leaves in `out`.
+/// Runs `body` on one thread, with [`THERE`] in each space. Returns the words that it stores in
+/// `out`.
 fn run(body: &str) -> [u64; 6] {
     let bytes: Vec<String> = THERE.iter().flat_map(|w| w.to_le_bytes()).map(|b| b.to_string()).collect();
     let bytes = bytes.join(", ");
@@ -54,7 +55,8 @@ fn run(body: &str) -> [u64; 6] {
     out
 }
 
-/// The spaces that the instruction can go to, each with the instructions that get its address, and the address.
+/// Returns the possible spaces of the instruction, each with the instructions that compute an
+/// address, and the address operand.
 fn places(space: Option<Space>, writes: bool) -> Vec<(Space, String, String)> {
     match space {
         Some(Space::Param) => vec![(Space::Param, String::new(), "[in_param]".to_string())],
@@ -71,7 +73,7 @@ fn places(space: Option<Space>, writes: bool) -> Vec<(Space, String, String)> {
     }
 }
 
-/// Element `i` of what is there.
+/// Returns element `i` of the initial memory.
 fn element(i: usize, bytes: usize) -> u64 {
     let all: Vec<u8> = THERE.iter().flat_map(|w| w.to_le_bytes()).collect();
     let mut word = [0; 8];
@@ -79,14 +81,15 @@ fn element(i: usize, bytes: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The instruction with its modifiers, how many elements it has, and of which type.
+/// Returns the instruction with its modifiers, its number of elements, and their type.
 fn parts(row: &Row, modifiers: &[Modifier]) -> (String, usize, Type) {
     let text: String = modifiers.iter().map(|m| format!(".{m}")).collect();
     let count = modifiers.iter().find_map(|m| m.vector()).unwrap_or(1);
     (format!("{}{text}", row.opcode), count, modifiers.iter().find_map(|m| m.ty()).unwrap())
 }
 
-/// Registers that an element can be in: of the type's width, and wider ones of integers and bits.
+/// Returns the registers that can hold an element: of the type's width, and wider ones for integers
+/// and bits.
 fn registers(ty: Type) -> Vec<(&'static str, u32)> {
     let float = matches!(ty, Type::F32 | Type::F64);
     [("%h", 16), ("%r", 32), ("%w", 64)]
@@ -108,7 +111,7 @@ fn every_load() {
             let (text, n, ty) = parts(row, &modifiers);
             let space = modifiers.iter().find_map(|m| m.space());
             for (at, get, address) in places(space, false) {
-                // What is only read is in global memory.
+                // `ldu` reads global memory only.
                 if row.opcode == Opcode::Ldu && at != Space::Global {
                     continue;
                 }

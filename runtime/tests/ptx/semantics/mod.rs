@@ -1,8 +1,9 @@
-//! What each instruction of the table computes: every form that turns registers into registers, with every choice of its
-//! modifiers, on values at the edges and at random, and on all values where there are no more than 2¹⁶.
+//! The semantics of each instruction in the table: every form from registers to registers, with
+//! every combination of modifiers. Operands are boundary and random values, or all values if there
+//! are at most 2¹⁶.
 //!
-//! The references share nothing with the interpreter: floats are those of `rustc_apfloat`, the rest is written from the
-//! manual's pseudocode on wide integers.
+//! The references share no code with the interpreter. Floats are computed by `rustc_apfloat`, and
+//! the rest follows the manual's pseudocode on wide integers.
 
 mod atomic;
 mod compare;
@@ -18,12 +19,12 @@ use kernel_dsl::compiler::ptx::form::Row;
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 
-/// An instruction with the values that it reads.
+/// An instruction and the values of its operands.
 struct Given<'a> {
     form: &'a Form,
-    /// By operand of the form that is read: its bits, cut to its type.
+    /// The bits of each source operand, truncated to its type.
     x: [u64; 4],
-    /// The carry before it.
+    /// The previous carry.
     carry: bool,
 }
 
@@ -32,33 +33,33 @@ impl Given<'_> {
         self.form.modifiers.contains(&modifier)
     }
 
-    /// The modifiers that name types, in their order.
+    /// Returns the types that the modifiers name, in order.
     fn named(&self) -> &[Type] {
         &self.form.named
     }
 
-    /// The type that it works on.
+    /// Returns the operand type of the instruction.
     fn ty(&self) -> Type {
         *self.form.named.last().expect("it has a type")
     }
 }
 
-/// What it must give.
+/// The expected value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Value {
     /// Exactly these bits.
     Bits(u64),
-    /// A NaN, of whatever payload.
+    /// A NaN with any payload.
     Nan(Type),
-    /// Two halves, of which each may be a NaN.
+    /// Two halves, each of which may be a NaN.
     Halves([u16; 2]),
-    /// A float that far from this one at most.
+    /// A float within `bound` of `x`.
     Near { ty: Type, x: f64, bound: f64 },
-    /// What the manual leaves open.
+    /// Left open by the manual.
     Open,
 }
 
-/// What comes of it: the result, a second predicate, a carry.
+/// The expected result, second predicate and carry.
 struct Outcome {
     d: Value,
     second: Option<bool>,
@@ -71,7 +72,7 @@ impl From<Value> for Outcome {
     }
 }
 
-/// What the form gives; `None` of an instruction that does more than compute.
+/// Computes the expected outcome of the form; `None` for an instruction with side effects.
 fn expected(given: &Given<'_>) -> Option<Outcome> {
     use Opcode::*;
     let opcode = given.form.row.opcode;
@@ -93,7 +94,7 @@ fn expected(given: &Given<'_>) -> Option<Outcome> {
 }
 
 impl Value {
-    /// Whether these bits are it.
+    /// Returns whether these bits match the expected value.
     fn is(self, bits: u64) -> bool {
         let nan = |ty: Type, bits: u64| match ty {
             Type::F64 => f64::from_bits(bits).is_nan(),
@@ -117,7 +118,7 @@ impl Value {
     }
 }
 
-/// The instructions of the table that only compute.
+/// Checks the selected instructions of the table that only compute, and returns their number.
 fn check(wanted: impl Fn(&Row) -> bool) -> usize {
     let mut count = 0;
     for row in ROWS.iter().filter(|row| wanted(row)) {
@@ -228,7 +229,7 @@ fn conversions_of_floats() {
     assert!(count > 400, "{count}");
 }
 
-/// Whether what a conversion reads is a float.
+/// Returns whether the source of a conversion is a float.
 fn of_float(row: &Row) -> Option<bool> {
     let slot = row.slots().iter().rfind(|slot| slot.alternatives.iter().any(|m| m.ty().is_some()))?;
     slot.alternatives.iter().next()?.ty().map(float::is_float)

@@ -4,7 +4,7 @@ use super::Given;
 use super::integer::signed;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Selector, Type};
 
-/// What is chosen of a 32-bit word, extended by its sign.
+/// Extracts the selected part of a 32-bit word, sign-extended.
 fn chosen(word: u64, selector: Option<Selector>, ty: Type) -> i128 {
     let (bits, shift) = match selector {
         None => (32, 0),
@@ -24,7 +24,7 @@ fn clamped(x: i128, bits: u32, ty: Type) -> i128 {
     if signed(ty) { x.clamp(-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { x.clamp(0, (1 << bits) - 1) }
 }
 
-/// What is computed of two numbers.
+/// Computes the operation on two numbers.
 fn operated(given: &Given<'_>, x: i128, y: i128) -> i128 {
     use Opcode::*;
     match given.form.row.opcode {
@@ -55,7 +55,7 @@ pub fn of(given: &Given<'_>) -> u32 {
     use Opcode::*;
     let types = given.named();
     let set = matches!(given.form.row.opcode, Vset | Vset2 | Vset4);
-    // `vset` names no type of its result.
+    // `vset` names no result type.
     let (to, types) = if set { (Type::U32, types) } else { (types[0], &types[1..]) };
     match given.form.row.opcode {
         Vmad => multiplied(given, types),
@@ -83,7 +83,7 @@ fn scalar(given: &Given<'_>, to: Type, types: &[Type]) -> u32 {
     match part {
         Some(Selector::Byte(n)) => c as u32 & !(0xff << (8 * n)) | (result as u32 & 0xff) << (8 * n),
         Some(Selector::Half(n)) => c as u32 & !(0xffff << (16 * n)) | (result as u32 & 0xffff) << (16 * n),
-        // The comparison of `vset` is no operation of its own.
+        // The comparison of `vset` is not a secondary operation.
         _ => match given.form.modifiers.last() {
             Some(Modifier::Add) => (result as u32).wrapping_add(c as u32),
             Some(Modifier::Min) => as_number(result as u32).min(as_number(c as u32)) as u32,
@@ -97,7 +97,7 @@ fn several(given: &Given<'_>, bits: u32, to: Type, types: &[Type]) -> u32 {
     let [a, b, c, _] = given.x;
     let count = (32 / bits) as usize;
     let both = b << 32 | a;
-    // By part from the lowest; the selectors name the highest first.
+    // Part by part from the lowest; the selectors name the highest first.
     let order = |selector: Option<Selector>, first: u8| -> Vec<u8> {
         match selector {
             None => (0..count as u8).map(|i| first + i).collect(),

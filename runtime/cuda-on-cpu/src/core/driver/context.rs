@@ -1,4 +1,4 @@
-//! Which context is current on a thread; the primary one.
+//! The current context of each thread, and the primary contexts.
 
 use super::{Driver, lock};
 use crate::core::context::Context;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 thread_local! {
-    /// The last is current.
+    /// The context stack of a thread, whose last context is current.
     static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
     static MODE: Cell<Mode> = const { Cell::new(Mode::Global) };
 }
 
-/// A device's primary context, and how many have it.
+/// A device's primary context, and its reference count.
 #[derive(Debug, Default)]
 pub struct Primary {
     context: Option<Arc<Context>>,
@@ -24,21 +24,22 @@ pub struct Primary {
     flags: u32,
 }
 
-/// The flags that a context can have: `CU_CTX_FLAGS_MASK`, and those of core dumps and copies, which mean nothing here.
+/// The valid flags of a context: `CU_CTX_FLAGS_MASK`, and the flags of core dumps and copies. The
+/// latter have no effect here.
 const FLAGS: u32 = 0xff;
 
-/// What this thread may do while a stream captures.
+/// Returns the capture mode of this thread: what the thread may do while a stream captures.
 pub fn capture_mode() -> Mode {
     MODE.get()
 }
 
-/// Sets it; what it was.
+/// Sets the capture mode of this thread, and returns the previous one.
 pub fn set_capture_mode(mode: Mode) -> Mode {
     MODE.replace(mode)
 }
 
 fn flags(flags: u32) -> Result<u32> {
-    // One way to wait, or none.
+    // At most one scheduling flag.
     if flags & !FLAGS != 0 || !matches!(flags & 7, 0 | 1 | 2 | 4) {
         return Err(Error::value(format!("{flags:#x} are no flags of a context")));
     }
@@ -50,19 +51,19 @@ fn none() -> Error {
 }
 
 impl Driver {
-    /// The current context, if it can be used.
+    /// Returns the current context, or an error if it cannot be used.
     pub fn current(&self) -> Result<Arc<Context>> {
         let context = self.top().ok_or_else(none)?;
         context.check()?;
         Ok(context)
     }
 
-    /// The current context, whatever has become of it.
+    /// Returns the current context, even if it has failed or was destroyed.
     pub fn top(&self) -> Option<Arc<Context>> {
         STACK.with_borrow(|stack| stack.last().cloned())
     }
 
-    /// Makes a context, and makes it current.
+    /// Creates a context, and makes it current.
     pub fn create_context(&self, given: u32, device: i32) -> Result<Arc<Context>> {
         let device = self.device(device)?;
         let given = flags(given)?;
@@ -72,7 +73,7 @@ impl Driver {
         Ok(context)
     }
 
-    /// Ends a context that is not the primary one, with all that is in it.
+    /// Destroys a context other than the primary one, with all its objects.
     pub fn destroy_context(&self, handle: Handle) -> Result {
         let context = self.contexts.get(handle)?;
         if context.is_primary {
@@ -85,7 +86,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Frees all that is in a context.
+    /// Frees all objects of a context.
     fn end(&self, context: &Arc<Context>) {
         self.engine.wait(self.engine.last());
         context.destroy();
@@ -97,19 +98,19 @@ impl Driver {
         context.memory().clear();
     }
 
-    /// Makes a context current over the one that was.
+    /// Pushes a context on the stack, which makes it current.
     pub fn push(&self, handle: Handle) -> Result {
         let context = self.contexts.get(handle)?;
         STACK.with_borrow_mut(|stack| stack.push(context));
         Ok(())
     }
 
-    /// Makes current what was so before.
+    /// Pops the current context, which makes the previous one current.
     pub fn pop(&self) -> Result<Arc<Context>> {
         STACK.with_borrow_mut(Vec::pop).ok_or_else(none)
     }
 
-    /// Makes a context current in place of the one that is, or none.
+    /// Replaces the current context; a null handle leaves none.
     pub fn set_current(&self, handle: Handle) -> Result {
         let context = if handle.0 == 0 { None } else { Some(self.contexts.get(handle)?) };
         STACK.with_borrow_mut(|stack| {
@@ -119,7 +120,7 @@ impl Driver {
         Ok(())
     }
 
-    /// One more has the primary context, which is made if nobody had it.
+    /// Retains the primary context, and creates it if it has no users.
     pub fn retain_primary(&self, device: i32) -> Result<Arc<Context>> {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);
@@ -135,7 +136,7 @@ impl Driver {
         Ok(context)
     }
 
-    /// One less has it; with the last it ends.
+    /// Releases the primary context; the last release destroys it.
     pub fn release_primary(&self, device: i32) -> Result {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);
@@ -149,7 +150,8 @@ impl Driver {
         self.end_primary(last)
     }
 
-    /// Ends it, whoever has it. They have none from then on, and one that works if it is retained again.
+    /// Destroys the primary context regardless of its users. Their handles become invalid;
+    /// retaining the primary context again creates a new one.
     pub fn reset_primary(&self, device: i32) -> Result {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);
@@ -167,7 +169,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Sets what the primary context is made with.
+    /// Sets the flags for the primary context's creation.
     pub fn set_primary_flags(&self, device: i32, given: u32) -> Result {
         let device = self.device(device)?;
         let mut primary = lock(&self.primary[device]);
@@ -178,7 +180,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The flags of the primary context, and whether there is one now.
+    /// Returns the flags of the primary context, and whether it is active.
     pub fn primary_state(&self, device: i32) -> Result<(u32, bool)> {
         let device = self.device(device)?;
         let primary = lock(&self.primary[device]);

@@ -1,4 +1,4 @@
-//! Captures, and the graphs that they give.
+//! Captures and the resulting graphs.
 
 use super::context::capture_mode;
 use super::{Driver, lock};
@@ -12,7 +12,7 @@ use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
 impl Driver {
-    /// From here on, what the stream is given is noted.
+    /// Starts a capture: from now on the stream records its operations instead of running them.
     pub fn begin_capture(&self, queue: &Queue, mode: Mode) -> Result {
         let Queue::Made(stream) = queue else {
             let why = "the default stream cannot capture";
@@ -27,7 +27,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What the stream was given since.
+    /// Ends the capture and returns the recorded graph.
     pub fn end_capture(&self, queue: &Queue) -> Result<Arc<Graph>> {
         let Some((stream, capture)) = queue.capturing() else {
             return Err(Error::new(CUresult::CUDA_ERROR_ILLEGAL_STATE, "the stream does not capture"));
@@ -45,7 +45,7 @@ impl Driver {
         Ok(self.graphs.insert(|handle| Graph::new(handle, &works)))
     }
 
-    /// No stream takes part in it any more.
+    /// Removes all streams from the capture.
     pub(super) fn leave_capture(&self, capture: &Arc<Capture>) {
         for stream in capture.streams() {
             if let Ok(stream) = self.streams.get(stream)
@@ -57,19 +57,19 @@ impl Driver {
         lock(&self.captures).retain(|other| !Arc::ptr_eq(other, capture));
     }
 
-    /// A graph of nothing.
+    /// Creates an empty graph.
     pub fn create_graph(&self) -> Arc<Graph> {
         self.graphs.insert(|handle| Graph::new(handle, &[]))
     }
 
-    /// Ends a graph. What was made of it stays.
+    /// Destroys a graph; its executables stay valid.
     pub fn destroy_graph(&self, graph: Handle) -> Result {
         let graph = self.graphs.remove(graph)?;
         self.nodes.remove_all(|node| node.graph == graph.handle);
         Ok(())
     }
 
-    /// Adds a launch to a graph, behind other nodes of it.
+    /// Adds a kernel node to a graph, after the nodes `after`.
     pub fn add_launch(&self, graph: Handle, launch: Launch, after: &[Handle]) -> Result<Arc<Added>> {
         let graph = self.graphs.get(graph)?;
         self.check_launch(&launch)?;
@@ -82,14 +82,14 @@ impl Driver {
         Ok(self.nodes.insert(|handle| Added { handle, graph: graph.handle, index }))
     }
 
-    /// Changes a launch of a graph that was made ready.
+    /// Replaces the launch of a node in an executable graph.
     pub fn set_launch(&self, executable: Handle, node: Handle, launch: Launch) -> Result {
         let (executable, node) = (self.executables.get(executable)?, self.nodes.get(node)?);
         if executable.graph != node.graph {
             return Err(Error::value("the node is not of the graph that was made ready"));
         }
         self.check_launch(&launch)?;
-        // A node that was added later is not in it.
+        // The executable lacks nodes added after its instantiation.
         if node.index >= executable.works().len() {
             return Err(Error::value("the node was added after the graph was made ready"));
         }
@@ -105,14 +105,14 @@ impl Driver {
         launch.function.check(launch.grid)
     }
 
-    /// Makes a graph ready for launches.
+    /// Instantiates an executable graph.
     pub fn instantiate(&self, graph: Handle) -> Result<Arc<Executable>> {
         let context = self.current()?;
         let graph = self.graphs.get(graph)?;
         Ok(self.executables.insert(|handle| Executable::new(handle, context, &graph)))
     }
 
-    /// Gives a stream all that is in a graph.
+    /// Submits all operations of a graph to a stream.
     pub fn launch_graph(&self, executable: Handle, queue: &Queue) -> Result {
         let executable = self.executables.get(executable)?;
         if !Arc::ptr_eq(&executable.context, queue.context()) {
@@ -121,7 +121,7 @@ impl Driver {
         self.submit(queue, Work::Graph(executable.works()))
     }
 
-    /// Refuses what could disturb a capture, which then comes to nothing.
+    /// Rejects a call that could disturb a capture, and invalidates that capture.
     pub fn refuse_unsafe(&self, what: &str) -> Result {
         let mode = capture_mode();
         if mode == Mode::Relaxed {
@@ -140,7 +140,7 @@ impl Driver {
         Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, why))
     }
 
-    /// Refuses work of the legacy stream, which would wait for a stream that captures.
+    /// Rejects work of the legacy stream that would wait for a capturing stream.
     pub(super) fn refuse_implicit(&self, context: &Arc<Context>) -> Result {
         let captures = lock(&self.captures);
         let waits = |handle: &Handle| {

@@ -1,4 +1,4 @@
-//! Allocations, and what moves bytes.
+//! Allocations, copies and fills.
 
 use super::Driver;
 use crate::core::context::Context;
@@ -12,12 +12,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A pool of memory. What is freed to it is free at once.
+/// A memory pool. Freed memory is released at once.
 #[derive(Debug)]
 pub struct Pool {
-    /// Its handle.
+    /// The pool's handle.
     pub handle: Handle,
-    /// What can be set of it, and means nothing here, by `CUmemPool_attribute`.
+    /// The pool's settable attributes, by `CUmemPool_attribute`. They have no effect here.
     pub attributes: [AtomicU64; 9],
 }
 
@@ -28,17 +28,17 @@ impl Object for Pool {
 }
 
 impl Pool {
-    /// With what a new one has.
+    /// Creates a pool with the default attributes.
     pub(super) fn new(handle: Handle) -> Pool {
         let attributes: [AtomicU64; 9] = Default::default();
-        // The three ways of reuse are allowed at first.
+        // The three reuse policies are enabled by default.
         attributes[1..=3].iter().for_each(|attribute| attribute.store(1, Ordering::Relaxed));
         Pool { handle, attributes }
     }
 }
 
 impl Driver {
-    /// New memory in the current context.
+    /// Allocates memory in the current context.
     pub fn allocate(&self, kind: Kind, bytes: usize) -> Result<u64> {
         let context = self.current()?;
         self.refuse_unsafe("allocating memory")?;
@@ -54,7 +54,7 @@ impl Driver {
         Ok(address)
     }
 
-    /// Frees memory of the device, when all that was submitted has happened. Null is freed without effect.
+    /// Frees device memory after all submitted work is complete. A null address has no effect.
     pub fn free(&self, address: u64) -> Result {
         let context = self.current()?;
         if address == 0 {
@@ -64,7 +64,7 @@ impl Driver {
         self.release(&context, address, |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed))
     }
 
-    /// Frees pinned memory of the host.
+    /// Frees page-locked host memory.
     pub fn free_host(&self, address: u64) -> Result {
         let context = self.current()?;
         self.refuse_unsafe("freeing memory")?;
@@ -83,18 +83,18 @@ impl Driver {
         }
         self.engine.wait(self.engine.last());
         context.check()?;
-        // Another thread may have freed it meanwhile.
+        // Another thread may have freed the memory in between.
         context.memory().remove(address).map(drop).ok_or_else(nothing)
     }
 
-    /// New memory of a pool, in the order of a stream.
+    /// Allocates memory from a pool, in stream order.
     pub fn allocate_ordered(&self, pool: Option<Handle>, bytes: usize, queue: &Queue) -> Result<u64> {
         let pool = self.pools.get(pool.unwrap_or_else(|| self.current_pool()))?;
         queue.refuse_in_capture("it was to allocate memory, which graphs here do not")?;
         self.allocate_in(queue.context(), Kind::Pool(pool.handle), bytes)
     }
 
-    /// Frees memory in the order of a stream.
+    /// Frees memory in stream order.
     pub fn free_ordered(&self, address: u64, queue: &Queue) -> Result {
         queue.refuse_in_capture("it was to free memory, which graphs here do not")?;
         if address == 0 {
@@ -110,28 +110,28 @@ impl Driver {
         self.submit(queue, Work::Free(address))
     }
 
-    /// The pool of the device from its beginning.
+    /// Returns the default memory pool of the device.
     pub fn default_pool(&self) -> Handle {
         self.default_pool
     }
 
-    /// The pool that `cuMemAllocAsync` takes from.
+    /// Returns the pool that `cuMemAllocAsync` allocates from.
     pub fn current_pool(&self) -> Handle {
         Handle(self.current_pool.load(Ordering::Relaxed))
     }
 
-    /// Has it take from another one.
+    /// Sets the pool that `cuMemAllocAsync` allocates from.
     pub fn set_current_pool(&self, pool: Handle) -> Result {
         self.current_pool.store(self.pools.get(pool)?.handle.0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Makes a pool.
+    /// Creates a pool.
     pub fn create_pool(&self) -> Arc<Pool> {
         self.pools.insert(Pool::new)
     }
 
-    /// Ends a pool; what lives in it lives on.
+    /// Destroys a pool; its allocations stay valid.
     pub fn destroy_pool(&self, pool: Handle) -> Result {
         if pool == self.default_pool {
             return Err(Error::value("the device's own pool is not destroyed"));
@@ -142,10 +142,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Lets kernels reach memory of the program.
+    /// Makes memory of the program accessible to kernels.
     ///
     /// # Safety
-    /// As many bytes are there from `start` on, initialised, until it is registered no more.
+    /// `bytes` bytes from `start` on must stay allocated and initialized until they are
+    /// unregistered.
     pub unsafe fn register(&self, start: NonNull<u8>, bytes: usize, flags: u32) -> Result {
         let context = self.current()?;
         if bytes == 0 {
@@ -155,13 +156,13 @@ impl Driver {
             let why = "some of the bytes are pinned, managed or registered already";
             return Err(Error::new(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, why));
         }
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let (address, allocation) = unsafe { self.supply(context.device).register(start, bytes, flags)? };
         context.memory().insert(address, allocation);
         Ok(())
     }
 
-    /// Takes that back, when all that was submitted has happened.
+    /// Unregisters memory after all submitted work is complete.
     pub fn unregister(&self, address: u64) -> Result {
         let context = self.current()?;
         self.release(&context, address, |kind| matches!(kind, Kind::Registered(_))).map_err(|error| match error.code {
@@ -172,14 +173,14 @@ impl Driver {
         })
     }
 
-    /// Copies in the order of the legacy stream, and waits.
+    /// Copies in the order of the legacy stream, and waits until the copy is complete.
     pub fn copy_now(&self, copy: Copy) -> Result {
         let queue = Queue::Default(self.current()?);
         copy.check()?;
         self.now(&queue, Work::Copy(copy))
     }
 
-    /// Copies in the order of a stream. With pageable memory of the host the program may do as it likes when this returns.
+    /// Copies in stream order. The program may reuse pageable host memory as soon as this returns.
     pub fn copy(&self, mut copy: Copy, queue: &Queue) -> Result {
         copy.check()?;
         if queue.capturing().is_some() {
@@ -192,14 +193,14 @@ impl Driver {
         self.submit(queue, Work::Copy(copy))
     }
 
-    /// Fills in the order of the legacy stream, and waits.
+    /// Fills in the order of the legacy stream, and waits until the fill is complete.
     pub fn fill_now(&self, fill: Fill) -> Result {
         let queue = Queue::Default(self.current()?);
         fill.check()?;
         self.now(&queue, Work::Fill(fill))
     }
 
-    /// Fills in the order of a stream.
+    /// Fills in stream order.
     pub fn fill(&self, fill: Fill, queue: &Queue) -> Result {
         fill.check()?;
         self.submit(queue, Work::Fill(fill))
@@ -214,7 +215,7 @@ impl Driver {
         queue.context().check()
     }
 
-    /// Bytes that live in a pool.
+    /// Returns the number of bytes in use in a pool.
     pub fn used_of_pool(&self, pool: Handle) -> Result<u64> {
         Ok(self.current()?.memory().of_pool(pool))
     }

@@ -1,7 +1,7 @@
-//! The driver of one process: its objects, and what calls do with them.
+//! The driver of one process: its objects, and the operations of each call on them.
 //!
-//! `context` has which context is current on a thread, `module` what is loaded, `memory` allocations and copies, `stream` work in
-//! its order, `graph` captures.
+//! `context` holds the current context of each thread, `module` the loaded modules, `memory`
+//! allocations and copies, `stream` ordered work, `graph` captures.
 
 mod context;
 mod graph;
@@ -32,14 +32,14 @@ use cudarc::driver::sys::CUresult;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The driver.
+/// The driver of a process.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct Driver {
     pub settings: Settings,
     pub log: Arc<Log>,
     pub engine: Arc<Engine>,
-    /// By device.
+    /// The memory of each device.
     supplies: Vec<Arc<Supply>>,
     pub contexts: Table<Context>,
     pub modules: Table<Module>,
@@ -52,24 +52,24 @@ pub struct Driver {
     pub executables: Table<Executable>,
     pub pools: Table<Pool>,
     pub injection: Injection,
-    /// The device's own pool, and the one that `cuMemAllocAsync` takes from.
+    /// The device's default pool. `current_pool` is the pool that `cuMemAllocAsync` allocates from.
     default_pool: Handle,
     current_pool: AtomicU64,
-    /// By device.
+    /// The primary context of each device.
     primary: Vec<Mutex<Primary>>,
     captures: Mutex<Vec<Arc<Capture>>>,
     ids: AtomicU64,
 }
 
 impl Driver {
-    /// With those settings, nothing made yet.
+    /// Creates a driver without objects from these settings.
     pub fn new(settings: Settings, log: Log) -> Driver {
         let log = Arc::new(log);
         let limits = Limits { checks: settings.checks, fuel: settings.fuel };
         let pools = Table::default();
         let injection = Injection::default();
         injection.set(settings.fail.clone());
-        // An address says what it is of, whichever device that is on.
+        // One table for all devices: an address identifies its allocation on any device.
         let addresses: Arc<Mutex<Addresses>> = Arc::default();
         let each = 0..settings.visible;
         let default_pool = pools.insert(Pool::new).handle;
@@ -97,19 +97,20 @@ impl Driver {
         }
     }
 
-    /// The place of a device that the process sees.
+    /// Returns the index of a device that is visible to the process.
     pub fn device(&self, device: i32) -> Result<usize> {
         let seen = usize::try_from(device).ok().filter(|place| *place < self.settings.visible as usize);
         let why = || Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device {device}"));
         seen.ok_or_else(why)
     }
 
-    /// The memory of the device at that place.
+    /// Returns the memory of the device at that index.
     pub fn supply(&self, device: usize) -> &Arc<Supply> {
         &self.supplies[device]
     }
 
-    /// How much of the process there is that somebody must end: contexts, what is in them, and their allocations.
+    /// Returns the number of objects that the program must destroy: contexts, objects inside
+    /// contexts, and allocations.
     pub fn objects(&self) -> usize {
         let contexts = self.contexts.all();
         let allocations: usize = contexts.iter().map(|context| context.memory().len()).sum();
@@ -124,6 +125,6 @@ impl Driver {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while one of these is held.
+    // Nothing panics while one of these locks is held.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

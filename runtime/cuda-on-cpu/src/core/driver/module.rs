@@ -1,4 +1,4 @@
-//! What is loaded.
+//! Modules and link states.
 
 use super::{Driver, lock};
 use crate::core::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::core::module::{Function, Module};
 use std::sync::{Arc, Mutex};
 
 impl Driver {
-    /// Loads PTX in the current context. What is wrong with it goes to `log` too.
+    /// Loads PTX in the current context. Errors in the PTX are also written to `log`.
     pub fn load(&self, text: &str, log: &mut String) -> Result<Arc<Module>> {
         let context = self.current()?;
         let module = self.read(link::ptx(text, self.settings.target())?, log)?;
@@ -28,20 +28,21 @@ impl Driver {
         })
     }
 
-    /// Begins to compile.
+    /// Creates a link state.
     pub fn link(&self) -> Result<Arc<Link>> {
         self.current()?;
         Ok(self.links.insert(|handle| Link { handle, state: Mutex::new(State::Empty) }))
     }
 
-    /// Adds PTX to what is compiled.
+    /// Adds PTX to a link state.
     pub fn link_add(&self, link: Handle, text: &str, log: &mut String) -> Result {
         let link = self.links.get(link)?;
         self.read(text, log)?;
         lock(&link.state).add(text.to_string())
     }
 
-    /// What was compiled: where it is, and how long. It stays there until the link state ends.
+    /// Returns the address and length of the compiled image, which stays valid until the link state
+    /// is destroyed.
     pub fn link_complete(&self, link: Handle) -> Result<(*const u8, usize)> {
         let link = self.links.get(link)?;
         let mut state = lock(&link.state);
@@ -49,7 +50,7 @@ impl Driver {
         Ok((image.as_ptr(), image.len()))
     }
 
-    /// Unloads a module when all that was submitted has happened.
+    /// Unloads a module after all submitted work is complete.
     pub fn unload(&self, module: Handle) -> Result {
         self.current()?;
         let module = self.modules.remove(module)?;
@@ -59,7 +60,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A kernel of a module.
+    /// Returns a kernel of a module.
     pub fn function(&self, module: Handle, name: &str) -> Result<Arc<Function>> {
         self.current()?;
         let module = self.modules.get(module)?;
@@ -74,14 +75,14 @@ impl Driver {
         Ok(function)
     }
 
-    /// Address and bytes of a variable of a module.
+    /// Returns the address and size in bytes of a module's variable.
     pub fn variable(&self, module: Handle, name: &str) -> Result<(u64, u64)> {
         self.current()?;
         self.modules.get(module)?.variable(name)
     }
 }
 
-/// The bytes of the parameters of a launch, of which the program has given a buffer with all.
+/// Returns the parameter bytes of a launch whose program passed one buffer with all parameters.
 pub fn parameters(function: &Function, given: &[u8]) -> Result<Vec<u8>> {
     let bytes = function.program.parameter_bytes();
     match given.get(..bytes) {

@@ -1,4 +1,4 @@
-//! Work in its order: streams, events, launches.
+//! Ordered work: streams, events and launches.
 
 use super::Driver;
 use crate::core::error::{Error, Result};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const SPECIAL: [u64; 2] = [1, 2];
 
 impl Driver {
-    /// Makes a stream in the current context.
+    /// Creates a stream in the current context.
     pub fn create_stream(&self, flags: u32) -> Result<Arc<Stream>> {
         let context = self.current()?;
         if flags & !NON_BLOCKING != 0 {
@@ -23,7 +23,7 @@ impl Driver {
         Ok(self.streams.insert(|handle| Stream::new(handle, id, context, flags)))
     }
 
-    /// The stream that a call names, whose context can be used.
+    /// Returns the stream of a handle, after checking that its context can be used.
     pub fn queue(&self, stream: Handle) -> Result<Queue> {
         let queue = match stream.0 {
             0 => Queue::Default(self.current()?),
@@ -34,7 +34,7 @@ impl Driver {
         Ok(queue)
     }
 
-    /// Ends a stream; what it was given happens all the same.
+    /// Destroys a stream; its submitted work still runs.
     pub fn destroy_stream(&self, stream: Handle) -> Result {
         if stream.0 == 0 || SPECIAL.contains(&stream.0) {
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, "the default stream is not destroyed"));
@@ -47,7 +47,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives a stream something to do.
+    /// Submits an operation to a stream.
     pub fn submit(&self, queue: &Queue, work: Work) -> Result {
         if let Some((stream, capture)) = queue.capturing() {
             return capture.add(stream.handle, work);
@@ -62,7 +62,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits for all that a stream was given.
+    /// Waits until all submitted work of a stream is complete.
     pub fn synchronize(&self, queue: &Queue) -> Result {
         queue.refuse_in_capture("it was to be waited for")?;
         self.refuse_unsafe("waiting for a stream")?;
@@ -70,7 +70,7 @@ impl Driver {
         queue.context().check()
     }
 
-    /// Whether a stream has done all that it was given.
+    /// Returns an error unless the stream has completed all its work.
     pub fn query(&self, queue: &Queue) -> Result {
         queue.refuse_in_capture("it was asked whether it is done")?;
         if self.engine.is_done(self.end_of(queue)) { queue.context().check() } else { Err(Error::not_ready()) }
@@ -83,7 +83,7 @@ impl Driver {
         }
     }
 
-    /// Waits for all that the current context was given.
+    /// Waits until all submitted work of the current context is complete.
     pub fn synchronize_context(&self) -> Result {
         let context = self.current()?;
         self.refuse_unsafe("waiting for the context")?;
@@ -91,7 +91,7 @@ impl Driver {
         context.check()
     }
 
-    /// Makes an event in the current context.
+    /// Creates an event in the current context.
     pub fn create_event(&self, flags: u32) -> Result<Arc<Event>> {
         let context = self.current()?;
         Event::check(flags)?;
@@ -117,7 +117,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Has a stream wait for an event. What the event waits for was submitted before; so only captures must know.
+    /// Makes a stream wait for an event. The work before the event was submitted earlier, so only
+    /// captures need a record of this dependency.
     pub fn wait_for(&self, queue: &Queue, event: Handle) -> Result {
         let event = self.events.get(event)?;
         match (queue, queue.capturing(), event.captured()) {
@@ -148,7 +149,7 @@ impl Driver {
         }
     }
 
-    /// Waits for an event.
+    /// Waits until an event is complete.
     pub fn synchronize_event(&self, event: Handle) -> Result {
         let event = self.events.get(event)?;
         let ticket = event.ticket()?;
@@ -157,7 +158,7 @@ impl Driver {
         event.context.check()
     }
 
-    /// Whether an event has happened.
+    /// Returns an error unless the event is complete.
     pub fn query_event(&self, event: Handle) -> Result {
         let event = self.events.get(event)?;
         let ticket = event.ticket()?;
@@ -165,7 +166,7 @@ impl Driver {
         if self.engine.is_done(ticket) { event.context.check() } else { Err(Error::not_ready()) }
     }
 
-    /// Launches.
+    /// Submits a kernel launch.
     pub fn launch(&self, launch: Launch, queue: &Queue) -> Result {
         if !Arc::ptr_eq(&launch.function.module.context, queue.context()) {
             let why = "the function is of another context than the stream";

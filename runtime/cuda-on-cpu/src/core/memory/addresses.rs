@@ -1,22 +1,23 @@
-//! Which addresses the device gives out.
+//! Allocation of device addresses.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Where the device's memory lies: where neither x86-64 nor AArch64 put a program, its heap, its stack or its libraries.
-/// So a host that follows a device's pointer faults, as it does with a card's.
+/// The device's address range. Neither x86-64 nor AArch64 places a program, its heap, its stack or
+/// its libraries there. A host that dereferences a device pointer therefore faults, as with a GPU.
 pub const RANGE: Range<u64> = 1 << 45..1 << 46;
 
-/// Bytes after an allocation that are nobody's: what leads out of it leads to nothing.
+/// Unused bytes after each allocation, so that an access past its end hits no other allocation.
 const GUARD: u64 = 64 << 10;
 
-/// Every allocation begins at a multiple of this, as on a card.
+/// The alignment of allocations, as on a GPU.
 const ALIGNMENT: u64 = 512;
 
-/// The ranges in use. They are given out in turns, so that an address that was freed stays nobody's for long.
+/// The ranges in use. Addresses are allocated round-robin, so that a freed address stays unused for
+/// long.
 #[derive(Debug)]
 pub struct Addresses {
-    /// From their beginnings to their ends, guards included.
+    /// The end of each range by its start, guards included.
     used: BTreeMap<u64, u64>,
     next: u64,
 }
@@ -28,7 +29,7 @@ impl Default for Addresses {
 }
 
 impl Addresses {
-    /// So many addresses in a row.
+    /// Reserves a contiguous range of `bytes` addresses.
     pub fn take(&mut self, bytes: u64) -> Option<u64> {
         let length = bytes.checked_add(GUARD)?.checked_next_multiple_of(ALIGNMENT)?;
         let start = self.find(self.next, length).or_else(|| self.find(RANGE.start, length))?;
@@ -37,7 +38,7 @@ impl Addresses {
         Some(start)
     }
 
-    /// The first room from `from` on.
+    /// Returns the start of the first free range of `length` addresses at or after `from`.
     fn find(&self, from: u64, length: u64) -> Option<u64> {
         let mut start = from;
         loop {
@@ -49,7 +50,7 @@ impl Addresses {
         }
     }
 
-    /// Gives a row back by its beginning.
+    /// Releases the range that begins at `start`.
     pub fn give_back(&mut self, start: u64) {
         self.used.remove(&start);
     }
@@ -66,7 +67,7 @@ mod tests {
         assert!(a % ALIGNMENT == 0 && b % ALIGNMENT == 0 && b >= a + 1 + GUARD);
         addresses.give_back(a);
         assert!(addresses.take(1).unwrap() > b, "what was freed stays nobody's");
-        // In the end it is used again; a row too long for the hole is not put there.
+        // Later the range is reused, but only for lengths that fit.
         addresses.next = RANGE.end - GUARD;
         assert_eq!(addresses.take(1), Some(a));
         assert_eq!(addresses.take(RANGE.end - RANGE.start), None);

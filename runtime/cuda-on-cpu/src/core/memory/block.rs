@@ -1,54 +1,59 @@
-//! Bytes in host memory that hold what is in the device's.
+//! Host memory that holds the contents of device memory.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
-/// A row of bytes: its own, or the program's that it has registered.
+/// A contiguous range of bytes: owned, or registered memory of the program.
 ///
-/// Kernels and copies reach it through the lock of its [`Space`](super::Space). Of host-pinned and managed memory the program
-/// has the address as well: it keeps to CUDA's rules, by which it may not touch what a kernel or copy under way uses.
+/// Kernels and copies access a block under the lock of its [`Space`](super::Space). For host-pinned
+/// and managed memory the program has the address as well. CUDA's rules then forbid the program to
+/// access bytes that a kernel or copy in flight uses.
 #[derive(Debug)]
 pub struct Block {
     start: NonNull<u8>,
     bytes: usize,
-    /// How it was allocated, if it is its own.
+    /// The layout of an owned block's allocation.
     layout: Option<Layout>,
 }
 
-// SAFETY: bytes may be used from any thread; who uses them when is the lock's affair, and the program's as said above.
+// SAFETY: the bytes have no thread affinity. The lock of the `Space` and the program, by the rules
+// above, prevent concurrent access.
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Zeroes, without touching them where the system can do so; `None` where there is not as much memory.
+    /// Allocates zeroed bytes, without touching the pages where the system supports it. Returns
+    /// `None` if out of memory.
     pub fn zeroed(bytes: u64, alignment: usize) -> Option<Block> {
         let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
         let layout = Layout::from_size_align(bytes, alignment).ok()?;
-        // SAFETY: the layout has bytes.
+        // SAFETY: the size of the layout is not 0.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         Some(Block { start, bytes, layout: Some(layout) })
     }
 
-    /// Memory of the program.
+    /// Wraps memory of the program.
     ///
     /// # Safety
-    /// As many bytes are there from `start` on, initialised, until this is dropped.
+    /// `bytes` bytes from `start` on must stay allocated and initialized until the block is
+    /// dropped.
     pub unsafe fn of_program(start: NonNull<u8>, bytes: usize) -> Block {
         Block { start, bytes, layout: None }
     }
 
-    /// Where it begins, for the host.
+    /// Returns the host address of the first byte.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// How many.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u64 {
         self.bytes as u64
     }
 
-    /// To write.
+    /// Returns the bytes, mutably.
     pub fn get_mut(&mut self) -> &mut [u8] {
-        // SAFETY: they are there, as many and initialised; nobody else has them, as the type says.
+        // SAFETY: `bytes` initialized bytes start there, and `&mut self` makes the access
+        // exclusive, as documented on the type.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }
@@ -56,7 +61,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if let Some(layout) = self.layout {
-            // SAFETY: allocated with this layout, and not used any more.
+            // SAFETY: the block was allocated with this layout, and this is its last use.
             unsafe { dealloc(self.start.as_ptr(), layout) }
         }
     }

@@ -1,7 +1,8 @@
-//! Memory: the device's addresses, what is allocated there, and how bytes move.
+//! Memory: the device's addresses, its allocations, and copies.
 //!
-//! A device's memory lies in host memory that no program sees, under addresses of its own. Host-pinned and managed memory
-//! has one address for both. The bytes of a context are behind one lock, which a kernel holds while it runs.
+//! Device memory is stored in host memory that is hidden from programs, under separate device
+//! addresses. Host-pinned and managed memory has the same address on both sides. One lock guards
+//! all bytes of a context, and a kernel holds it while running.
 
 mod addresses;
 mod block;

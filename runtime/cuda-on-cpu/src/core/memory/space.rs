@@ -1,4 +1,4 @@
-//! What a context has allocated, by address.
+//! The allocations of a context, by address.
 
 use super::block::Block;
 use super::supply::Lease;
@@ -12,98 +12,99 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Space(BTreeMap<u64, Allocation>);
 
-/// Memory that was allocated at once.
+/// An allocation.
 #[derive(Debug)]
 pub struct Allocation {
-    /// What it is.
+    /// The kind of the allocation.
     pub kind: Kind,
-    /// Its bytes.
+    /// The bytes of the allocation.
     pub block: Block,
-    /// Numbered through in the process.
+    /// The allocation's ID, unique in the process.
     pub id: u64,
-    /// Whether `cuMemFreeAsync` was called for it: it goes when its turn comes.
+    /// Whether `cuMemFreeAsync` was called: the allocation is freed in stream order.
     pub leaving: bool,
-    /// What it has taken of the device.
+    /// The device's addresses and bytes that the allocation occupies.
     pub(super) _lease: Lease,
 }
 
-/// What an allocation is.
+/// The kind of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Of the device alone.
+    /// Device memory.
     Device,
-    /// Of a pool of the device.
+    /// Device memory from a pool.
     Pool(crate::core::handle::Handle),
     /// A variable of a module.
     #[allow(missing_docs)]
     Variable { constant: bool },
-    /// Of the device and the host at the same address: `cuMemAllocManaged`.
+    /// Managed memory, at the same address on the device and the host: `cuMemAllocManaged`.
     Managed,
-    /// The host's, for the device too, with the flags of its allocation.
+    /// Page-locked host memory that the device can access, with its allocation flags.
     Pinned(u32),
-    /// The program's own, registered with these flags.
+    /// Memory of the program, registered with these flags.
     Registered(u32),
 }
 
 impl Kind {
-    /// Whether the host has it at the same address.
+    /// Returns whether the host accesses the allocation at the same address.
     pub fn is_of_host(self) -> bool {
         matches!(self, Kind::Managed | Kind::Pinned(_) | Kind::Registered(_))
     }
 
-    /// Whether it takes of the device's memory.
+    /// Returns whether the allocation occupies device memory.
     pub fn counts(self) -> bool {
         !matches!(self, Kind::Pinned(_) | Kind::Registered(_))
     }
 }
 
-/// A place in an allocation.
+/// A position in an allocation.
 #[derive(Debug)]
 pub struct Found<'s> {
-    /// Where the allocation begins.
+    /// The allocation's first address.
     pub start: u64,
-    /// How far on the place is.
+    /// The offset of the position in bytes.
     pub offset: u64,
     /// The allocation.
     pub allocation: &'s Allocation,
 }
 
 impl Space {
-    /// Number of allocations.
+    /// Returns the number of allocations.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds an allocation, whose addresses are nobody's.
+    /// Adds an allocation, whose addresses must be unused.
     pub fn insert(&mut self, address: u64, allocation: Allocation) {
         self.0.insert(address, allocation);
     }
 
-    /// Takes one out, by its first address.
+    /// Removes the allocation that begins at `address`.
     pub fn remove(&mut self, address: u64) -> Option<Allocation> {
         self.0.remove(&address)
     }
 
-    /// The one that begins there.
+    /// Returns the allocation that begins at `address`.
     pub fn at(&mut self, address: u64) -> Option<&mut Allocation> {
         self.0.get_mut(&address)
     }
 
-    /// The one that has the byte at that address.
+    /// Returns the allocation that contains `address`.
     pub fn find(&self, address: u64) -> Option<Found<'_>> {
         let (&start, allocation) = self.0.range(..=address).next_back()?;
         let offset = address - start;
         (offset < allocation.block.len()).then_some(Found { start, offset, allocation })
     }
 
-    /// Whether some allocation has one of these bytes.
+    /// Returns whether an allocation overlaps these bytes.
     pub fn overlaps(&self, address: u64, bytes: u64) -> bool {
         let end = address.saturating_add(bytes);
         let last = self.0.range(..end).next_back();
         last.is_some_and(|(start, allocation)| start + allocation.block.len() > address)
     }
 
-    /// The host's address of `bytes` bytes that one allocation has; `CUDA_ERROR_INVALID_VALUE` where none has them all.
+    /// Returns the host address of `bytes` bytes inside one allocation. Fails with
+    /// `CUDA_ERROR_INVALID_VALUE` if no allocation contains all of them.
     pub fn pointer(&self, address: u64, bytes: u64) -> Result<*mut u8> {
         let Some(found) = self.find(address) else {
             return Err(Error::value(match self.0.range(..=address).next_back() {
@@ -127,7 +128,8 @@ impl Space {
         Ok(found.allocation.block.start().wrapping_add(found.offset as usize))
     }
 
-    /// Refuses bytes that a call cannot name: that no allocation has, or one that is freed when its turn comes.
+    /// Rejects bytes that no allocation contains, and bytes whose stream-ordered release was
+    /// already submitted.
     pub fn check(&self, address: u64, bytes: u64) -> Result {
         self.pointer(address, bytes)?;
         match self.find(address) {
@@ -138,13 +140,13 @@ impl Space {
         }
     }
 
-    /// Whether all these bytes of the host are pinned or managed.
+    /// Returns whether all these host bytes are pinned or managed.
     pub fn is_pinned(&self, address: u64, bytes: u64) -> bool {
         let found = self.find(address);
         found.is_some_and(|f| f.allocation.kind.is_of_host() && bytes <= f.allocation.block.len() - f.offset)
     }
 
-    /// All that a kernel can reach.
+    /// Returns all allocations that a kernel can access.
     pub fn residents(&mut self) -> Vec<Resident<'_>> {
         let resident = |(address, allocation): (&u64, _)| {
             let Allocation { kind, block, .. }: &mut Allocation = allocation;
@@ -154,18 +156,18 @@ impl Space {
         self.0.iter_mut().map(resident).collect()
     }
 
-    /// Takes all out.
+    /// Removes and returns all allocations.
     pub fn clear(&mut self) -> BTreeMap<u64, Allocation> {
         std::mem::take(&mut self.0)
     }
 
-    /// Bytes that live in that pool.
+    /// Returns the number of bytes in use in a pool.
     pub fn of_pool(&self, pool: crate::core::handle::Handle) -> u64 {
         self.0.values().filter(|a| a.kind == Kind::Pool(pool)).map(|a| a.block.len()).sum()
     }
 }
 
-/// What a copy that was found good meets where its memory has gone in between.
+/// Converts the error of a validated copy whose memory was freed in between.
 pub fn vanished(error: Error) -> Error {
     Error::new(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, error.why)
 }

@@ -1,4 +1,4 @@
-//! What a device has of memory, and who has taken of it.
+//! A device's memory, and the parts in use.
 
 use super::addresses::{Addresses, RANGE};
 use super::block::Block;
@@ -15,17 +15,17 @@ pub struct Supply {
     total: u64,
     used: AtomicU64,
     allocations: AtomicU64,
-    /// Those of all devices.
+    /// The address table, shared by all devices.
     addresses: Arc<Mutex<Addresses>>,
 }
 
-/// What an allocation has taken, until this is dropped.
+/// The device resources of an allocation, released on drop.
 #[derive(Debug)]
 pub struct Lease {
     supply: Arc<Supply>,
-    /// Of the device's addresses.
+    /// The device address.
     address: Option<u64>,
-    /// Of the device's bytes.
+    /// The number of device bytes.
     bytes: u64,
 }
 
@@ -39,21 +39,21 @@ impl Drop for Lease {
     }
 }
 
-/// Host memory that the device uses begins at multiples of a page.
+/// The alignment of host memory that the device uses: a page.
 const PAGE: usize = 4096;
 
 impl Supply {
-    /// Of a device with so many bytes.
+    /// Creates the memory of a device with `total` bytes.
     pub fn new(total: u64, addresses: Arc<Mutex<Addresses>>) -> Supply {
         Supply { total, used: AtomicU64::new(0), allocations: AtomicU64::new(0), addresses }
     }
 
-    /// Bytes in all, and of these those that are free.
+    /// Returns the total and the free bytes.
     pub fn bytes(&self) -> (u64, u64) {
         (self.total, self.total - self.used.load(Ordering::Relaxed))
     }
 
-    /// New memory of that kind, and its address.
+    /// Allocates memory of this kind, and returns its address and the allocation.
     pub fn allocate(self: &Arc<Supply>, kind: Kind, bytes: u64) -> Result<(u64, Allocation)> {
         let mut lease = self.lease(if kind.counts() { bytes } else { 0 })?;
         if kind.is_of_host() {
@@ -69,10 +69,11 @@ impl Supply {
         Ok((address, self.allocation(kind, block, lease)))
     }
 
-    /// Memory of the program, registered.
+    /// Returns an allocation of memory that the program registers, and its address.
     ///
     /// # Safety
-    /// As many bytes are there from `start` on, initialised, until it is registered no more.
+    /// `bytes` bytes from `start` on must stay allocated and initialized until they are
+    /// unregistered.
     pub unsafe fn register(
         self: &Arc<Supply>,
         start: NonNull<u8>,
@@ -80,7 +81,7 @@ impl Supply {
         flags: u32,
     ) -> Result<(u64, Allocation)> {
         let address = host_address(start.as_ptr(), bytes as u64)?;
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { Block::of_program(start, bytes) };
         let lease = self.lease(0)?;
         Ok((address, self.allocation(Kind::Registered(flags), block, lease)))
@@ -104,7 +105,7 @@ fn out_of_memory(bytes: u64, of: &str) -> Error {
     Error::new(CUresult::CUDA_ERROR_OUT_OF_MEMORY, format!("{of} has no {bytes} bytes left"))
 }
 
-/// The address of host memory, for a kernel too.
+/// Returns the address at which a kernel accesses host memory.
 fn host_address(start: *mut u8, bytes: u64) -> Result<u64> {
     let address = start.addr() as u64;
     let end = address.saturating_add(bytes);

@@ -1,4 +1,4 @@
-//! Copies and fills, as boxes of rows: a copy of bytes in a row is a box of one row.
+//! Copies and fills of boxes of rows. A one-dimensional copy is a box of one row.
 
 use super::space::{Space, vanished};
 use crate::core::context::Context;
@@ -6,75 +6,76 @@ use crate::core::error::{Error, Result};
 use std::ptr;
 use std::sync::Arc;
 
-/// Bytes of the host that a program has told the driver of.
+/// Host memory that the program passed to the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostPointer(*mut u8);
 
-// SAFETY: the program has promised the bytes to the driver until the copy is over, on whichever thread it happens.
+// SAFETY: the program leaves the bytes to the driver, on any thread, until the copy is complete.
 unsafe impl Send for HostPointer {}
 // SAFETY: as above.
 unsafe impl Sync for HostPointer {}
 
 impl HostPointer {
-    /// Of a call's argument.
+    /// Wraps a pointer argument of a call.
     ///
     /// # Safety
-    /// What is copied from or to there is the program's, and stays so until the copy is over.
+    /// The program must keep the copied bytes allocated, and unused by others, until the copy is
+    /// complete.
     pub unsafe fn new(pointer: *mut u8) -> HostPointer {
         HostPointer(pointer)
     }
 
-    /// As a number.
+    /// Returns the address as a number.
     pub fn address(self) -> u64 {
         self.0.addr() as u64
     }
 }
 
-/// Where a side of a copy begins.
+/// The start of one side of a copy.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In the memory of the host.
+    /// In host memory.
     Host(HostPointer),
-    /// In bytes that the driver has put aside.
+    /// In a staging buffer of the driver.
     Staged(Arc<[u8]>),
     /// In the memory of a context.
     Device(Arc<Context>, u64),
 }
 
-/// A side of a copy.
+/// One side of a copy.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// Its first byte.
+    /// The first byte.
     pub place: Place,
-    /// Bytes from a row to the next.
+    /// The bytes from one row to the next.
     pub pitch: u64,
-    /// Bytes from a layer to the next.
+    /// The bytes from one layer to the next.
     pub layer: u64,
 }
 
-/// A box of bytes.
+/// The size of a box of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Bytes of a row.
+    /// The bytes of a row.
     pub width: u64,
-    /// Rows of a layer.
+    /// The rows of a layer.
     pub height: u64,
-    /// Layers.
+    /// The number of layers.
     pub depth: u64,
 }
 
 impl Extent {
-    /// Bytes in a row.
+    /// Returns the size of one row of `width` bytes.
     pub fn row(width: u64) -> Extent {
         Extent { width, height: 1, depth: 1 }
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the box is empty.
     pub fn is_empty(self) -> bool {
         self.width == 0 || self.height == 0 || self.depth == 0
     }
 
-    /// From the first byte to the last, with what lies between rows and layers.
+    /// Returns the bytes from the first to the last, including the gaps between rows and layers.
     fn span(self, pitch: u64, layer: u64) -> Result<u64> {
         let rows = (self.height - 1).checked_mul(pitch);
         let layers = (self.depth - 1).checked_mul(layer);
@@ -86,28 +87,28 @@ impl Extent {
 /// A copy.
 #[derive(Clone, Debug)]
 pub struct Copy {
-    /// Where it comes from.
+    /// The source.
     pub from: Side,
-    /// Where it goes.
+    /// The destination.
     pub to: Side,
-    /// How much.
+    /// The size.
     pub extent: Extent,
 }
 
 impl Side {
-    /// Bytes without gaps.
+    /// Describes bytes without gaps.
     pub fn row(place: Place) -> Side {
         Side { place, pitch: 0, layer: 0 }
     }
 
-    /// Whether it is memory of the host that is neither pinned nor managed.
+    /// Returns whether the side is host memory that is neither pinned nor managed.
     fn is_pageable(&self, context: &Context, extent: Extent) -> bool {
         let Place::Host(pointer) = self.place else { return false };
         let span = extent.span(self.pitch, self.layer).unwrap_or(u64::MAX);
         !context.memory().is_pinned(pointer.address(), span)
     }
 
-    /// Holds it against what is allocated.
+    /// Checks that the bytes lie in an allocation.
     fn check(&self, extent: Extent) -> Result {
         let span = extent.span(self.pitch, self.layer)?;
         if extent.height > 1 && self.pitch < extent.width {
@@ -120,7 +121,7 @@ impl Side {
         }
     }
 
-    /// Where it begins, for the host.
+    /// Returns the host address of the first byte.
     fn pointer(&self, memory: Option<&Space>, extent: Extent) -> Result<*mut u8> {
         match (&self.place, memory) {
             (Place::Host(pointer), _) => Ok(pointer.0),
@@ -138,7 +139,7 @@ impl Side {
 }
 
 impl Copy {
-    /// Holds it against what is allocated.
+    /// Checks that the bytes of both sides lie in allocations.
     pub fn check(&self) -> Result {
         if self.extent.is_empty() {
             return Ok(());
@@ -147,7 +148,8 @@ impl Copy {
         self.to.check(self.extent)
     }
 
-    /// Puts what it reads aside if the program may change that as soon as the call returns: pageable memory of the host.
+    /// Copies the source to a staging buffer if it is pageable host memory, which the program may
+    /// change after the call.
     pub fn stage(&mut self, context: &Context) {
         if self.extent.is_empty() || !self.from.is_pageable(context, self.extent) {
             return;
@@ -156,24 +158,27 @@ impl Copy {
         else {
             return;
         };
-        // SAFETY: the program has promised the bytes of the copy; gaps between them lie between its own.
+        // SAFETY: the program guarantees the bytes of the copy, and the gaps lie between these
+        // bytes.
         let bytes = unsafe { std::slice::from_raw_parts(pointer.0, span as usize) };
         self.from.place = Place::Staged(bytes.into());
     }
 
-    /// Whether the program may read what it writes as soon as the call returns: pageable memory of the host.
+    /// Returns whether the destination is pageable host memory, which the program may read directly
+    /// after the call.
     pub fn is_to_wait_for(&self, context: &Context) -> bool {
         !self.extent.is_empty() && self.to.is_pageable(context, self.extent)
     }
 
-    /// Copies.
+    /// Runs the copy.
     pub fn run(&self) -> Result {
         let Copy { from, to, extent } = self;
         if extent.is_empty() {
             return Ok(());
         }
         let first = from.context().or(to.context()).map(|context| context.memory());
-        // Two contexts: only here are two locked, and here runs one at a time.
+        // Only this function locks two contexts, and only one copy runs at a time, so no deadlock
+        // is possible.
         let second = match (from.context(), to.context()) {
             (Some(a), Some(b)) if !Arc::ptr_eq(a, b) => Some(b.memory()),
             _ => None,
@@ -183,8 +188,8 @@ impl Copy {
         for layer in 0..extent.depth {
             for row in 0..extent.height {
                 let at = |side: &Side| (layer * side.layer + row * side.pitch) as usize;
-                // SAFETY: both rows are inside of what has been checked above under the lock, or are the program's by its
-                // promise. They may overlap.
+                // SAFETY: both rows were checked above under the lock, or the program guarantees
+                // them. `copy` permits overlap.
                 unsafe {
                     let (source, target) = (source.wrapping_add(at(from)), target.wrapping_add(at(to)));
                     ptr::copy(source, target, extent.width as usize);
@@ -195,22 +200,22 @@ impl Copy {
     }
 }
 
-/// The same number written over and over.
+/// A fill with a repeated value.
 #[derive(Clone, Debug)]
 pub struct Fill {
-    /// Whose memory.
+    /// The context that owns the memory.
     pub context: Arc<Context>,
-    /// Where it begins.
+    /// The first address.
     pub address: u64,
-    /// Bytes from a row to the next.
+    /// The bytes from one row to the next.
     pub pitch: u64,
-    /// How much.
+    /// The size.
     pub extent: Extent,
-    /// What is written.
+    /// The repeated value.
     pub value: Value,
 }
 
-/// A number of a width.
+/// A value of 8, 16 or 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Value {
@@ -220,7 +225,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Its bytes.
+    /// Returns the width in bytes.
     pub fn width(self) -> u64 {
         match self {
             Value::Byte(_) => 1,
@@ -231,7 +236,7 @@ impl Value {
 }
 
 impl Fill {
-    /// Holds it against what is allocated.
+    /// Checks that the bytes lie in an allocation.
     pub fn check(&self) -> Result {
         let Fill { extent, value, .. } = self;
         if extent.is_empty() {
@@ -252,7 +257,7 @@ impl Fill {
         self.context.memory().check(self.address, span)
     }
 
-    /// Writes.
+    /// Runs the fill.
     pub fn run(&self) -> Result {
         let Fill { extent, value, .. } = self;
         if extent.is_empty() {
@@ -262,7 +267,7 @@ impl Fill {
         let start = memory.pointer(self.address, extent.span(self.pitch, 0)?).map_err(vanished)?;
         for row in 0..extent.height {
             let (start, width) = (start.wrapping_add((row * self.pitch) as usize), extent.width as usize);
-            // SAFETY: inside of what has been checked above under the lock.
+            // SAFETY: the row was checked above under the lock.
             let bytes = unsafe { std::slice::from_raw_parts_mut(start, width) };
             match value {
                 Value::Byte(value) => bytes.fill(*value),
