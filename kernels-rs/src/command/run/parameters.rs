@@ -1,33 +1,34 @@
-//! What an entry is given: `--arg` and `--buffer`, each a parameter, in the order in which they stand.
+//! Values of the entry's parameters: `--arg` and `--buffer`, each one parameter, in command line
+//! order.
 
 use super::element::{Content, Element, NAMES};
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-/// A parameter of the entry.
+/// Parameter of the entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Parameter {
-    /// A scalar: its type and bits.
+    /// Scalar: its type and bits.
     Scalar(Element, u64),
-    /// The bytes of a structure.
+    /// Bytes of a structure.
     Bytes(Vec<u8>),
-    /// An address in a buffer that another parameter makes: its name, and bytes from its start.
+    /// Address in a buffer of another parameter: the buffer's name, and the offset in bytes.
     Inside(String, u64),
-    /// The address of a buffer.
+    /// Address of a buffer.
     Buffer(Buffer),
 }
 
-/// A buffer as it is asked for.
+/// Description of a buffer on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Buffer {
     pub(super) name: String,
     pub(super) element: Element,
-    /// `None` where the file tells.
+    /// Number of elements; `None` if the file determines it.
     pub(super) count: Option<usize>,
     pub(super) content: Content,
 }
 
-/// The parameters, in their order.
+/// Parameters in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Parameters(pub(super) Vec<Parameter>);
 
@@ -80,7 +81,7 @@ impl FromArgMatches for Parameters {
     }
 }
 
-/// Reads `f32:1.5`, `bytes:00ff`, `&x+16`.
+/// Parses `f32:1.5`, `bytes:00ff`, `&x+16`.
 fn argument(text: &str) -> Result<Parameter, String> {
     if let Some(place) = text.strip_prefix('&') {
         let (name, offset) = place.split_once('+').unwrap_or((place, "0"));
@@ -100,7 +101,7 @@ fn argument(text: &str) -> Result<Parameter, String> {
     scalar(element, value).map(|bits| Parameter::Scalar(element, bits))
 }
 
-/// Reads `x:f32[1024]=iota`.
+/// Parses `x:f32[1024]=iota`.
 fn buffer(text: &str) -> Result<Parameter, String> {
     const FORM: &str = "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota";
     let (declared, content) = match text.split_once('=') {
