@@ -1,4 +1,4 @@
-//! The command `kernels`, run as its users run it.
+//! End-to-end tests of the command `kernels`.
 
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
@@ -7,7 +7,7 @@ fn kernels(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kernels")).args(arguments).output().unwrap()
 }
 
-/// What a command prints that ends well and says nothing of errors.
+/// Runs a command that must succeed without errors, and returns its stdout.
 fn stdout(arguments: &[&str]) -> String {
     let output = kernels(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -15,7 +15,7 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a command says that cannot do what it was asked.
+/// Runs a command that must be rejected, and returns its stderr.
 fn refusal(arguments: &[&str]) -> String {
     let output = kernels(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -114,7 +114,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
 fn check_passes_and_says_what_it_compared() {
     let text = stdout(&["check", "saxpy", "--device", "cpu", "--seed", "7"]);
     assert!(text.starts_with("device cpu (interpreter): as asked\n"), "{text}");
-    assert!(text.contains("lowered = optimised = checked = ptx ≈ plain Rust"), "{text}");
+    assert!(text.contains("lowered = optimized = checked = ptx ≈ plain Rust"), "{text}");
     assert!(text.lines().last().unwrap().contains("1 pass") && text.contains("(seed 7)"), "{text}");
 }
 
@@ -127,7 +127,7 @@ fn check_as_json_has_an_object_an_instance() {
     for instance in report["instances"].as_array().unwrap() {
         assert_eq!(instance["verdict"], "pass");
         assert!(instance["cases"].as_u64().unwrap() > 10);
-        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimised", "checked", "ptx"]));
+        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimized", "checked", "ptx"]));
     }
 }
 
@@ -170,7 +170,7 @@ fn report_tells_what_an_instance_takes() {
     let slow =
         "slow[partial-warp]: a block of 144 threads leaves 16 lanes of its last warp idle\n  = help: make the block";
     assert!(text.contains(slow), "{text}");
-    // A kernel's name means all of its instances.
+    // A kernel's name selects all of its instances.
     assert_eq!(stdout(&["report", "matmul"]).matches("matmul::<").count(), 2);
 }
 
@@ -198,7 +198,7 @@ fn report_measures_what_it_says() {
     let accesses = report[0]["accesses"].as_array().unwrap();
     assert_eq!(accesses.len(), 3);
     for access in accesses {
-        // Two blocks of eight warps, all of whose lanes take part.
+        // Two blocks of eight warps with all lanes active.
         let Value::Object(measured) = &access["measured"] else { panic!("{access}") };
         assert_eq!((&measured["requests"], &measured["lanes"]), (&16.into(), &512.into()), "{access}");
         assert_eq!((&measured["mean"], &measured["most"]), (&4.0.into(), &4.into()), "{access}");
@@ -226,7 +226,8 @@ fn report_says_the_same_of_one_place_once() {
     assert!(text.contains(" (3 times) (in 4 of 4 instances)\n --> kernels-rs/src/permute/rows.rs:8:20\n"), "{text}");
 }
 
-/// Lanes part where the last warp is not full, and the report says how often and in which lines.
+/// Checks that the report states how often lanes diverge, and in which lines: the last warp of the
+/// launch is not full.
 #[test]
 fn report_tells_where_lanes_part() {
     let text = stdout(&["report", "saxpy"]);
@@ -249,7 +250,7 @@ fn trace_follows_a_thread() {
     assert!(refused.contains("matmul::<16> has no such thread: there is no block [90, 0, 0]"), "{refused}");
 }
 
-/// What ptxas and nvdisasm say is only there where they are, and is of their release.
+/// Removes the lines of ptxas and nvdisasm, which depend on the installed release.
 fn without_machine_code(report: &str) -> Vec<&str> {
     let (before, rest) = report.split_once("machine code").unwrap_or((report, ""));
     let after = rest.find("memory, a warp's access").map_or("", |at| &rest[at..]);

@@ -1,4 +1,4 @@
-//! `kernels run`: PTX of NVRTC, LLVM and this project, as the command's users run it.
+//! End-to-end tests of `kernels run` on PTX from NVRTC, LLVM and this project.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kernels")).arg("run").args(arguments).output().unwrap()
 }
 
-/// What a run prints that ends well.
+/// Runs a command that must succeed, and returns its stdout.
 fn good(arguments: &[&str]) -> String {
     let output = run(arguments);
     let (printed, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
@@ -16,19 +16,20 @@ fn good(arguments: &[&str]) -> String {
     printed
 }
 
-/// What one says that does nothing, and its exit code.
+/// Runs a command that must be rejected before it prints anything, and returns its stderr and exit
+/// code.
 fn refusal(arguments: &[&str]) -> (String, Option<i32>) {
     let output = run(arguments);
     assert!(output.stdout.is_empty(), "{arguments:?}");
     (String::from_utf8(output.stderr).unwrap(), output.status.code())
 }
 
-/// PTX that NVRTC made of the kernels in `runtime/tests/ptx/cuda`.
+/// Returns the path of PTX that NVRTC made from the kernels in `runtime/tests/ptx/cuda`.
 fn nvrtc(name: &str) -> String {
     format!("{}/../runtime/tests/ptx/cuda/{name}.ptx", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder of one test's own.
+/// Temporary folder of one test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -47,7 +48,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left of a test is in nobody's way.
+        // A failure is ignored: every test has its own folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

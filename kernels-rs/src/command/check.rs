@@ -424,7 +424,7 @@ impl Line {
 fn short(executor: &Executor) -> String {
     match executor {
         Executor::Lowered => "lowered".to_string(),
-        Executor::Optimized => "optimised".to_string(),
+        Executor::Optimized => "optimized".to_string(),
         Executor::Checked => "checked".to_string(),
         Executor::Ptx => "ptx".to_string(),
         Executor::Cuda(device) => first_word(device).to_string(),
