@@ -1,4 +1,4 @@
-//! What the prelude means when it runs on the host, and how it fails.
+//! Tests of the prelude on the host: its results and its failures.
 
 use kernel_dsl::host;
 use kernel_dsl::prelude::*;
@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs blocks of 32 lanes along x.
 fn warps(blocks: usize, warps: usize, kernel: impl Fn() + Sync) {
-    // SAFETY: the kernels of this file write elements of their own, with syncs between what threads share.
+    // SAFETY: each thread writes separate elements, with barriers between conflicting accesses.
     unsafe { host::run([blocks, 1, 1], [32, warps, 1], kernel) }
 }
 
-/// One value a lane, of a single warp.
+/// Returns one value per lane of a single warp.
 fn of_lanes<T: Copy + Default + Send>(value: impl Fn() -> T + Sync) -> Vec<T> {
     let lanes = std::sync::Mutex::new(vec![T::default(); 32]);
     warps(1, 1, || {
@@ -20,7 +20,7 @@ fn of_lanes<T: Copy + Default + Send>(value: impl Fn() -> T + Sync) -> Vec<T> {
     lanes.into_inner().unwrap()
 }
 
-/// The message with which `run` panics.
+/// Returns the message with which `run` panics.
 fn failure(run: impl FnOnce()) -> String {
     let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("the run must fail");
     payload
@@ -114,7 +114,7 @@ fn warps_of_a_block_do_not_mix() {
 #[test]
 fn views_move_and_shrink() {
     let x: Vec<i32> = (0..24).collect();
-    // SAFETY: the vector outlives the views, and nobody writes it.
+    // SAFETY: the vector outlives the views and is not written.
     let v = unsafe { View::host(&x, [2, 3, 4]) };
     assert_eq!((v.dim(0), v.dim(1), v.dim(2), v[(1, 2, 3)], v[[0, 1, 0]]), (2, 3, 4, 23, 4));
     let plane = v.at(1);
@@ -136,7 +136,7 @@ fn alignment_counts_base_and_strides() {
         unsafe { std::slice::from_raw_parts(x.as_ptr().cast::<f32>(), 64) }
     };
     assert!(floats.aligned(2) && !floats[1..].aligned(2));
-    // SAFETY: `x` outlives the views, and nobody writes it.
+    // SAFETY: `x` outlives the views and is not written.
     let (even, odd) = unsafe { (View::host(floats, [8, 8]), View::host(floats, [9, 7])) };
     assert!(even.aligned(2) && !odd.aligned(2) && odd.aligned(1));
     assert!(even.offset((1, 2)).aligned(2) && !even.offset((0, 1)).aligned(2));
@@ -146,8 +146,8 @@ fn alignment_counts_base_and_strides() {
 fn copies_put_zero_beyond_the_edge() {
     let x: Vec<f32> = (1..=12).map(|i| i as f32).collect();
     let mut y = vec![f32::NAN; 20];
-    // SAFETY: syncs stand between the copy and its use, each element of `y` has one writer, and the vectors outlive the
-    // run.
+    // SAFETY: barriers separate the copy from its use, each element of `y` has one writer, and the
+    // vectors outlive the run.
     unsafe {
         let (x, mut y) = (View::host(&x, [3, 4]), ViewMut::host(&mut y, [4, 5]));
         host::run([1, 1, 1], [3, 2, 1], || {

@@ -1,6 +1,7 @@
-//! The functions of `math`: a sample of their errors, and every special value.
+//! Tests of the functions of `math`: a sample of their errors, and every special value.
 //!
-//! The largest errors over all arguments, as the documentation states them, come from `examples/ulp.rs`.
+//! `examples/ulp.rs` measures the largest errors over all arguments, which the documentation
+//! states.
 
 mod ulp;
 
@@ -8,7 +9,8 @@ use kernel_dsl::math;
 use std::fs;
 use ulp::{FUNCTIONS, PAIRWISE, error, measure, measure_pairs};
 
-/// Arguments 32749 (a prime) apart, over all of `f32`, and all within 2000 places of numbers where something changes.
+/// Iterates over arguments 32749 (a prime) apart, over all of `f32`, and all arguments within 2000
+/// steps of numbers at which the algorithm changes.
 fn sample() -> impl Iterator<Item = u32> {
     // Some are near constants that clippy knows by name.
     #[allow(clippy::approx_constant)]
@@ -33,7 +35,7 @@ fn each_is_within_what_it_states() {
     }
 }
 
-/// The first line of a function's documentation ends with what [`FUNCTIONS`] has.
+/// Checks that the first line of a function's documentation ends with the bound in [`FUNCTIONS`].
 #[test]
 fn the_documentation_states_the_bounds() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/math");
@@ -58,7 +60,8 @@ fn exp_at_its_edges() {
     assert_eq!((math::exp(-103.97207), math::exp(-103.9721)), (f32::from_bits(1), 0.0));
 }
 
-/// Zeros with their signs, infinities, NaNs, the least and the largest numbers, whole ones, and the neighbours of all.
+/// Special arguments: signed zeros, infinities, NaNs, the smallest and largest numbers, integers,
+/// and neighbors of these.
 const SPECIAL: [f32; 17] = [
     0.0,
     f32::from_bits(1),
@@ -111,7 +114,7 @@ fn powers_of_two_are_exact() {
     }
 }
 
-/// The special cases of C99's annex F.9.4.4, of both forms, which are those of Rust's `powf` too.
+/// Checks the special cases of C99, annex F.9.4.4, for both forms. Rust's `powf` has the same ones.
 #[test]
 fn pow_has_c99s_special_cases() {
     let mut values = vec![0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 16777215.0, 16777216.0, 1e10, 1e30, 1e-30];
@@ -135,8 +138,9 @@ fn pow_has_c99s_special_cases() {
     assert_eq!(math::pow(f32::NEG_INFINITY, -3.0).to_bits(), (-0.0f32).to_bits());
 }
 
-/// The special cases of C99's annexes F.9.1.4 and F.9.4.3, which are those of Rust's `atan2` and `hypot` too: signs of zeros, multiples of
-/// π/4 of infinities, an infinite length beside a NaN; and what lies about the least and the largest numbers.
+/// Checks the special cases of C99, annexes F.9.1.4 and F.9.4.3, which Rust's `atan2` and `hypot`
+/// share: signed zeros, multiples of π/4 for infinities, and an infinite length with a NaN. Also
+/// checks values near the smallest and largest numbers.
 #[test]
 fn points_of_the_plane_have_c99s_special_cases() {
     let values = [0.0, f32::from_bits(1), 1e-40, f32::MIN_POSITIVE, 1e-30, 0.5, 1.0, 1.5, 3.0, 4.0, 1e10, 8.5070587e37];

@@ -1,8 +1,9 @@
-//! The functions of `math::f64` on samples of their arguments, against values of more than 250 bits (`samples.txt`).
+//! Tests of `math::f64` on sampled arguments, against values with more than 250 bits
+//! (`samples.txt`).
 
 use kernel_dsl::math::f64 as math;
 
-/// What the documentation states, in ulp.
+/// Documented error bounds in ulp.
 const BOUNDS: [(&str, f64); 9] = [
     ("exp", 0.9),
     ("exp2", 0.9),
