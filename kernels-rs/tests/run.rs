@@ -170,15 +170,15 @@ fn what_does_not_fit_is_told() {
     fails(&[&numeric, "saxpy", "--block", "2048"], "a block of [2048, 1, 1] threads is none that there can be");
     let wrong = ["--arg", "s32:8", "--arg", "u32:2", "--buffer", "x:f32[8]", "--buffer", "y:f32[8]"];
     let saxpy = [&numeric, "saxpy", "--block", "32"];
-    fails(&[&saxpy[..], &wrong].concat(), "parameter 2, `saxpy_param_1`, is f32, and u32 is given");
+    fails(&[&saxpy[..], &wrong].concat(), "parameter 2, `saxpy_param_1`, is f32, but u32 was given");
     fails(
         &[&saxpy[..], &["--arg", "s32:1", "--arg", "f32:1", "--arg", "&x"]].concat(),
         "no buffer is called `x`; none is given",
     );
     fails(&[&saxpy[..], &["--buffer", "x:f32[1]", "--buffer", "x:f32[1]"]].concat(), "two buffers are called `x`");
-    fails(&[&saxpy[..], &["--buffer", "x:f32[]=iota"]].concat(), "how many elements?");
+    fails(&[&saxpy[..], &["--buffer", "x:f32[]=iota"]].concat(), "missing number of elements");
     fails(&[&saxpy[..], &["--save", "x=x.bin"]].concat(), "no buffer is called `x`; none is given");
-    fails(&[&saxpy[..], &["--grid", "1,2,3,4"]].concat(), "there are three dimensions");
+    fails(&[&saxpy[..], &["--grid", "1,2,3,4"]].concat(), "expected at most three dimensions");
 }
 
 #[test]

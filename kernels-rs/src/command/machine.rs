@@ -78,7 +78,7 @@ impl fmt::Display for Issue {
         write!(f, "{} in {}", counted(self.instructions, "instruction"), counted(self.slots, "issue slot"))?;
         match self.bank_conflicts {
             None => Ok(()),
-            Some(0) => f.write_str(", no conflict of register banks"),
+            Some(0) => f.write_str(", no register bank conflicts"),
             Some(n) => write!(f, ", {} lost to register banks", counted(n, "cycle")),
         }
     }

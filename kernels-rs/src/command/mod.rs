@@ -130,7 +130,7 @@ enum Error {
     Device(#[source] runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]
     Cache { folder: std::path::PathBuf, source: io::Error },
-    #[error("{peer}, which ours is measured against: {said}")]
+    #[error("{peer}, the baseline of the measurement: {said}")]
     Peer { peer: &'static str, said: String },
     #[error("cannot write to stdout: {0}")]
     Output(#[from] io::Error),

@@ -408,7 +408,7 @@ impl Told {
         self.memory(out)?;
         self.control(out)?;
         if self.lints.is_empty() {
-            writeln!(out, "nothing in it is known to be slow on {}", self.target)?;
+            writeln!(out, "no operations known to be slow on {}", self.target)?;
         }
         Ok(())
     }
@@ -433,7 +433,7 @@ impl Told {
     /// Prints the table of the branches, and the lines in which some lanes are inactive.
     fn control(&self, out: &mut dyn Write) -> Result<(), Error> {
         if !self.branches.is_empty() {
-            writeln!(out, "branches and loops, and who is proved to go the same way:")?;
+            writeln!(out, "branches and loops, with the scope proven to take the same path:")?;
             let rows: Vec<_> = self.branches.iter().map(|branch| branch.row(self.case.is_some())).collect();
             table(out, &rows)?;
         }
@@ -441,7 +441,7 @@ impl Told {
         let parts: Vec<_> =
             part.map(|line| format!("{}:{} {}", line.file, line.line, percent(line.active()))).collect();
         if !parts.is_empty() {
-            writeln!(out, "lanes that take part in a line's instructions, where not all do:")?;
+            writeln!(out, "active lanes of a line's instructions, where some lanes are inactive:")?;
         }
         parts.chunks(LINES_A_LINE).try_for_each(|line| Ok(writeln!(out, "  {}", line.join("  "))?))
     }

@@ -116,7 +116,7 @@ pub(super) enum Error {
     NoBuffer { name: String, known: Vec<String> },
     #[error("{} has {bytes} bytes, which {fits}", .file.display())]
     Length { file: PathBuf, bytes: usize, fits: String },
-    #[error("parameter {number}, `{name}`, is {ty}, and {given} is given")]
+    #[error("parameter {number}, `{name}`, is {ty}, but {given} was given")]
     Type { number: usize, name: String, ty: String, given: String },
     #[error("{mismatch}\n{entry} takes {takes}")]
     Mismatch { mismatch: Mismatch, entry: String, takes: String },
@@ -288,7 +288,7 @@ fn from_file(buffer: &Buffer, file: PathBuf) -> Result<Vec<u8>, Error> {
         Some(count) if count * element.bytes() != bytes.len() => {
             format!("is not {count} elements of {}: {} bytes", element.name(), count * element.bytes())
         }
-        None if !bytes.len().is_multiple_of(element.bytes()) => format!("is no whole number of {}", element.name()),
+        None if !bytes.len().is_multiple_of(element.bytes()) => format!("is not a whole number of {}", element.name()),
         _ => return Ok(bytes),
     };
     Err(Error::Length { file, bytes: bytes.len(), fits })
@@ -362,10 +362,10 @@ fn extent(text: &str) -> Result<[u32; 3], String> {
     let mut extent = [1; 3];
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > extent.len() {
-        return Err("there are three dimensions".to_string());
+        return Err("expected at most three dimensions".to_string());
     }
     for (to, part) in extent.iter_mut().zip(parts) {
-        *to = part.trim().parse().map_err(|_| format!("`{part}` is no number of blocks or threads"))?;
+        *to = part.trim().parse().map_err(|_| format!("`{part}` is not a number of blocks or threads"))?;
     }
     Ok(extent)
 }

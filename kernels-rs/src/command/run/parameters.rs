@@ -85,7 +85,7 @@ impl FromArgMatches for Parameters {
 fn argument(text: &str) -> Result<Parameter, String> {
     if let Some(place) = text.strip_prefix('&') {
         let (name, offset) = place.split_once('+').unwrap_or((place, "0"));
-        let offset = offset.parse().map_err(|_| format!("`{offset}` is no number of bytes"))?;
+        let offset = offset.parse().map_err(|_| format!("`{offset}` is not a number of bytes"))?;
         return Ok(Parameter::Inside(name.to_string(), offset));
     }
     let (ty, value) = text.split_once(':').ok_or("expected TYPE:VALUE, as in f32:1.5, or &BUFFER")?;
@@ -119,7 +119,9 @@ fn buffer(text: &str) -> Result<Parameter, String> {
         ("iota", _) => Content::Iota,
         ("random", _) => Content::Random(1),
         ("", _) => Content::Each(0),
-        (_, Some(seed)) => Content::Random(seed.parse().map_err(|_| format!("`{seed}` is no seed: a whole number"))?),
+        (_, Some(seed)) => {
+            Content::Random(seed.parse().map_err(|_| format!("`{seed}` is not a seed: expected a whole number"))?)
+        }
         (content, None) => match content.strip_prefix('@') {
             Some(file) => Content::File(file.to_string()),
             None => Content::Each(scalar(element, content)?),
@@ -127,18 +129,18 @@ fn buffer(text: &str) -> Result<Parameter, String> {
     };
     let count = match (count, &content) {
         ("", Content::File(_)) => None,
-        ("", _) => return Err("how many elements? Only a file tells by its length".to_string()),
-        (count, _) => Some(count.parse().map_err(|_| format!("`{count}` is no number of elements"))?),
+        ("", _) => return Err("missing number of elements; only a file implies it".to_string()),
+        (count, _) => Some(count.parse().map_err(|_| format!("`{count}` is not a number of elements"))?),
     };
     Ok(Parameter::Buffer(Buffer { name: name.to_string(), element, count, content }))
 }
 
 fn element(name: &str) -> Result<Element, String> {
-    Element::from_name(name).ok_or_else(|| format!("`{name}` is no type; there are {NAMES}"))
+    Element::from_name(name).ok_or_else(|| format!("`{name}` is not a type; the types are {NAMES}"))
 }
 
 fn scalar(element: Element, text: &str) -> Result<u64, String> {
-    element.parse(text).ok_or_else(|| format!("`{text}` is no {}", element.name()))
+    element.parse(text).ok_or_else(|| format!("`{text}` is not a valid {}", element.name()))
 }
 
 #[cfg(test)]
@@ -167,23 +169,23 @@ mod tests {
     fn what_cannot_be_is_told() {
         for (text, said) in [
             ("7", "expected TYPE:VALUE, as in f32:1.5, or &BUFFER"),
-            ("u8:256", "`256` is no u8"),
+            ("u8:256", "`256` is not a valid u8"),
             ("bytes:0", "`0` is not pairs of hexadecimal digits"),
             ("bytes:é", "`é` is not pairs of hexadecimal digits"),
-            ("&x+y", "`y` is no number of bytes"),
+            ("&x+y", "`y` is not a number of bytes"),
         ] {
             assert_eq!(argument(text), Err(said.to_string()));
         }
         for (text, said) in [
             ("x", "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota"),
             (":f32[1]", "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota"),
-            ("x:f32[]=0", "how many elements? Only a file tells by its length"),
-            ("x:f32[-1]=0", "`-1` is no number of elements"),
-            ("x:u8[1]=x", "`x` is no u8"),
-            ("x:u8[1]=random(x)", "`x` is no seed: a whole number"),
+            ("x:f32[]=0", "missing number of elements; only a file implies it"),
+            ("x:f32[-1]=0", "`-1` is not a number of elements"),
+            ("x:u8[1]=x", "`x` is not a valid u8"),
+            ("x:u8[1]=random(x)", "`x` is not a seed: expected a whole number"),
         ] {
             assert_eq!(buffer(text), Err(said.to_string()));
         }
-        assert!(argument("f8:1").unwrap_err().starts_with("`f8` is no type; there are f32, "));
+        assert!(argument("f8:1").unwrap_err().starts_with("`f8` is not a type; the types are f32, "));
     }
 }
