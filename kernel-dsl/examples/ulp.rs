@@ -34,7 +34,7 @@ fn print<A: Copy, D: Display>(name: &str, bound: f64, worst: Worst<A>, at: impl 
     println!("{name:<8} {ulp:>10.6} {bound:>10} {:>34} {share:>13.4}%", at(worst.at));
 }
 
-/// A share to each core.
+/// Runs `measure` with a share of the work on each core.
 fn shared<A: Default + Send>(measure: impl Fn(u64, u64) -> Worst<A> + Sync) -> Worst<A> {
     let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
     let measure = &measure;

@@ -32,7 +32,7 @@ fn parts(text: &str) -> Vec<String> {
     parts.iter().map(|p| p.trim_end().to_string()).collect()
 }
 
-/// `file.rs:7:12`
+/// Returns the location of an error: `file.rs:7:12`.
 fn place(part: &str) -> &str {
     part.lines().find_map(|l| l.trim_start().strip_prefix("--> ")).unwrap_or("nowhere")
 }
@@ -83,7 +83,7 @@ fn faults(case: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// Compiles the cases; what is said of each, by its name.
+/// Compiles the cases and returns their messages by case name.
 fn messages(folder: &Path) -> BTreeMap<String, String> {
     // trybuild compares with a file beside the case. If there is none, trybuild writes the message
     // to this folder and fails, so it runs in a separate process.

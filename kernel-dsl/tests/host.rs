@@ -40,7 +40,7 @@ fn assert_has(message: &str, parts: &[&str]) {
 #[test]
 fn threads_and_blocks_are_counted_x_first() {
     let seen = std::sync::Mutex::new(Vec::new());
-    // SAFETY: the kernel touches no shared array and no view.
+    // SAFETY: the kernel accesses no shared array and no view.
     unsafe {
         host::run([2, 1, 1], [2, 3, 2], || {
             assert_eq!((block::dim_x(), block::dim_y(), block::dim_z(), block::threads()), (2, 3, 2, 12));
@@ -58,7 +58,7 @@ fn threads_and_blocks_are_counted_x_first() {
 
 #[test]
 fn sum_is_a_butterfly_widest_first() {
-    // Values whose sum depends on the order.
+    // The sum of these values depends on the order.
     let value = |lane: usize| f32::powi(3.0, lane as i32 % 11) / (lane as f32 + 1.0);
     let got = of_lanes(|| warp::sum(value(warp::lane())));
     fn tree(lane: usize, distance: usize, value: &impl Fn(usize) -> f32) -> f32 {
@@ -132,7 +132,7 @@ fn views_move_and_shrink() {
 fn alignment_counts_base_and_strides() {
     let x = [0u64; 32];
     let floats = {
-        // SAFETY: any bytes are floats, and `x` outlives the slice.
+        // SAFETY: every bit pattern is a valid float, and `x` outlives the slice.
         unsafe { std::slice::from_raw_parts(x.as_ptr().cast::<f32>(), 64) }
     };
     assert!(floats.aligned(2) && !floats[1..].aligned(2));
@@ -191,7 +191,7 @@ fn outside_a_launch() {
 #[test]
 fn out_of_bounds_says_what_and_where() {
     let mut x = [0.0f32; 12];
-    // SAFETY: `x` outlives the view and is used through it alone.
+    // SAFETY: `x` outlives the view and is accessed only through it.
     let mut v = unsafe { ViewMut::host(&mut x, [3, 4]) };
     let message = failure(|| warps(2, 1, || assert_eq!(v.at(2)[3 + block::x()], 0.0)));
     assert_has(&message, &["of block (1, 0, 0)", "out of bounds: element 4 of a view of 4"]);
@@ -264,7 +264,7 @@ fn threads_that_part_are_told_where() {
 
 #[test]
 fn warps_must_be_whole() {
-    // SAFETY: the kernel touches no shared array and no view.
+    // SAFETY: the kernel accesses no shared array and no view.
     let message = failure(|| unsafe { host::run([1, 1, 1], [33, 1, 1], warp::sync) });
     assert_has(&message, &["needs whole warps", "33 threads", "multiple of 32"]);
 }
@@ -272,7 +272,7 @@ fn warps_must_be_whole() {
 #[test]
 fn blocks_have_1_to_1024_threads() {
     for block in [[0, 1, 1], [32, 33, 1], [usize::MAX, 2, 1]] {
-        // SAFETY: the kernel does nothing.
+        // SAFETY: the kernel is empty.
         let message = failure(|| unsafe { host::run([1, 1, 1], block, || ()) });
         assert_has(&message, &["a block has 1 to 1024 threads"]);
     }
@@ -297,7 +297,7 @@ fn a_mutable_slice_has_one_writer_an_element() {
     assert_has(&message, &["both change element 0 of a `&mut [T]`", "`ViewMut`"]);
     drop(xs);
 
-    // A later block sees what an earlier one wrote.
+    // A later block reads the stores of an earlier one.
     let xs = host::SliceMut::new(&mut x[32..]);
     warps(3, 1, || xs.of_thread()[warp::lane()] += 1 + warp::lane() as i32);
     drop(xs);

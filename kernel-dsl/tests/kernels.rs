@@ -84,7 +84,7 @@ fn saxpy_over_a_ragged_grid() {
         let (x, before) = (values(n, 1), values(n, 2));
         let mut y = before.clone();
         let ys = host::SliceMut::new(&mut y);
-        // SAFETY: the kernel's threads touch one element each, their own.
+        // SAFETY: each thread accesses only one element, separate from the others.
         unsafe { host::run([n.div_ceil(32), 1, 1], [32, 1, 1], || saxpy(1.5, &x, &mut ys.of_thread())) };
         drop(ys);
         for i in 0..n {

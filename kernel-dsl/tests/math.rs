@@ -12,7 +12,7 @@ use ulp::{FUNCTIONS, PAIRWISE, error, measure, measure_pairs};
 /// Iterates over arguments 32749 (a prime) apart, over all of `f32`, and all arguments within 2000
 /// steps of numbers at which the algorithm changes.
 fn sample() -> impl Iterator<Item = u32> {
-    // Some are near constants that clippy knows by name.
+    // Some values are near constants that clippy knows by name.
     #[allow(clippy::approx_constant)]
     let edges = [
         1e-7f32, 1.2207e-4, 0.25, 0.3466, 0.5, 0.7071, 0.7854, 1.0, 1.4142, 1.5, 1.5708, 3.92, 8.0, 9.01, 87.3, 89.416,
@@ -90,7 +90,7 @@ fn special_values() {
         for x in &special {
             let (got, want) = ((function.of)(*x), (function.exact)(f64::from(*x)) as f32);
             let (name, ulps) = (function.name, i64::from(got.to_bits()) - i64::from(want.to_bits()));
-            // Zeros, infinities and NaNs are as they must be; a zero's sign shows in the bits.
+            // Zeros, infinities and NaNs must match exactly; the bits show a zero's sign.
             let exact = want == 0.0 || want.is_infinite() || want.is_nan();
             let right = if want.is_nan() { got.is_nan() } else { ulps.abs() <= i64::from(!exact) * 2 };
             assert!(right, "{name}({x:e}) = {got:e}, not {want:e}");

@@ -37,7 +37,8 @@ fn each_is_within_what_it_states() {
             "pow" => math::pow(x, float(y)),
             _ => panic!("{line}"),
         };
-        // Places of the same sign are as far apart as their bits; towards 0 for negative numbers.
+        // The bits of values of one sign are consecutive; for negative numbers the distance counts
+        // towards 0.
         let places = got.to_bits().wrapping_sub(nearest.to_bits()) as i64 as f64;
         let error = (places * nearest.signum() + above).abs();
         let (_, bound) = BOUNDS.iter().find(|(n, _)| *n == name).expect("a bound");

@@ -8,7 +8,7 @@
 
 use kernel_dsl::math;
 
-/// A function of one `f32`.
+/// Function of one `f32`.
 pub struct Function {
     pub name: &'static str,
     pub of: fn(f32) -> f32,
@@ -21,7 +21,7 @@ const fn function(name: &'static str, of: fn(f32) -> f32, exact: fn(f64) -> f64,
     Function { name, of, exact, bound }
 }
 
-/// All of them.
+/// All functions of one `f32`.
 pub const FUNCTIONS: &[Function] = &[
     function("exp", math::exp, f64::exp, 0.892),
     function("exp2", math::exp2, f64::exp2, 0.919),
@@ -49,33 +49,33 @@ pub const FUNCTIONS: &[Function] = &[
     function("cbrt", math::cbrt, f64::cbrt, 0.886),
 ];
 
-/// A function of two `f32`.
+/// Function of two `f32`.
 pub struct Pairwise {
     pub name: &'static str,
     pub of: fn(f32, f32) -> f32,
     pub exact: fn(f64, f64) -> f64,
     /// The largest error over 2³² of its pairs, as documented: in ulp, rounded up.
     pub bound: f64,
-    /// The pair of that number, strata in turn.
+    /// Pair with this number; the strata alternate.
     pub pair: fn(u64) -> (f32, f32),
 }
 
-/// All of them.
+/// All functions of two `f32`.
 pub const PAIRWISE: &[Pairwise] = &[
     Pairwise { name: "pow", of: math::pow, exact: f64::powf, bound: 2.525, pair: power },
     Pairwise { name: "atan2", of: math::atan2, exact: f64::atan2, bound: 1.718, pair: point },
     Pairwise { name: "hypot", of: math::hypot, exact: f64::hypot, bound: 1.024, pair: point },
 ];
 
-/// The largest error among some arguments.
+/// Largest error among a set of arguments.
 #[derive(Clone, Copy, Default)]
 pub struct Worst<A> {
     /// Error in ulp; infinite if exactly one of the result and the exact value is infinite or a
     /// NaN.
     pub ulp: f64,
-    /// Where.
+    /// Arguments with the largest error.
     pub at: A,
-    /// Results that are not the `f32` nearest to the exact value.
+    /// Number of results that are not the `f32` nearest to the exact value.
     pub not_nearest: u64,
 }
 
@@ -146,7 +146,7 @@ fn point(i: u64) -> (f32, f32) {
     (f32::from_bits(x | low & 0x8000_0000), f32::from_bits(y | high & 0x8000_0000))
 }
 
-/// A permutation of `u64` that looks random (Steele, Lea and Flood's SplitMix64, OOPSLA 2014).
+/// Permutes `u64` pseudo-randomly (Steele, Lea and Flood's SplitMix64, OOPSLA 2014).
 fn scrambled(i: u64) -> u64 {
     let z = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
