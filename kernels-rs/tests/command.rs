@@ -298,5 +298,5 @@ fn cache_shows_and_clears_what_is_kept() {
     assert_eq!(Store::new(&folder, 0).usage().unwrap().entries, 0);
     assert!(folder.join("notes.txt").exists());
     std::fs::remove_dir_all(&folder).unwrap();
-    assert!(run("off", &["cache"]).starts_with("nothing is kept: "));
+    assert!(run("off", &["cache"]).starts_with("the cache is disabled: "));
 }

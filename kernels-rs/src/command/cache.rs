@@ -40,7 +40,7 @@ impl Cache {
             match self.json {
                 true => json(out, &None::<Report>)?,
                 false => {
-                    writeln!(out, "nothing is kept: KERNELS_CACHE switches it off, or this user has no folder for it")?
+                    writeln!(out, "the cache is disabled: KERNELS_CACHE is `off`, or this user has no cache folder")?
                 }
             }
             return Ok(Outcome::Good);

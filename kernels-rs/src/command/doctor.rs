@@ -102,7 +102,7 @@ impl Report {
         writeln!(out, "macros   opt-level {opt_level}{verified}, {rustc}")?;
         if !optimised {
             let setting = "[profile.dev.build-override] and [profile.release.build-override]: opt-level = 3";
-            writeln!(out, "         builds go faster with them optimised; in Cargo.toml, {setting}")?;
+            writeln!(out, "         builds are faster with optimized macros; in Cargo.toml, {setting}")?;
         }
         Ok(())
     }

@@ -113,7 +113,7 @@ enum Error {
     #[error("{ptxas} rejects the PTX of {instance}: {said}")]
     Assembler { instance: String, ptxas: String, said: String },
     #[error(
-        "machine code is NVIDIA's tools' to make and to show, and {missing} is not found on PATH nor in target/tools; \
+        "machine code requires NVIDIA's tools, and {missing} is not found on PATH nor in target/tools; \
          the CUDA toolkit up to 12.9 has both, and `tests/get-nvdisasm` of kernels-rs fetches them. \
          Nothing else needs them: `--ptx` shows the PTX"
     )]

@@ -301,9 +301,8 @@ impl Report {
 fn arrays(kernel: &Kernel) -> Vec<String> {
     let fixed = kernel.shared.iter().map(|array| array.to_string());
     let dynamic = kernel.dynamic.iter();
-    let dynamic = dynamic.map(|DynamicArray { name, element, .. }| {
-        format!("{name}: {element}, as large as the launch says, and not counted here")
-    });
+    let dynamic = dynamic
+        .map(|DynamicArray { name, element, .. }| format!("{name}: {element}, sized at launch, not included here"));
     fixed.chain(dynamic).collect()
 }
 
@@ -378,7 +377,7 @@ impl Told {
         writeln!(out, "block         {}", self.blocks)?;
         match &self.machine_code {
             Some(MachineCode { ptxas, resources, .. }) => writeln!(out, "registers     {resources} ({ptxas})")?,
-            None => writeln!(out, "registers     not known: no ptxas that knows {} is found", self.target)?,
+            None => writeln!(out, "registers     unknown: no ptxas that supports {} was found", self.target)?,
         }
         writeln!(out, "shared        {} bytes", self.shared_bytes)?;
         for array in &self.shared {
@@ -559,7 +558,7 @@ impl Sass {
             let indent = 2 + 2 * *depth as usize;
             match line {
                 Some(Line { file, number }) => writeln!(out, "{:indent$}{file}:{number} {text}", "")?,
-                None => writeln!(out, "{:indent$}no line of Rust: ptxas's own", "")?,
+                None => writeln!(out, "{:indent$}no line of Rust: added by ptxas", "")?,
             }
             writeln!(out, "{:indent$}    {issue}", "")?;
             kinds(out, indent + 4, mix.iter().map(|(class, n)| (class.name(), *n)))?;

@@ -335,7 +335,7 @@ impl Told<'_> {
         };
         let Statistics { warp_instructions, thread_instructions, .. } = statistics;
         writeln!(out, "{entry}, {} of {}: {found}", extent_in_words(grid, "block"), extent_in_words(block, "thread"))?;
-        writeln!(out, "{warp_instructions} instructions of warps, {thread_instructions} of threads")?;
+        writeln!(out, "{warp_instructions} warp instructions, {thread_instructions} thread instructions")?;
         for Left { name, r#type, count, approximate, first } in &self.buffers {
             let about = if *approximate { "≈" } else { "=" };
             let more = match count - first.len() {
