@@ -79,7 +79,7 @@ impl Drawn {
     }
 }
 
-/// Timer and number of rounds of a measurement.
+/// Context of the measurements: timer, peer, operands, and number of rounds.
 struct On<'a> {
     timer: &'a Timer,
     cublas: Option<&'a Cublas<'a>>,
