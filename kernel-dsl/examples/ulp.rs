@@ -1,10 +1,11 @@
-//! Prints the largest error of each function of `kernel_dsl::math` over all 2³² arguments, and of those of two over 2³² pairs; or of
-//! those that are named.
+//! Prints the largest error of each function of `kernel_dsl::math`, or of the named functions, over
+//! all 2³² arguments. Functions of two arguments are measured over 2³² pairs.
 //!
 //! ```text
 //! RUSTFLAGS="-C target-feature=+fma,+avx2" cargo run --release -p kernel-dsl --example ulp [exp sin pow …]
 //! ```
-//! Without the flag rustc may call a library for each fused multiply-add; the figures are the same, and take longer.
+//! Without the flag, rustc may call a library function for each fused multiply-add: the result is
+//! the same, and the run takes longer.
 
 #[path = "../tests/ulp/mod.rs"]
 mod ulp;
@@ -33,7 +34,7 @@ fn print<A: Copy, D: Display>(name: &str, bound: f64, worst: Worst<A>, at: impl 
     println!("{name:<8} {ulp:>10.6} {bound:>10} {:>34} {share:>13.4}%", at(worst.at));
 }
 
-/// A share to each core.
+/// Runs `measure` with a share of the work on each core.
 fn shared<A: Default + Send>(measure: impl Fn(u64, u64) -> Worst<A> + Sync) -> Worst<A> {
     let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
     let measure = &measure;

@@ -1,21 +1,23 @@
-//! What a user sees of a wrong kernel: whole programs through the macros and rustc, and what comes out of it.
+//! Compile errors as a user sees them: whole programs, compiled with the macros and rustc.
 //!
-//! `compile_fail/*.rs` are the programs, `compile_fail/expected/*.stderr` every word that is said of each.
-//! Our own messages are compared whole. Of rustc's, which differ from version to version and with the components that
-//! are installed, the code and the place are: that they stand at the token, once, is ours to see to.
+//! `compile_fail/*.rs` are the programs, and `compile_fail/expected/*.stderr` the complete
+//! messages. The macros' own messages are compared as a whole. The messages of rustc differ between
+//! versions and installed components, so only their code and location are compared: the macros must
+//! make rustc report an error once, at the right token.
 //!
-//! `MESSAGES=overwrite cargo test -p kernel-dsl --test compile_fail` writes the expected messages anew.
+//! `MESSAGES=overwrite cargo test -p kernel-dsl --test compile_fail` rewrites the expected
+//! messages.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What only expansions contain.
+/// Names that occur only in expanded code.
 const GENERATED: [&str; 8] =
     ["__", "size_of_body", "Axis", "macro_rules", "quote", "{closure", "panic!", "internal compiler error"];
 
-/// The parts of rustc's output that start at the margin: errors and warnings.
+/// Splits rustc's output into errors and warnings, which start at the margin.
 fn parts(text: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -30,18 +32,18 @@ fn parts(text: &str) -> Vec<String> {
     parts.iter().map(|p| p.trim_end().to_string()).collect()
 }
 
-/// `file.rs:7:12`
+/// Returns the location of an error: `file.rs:7:12`.
 fn place(part: &str) -> &str {
     part.lines().find_map(|l| l.trim_start().strip_prefix("--> ")).unwrap_or("nowhere")
 }
 
-/// What counts of an error.
+/// Returns the part of an error that is compared.
 fn essence(part: &str) -> String {
     let head = part.lines().next().unwrap_or("");
     match head.strip_prefix("error[E0080]: evaluation panicked: ") {
         Some(own) => format!("{}: {own}", place(part)),
         None if head.starts_with("error[") => format!("{}: {}", place(part), head.split(':').next().unwrap_or("")),
-        // Of a lint rustc also says what set its level, and what one could write.
+        // For a lint, rustc also reports what set its level and suggests a replacement.
         None if head.starts_with("error: unused ") => format!("{}: {head}", place(part)),
         None if head.contains("cannot find macro") => format!("{}: no such macro", place(part)),
         None => part.to_string(),
@@ -54,10 +56,11 @@ fn errors(text: &str) -> Vec<String> {
     all
 }
 
-/// What is wrong with the messages of a case, whatever they are.
+/// Returns the faults that any message of a case must not have.
 fn faults(case: &str, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
-    // Lines that quote the user's program start with their number; some only draw where it is meant.
+    // Lines that quote the user's program start with their number; other lines only mark a
+    // location.
     let quotes = |line: &str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
     let draws = |line: &str| line.chars().all(|c| " |_^".contains(c));
     for line in text.lines().filter(|line| !quotes(line) && !draws(line)) {
@@ -67,7 +70,8 @@ fn faults(case: &str, text: &str) -> Vec<String> {
     let all = parts(text);
     let errors: Vec<_> = all.iter().filter(|p| p.starts_with("error")).collect();
     for (i, error) in errors.iter().enumerate() {
-        // A missing name of a clause is told beside another of the same kernel, at the kernel's name.
+        // A missing clause name is reported at the kernel's name, in addition to another error of
+        // the same kernel.
         let same = |other: &&&String| place(other) == place(error) && !error.contains("the kernel does not say");
         if errors[..i].iter().any(|other| same(&other)) {
             faults.push(format!("{case}: two errors at {}", place(error)));
@@ -79,10 +83,10 @@ fn faults(case: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// Compiles the cases; what is said of each, by its name.
+/// Compiles the cases and returns their messages by case name.
 fn messages(folder: &Path) -> BTreeMap<String, String> {
-    // trybuild compares with a file beside the case. Where there is none, it puts what was said into this folder, and
-    // fails; so it does that in a process of its own.
+    // trybuild compares with a file beside the case. If there is none, trybuild writes the message
+    // to this folder and fails, so it runs in a separate process.
     let said = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("wip");
     let _ = fs::remove_dir_all(&said);
     let this = std::env::current_exe().expect("this test's path");

@@ -1,9 +1,10 @@
-//! The codes of 16-bit floats: what they mean, and which is nearest.
+//! Tests of the encodings of 16-bit floats: their values, and rounding to the nearest.
 
 use kernel_dsl::compiler::half::{NAN, bf16_from_f32, bf16_to_f32, f16_from_f32, f16_to_f32};
 use kernel_dsl::half::{bf16, f16};
 
-/// A format: bits of the fraction, bias of the exponent, the conversions under test, and crate `half`'s.
+/// Format: number of fraction bits, exponent bias, the tested conversions, and those of crate
+/// `half`.
 struct Format {
     fraction: u32,
     bias: i32,
@@ -34,8 +35,8 @@ impl Format {
         0x7FFF >> self.fraction << self.fraction
     }
 
-    /// The value of a positive code, by the definition of the format; of infinity's, the power of two that would follow the
-    /// largest number.
+    /// Returns the value of a positive encoding, by the definition of the format. Infinity has the
+    /// value of the next power of two after the largest number.
     fn value(&self, code: u16) -> f64 {
         let exponent = i32::from(code >> self.fraction);
         let fraction = f64::from(code & !(u16::MAX << self.fraction)) / f64::from(1u32 << self.fraction);
@@ -45,8 +46,8 @@ impl Format {
         }
     }
 
-    /// The code nearest to `x` by integers alone: the fraction is shifted to where the format's ends, and what falls off
-    /// decides.
+    /// Returns the encoding nearest to `x`, computed with integers: the fraction is shifted to the
+    /// format's width, and the discarded bits decide.
     fn nearest(&self, x: f32) -> u16 {
         let (bits, sign) = (x.to_bits() & 0x7FFF_FFFF, (x.to_bits() >> 16) as u16 & 0x8000);
         if bits > 0x7F80_0000 {
@@ -95,7 +96,7 @@ fn each_code_has_its_value() {
 fn between_two_codes_the_nearer_is_taken_and_the_even_in_the_middle() {
     for format in &FORMATS {
         for code in 0..format.infinity() {
-            // Between any two neighbours, infinity among them, the middle is an f32.
+            // The midpoint of two neighbors, including infinity, is an f32.
             let middle = ((format.value(code) + format.value(code + 1)) / 2.0) as f32;
             let even = code + (code & 1);
             for (x, expected) in [(middle.next_down(), code), (middle, even), (middle.next_up(), code + 1)] {
@@ -118,7 +119,8 @@ fn all_nans_become_one() {
     }
 }
 
-/// Spread over all of f32; with `KERNELS_SWEEP` in the environment, all 2³² of them (minutes, in a release build).
+/// Checks a sample of all f32 values; with `KERNELS_SWEEP` in the environment, all 2³² of them
+/// (minutes in a release build).
 #[test]
 fn the_nearest_code_over_all_of_f32() {
     let step = if std::env::var_os("KERNELS_SWEEP").is_some() { 1 } else { 4093 };

@@ -1,4 +1,4 @@
-//! What the prelude means when it runs on the host, and how it fails.
+//! Tests of the prelude on the host: its results and its failures.
 
 use kernel_dsl::host;
 use kernel_dsl::prelude::*;
@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs blocks of 32 lanes along x.
 fn warps(blocks: usize, warps: usize, kernel: impl Fn() + Sync) {
-    // SAFETY: the kernels of this file write elements of their own, with syncs between what threads share.
+    // SAFETY: each thread writes separate elements, with barriers between conflicting accesses.
     unsafe { host::run([blocks, 1, 1], [32, warps, 1], kernel) }
 }
 
-/// One value a lane, of a single warp.
+/// Returns one value per lane of a single warp.
 fn of_lanes<T: Copy + Default + Send>(value: impl Fn() -> T + Sync) -> Vec<T> {
     let lanes = std::sync::Mutex::new(vec![T::default(); 32]);
     warps(1, 1, || {
@@ -20,7 +20,7 @@ fn of_lanes<T: Copy + Default + Send>(value: impl Fn() -> T + Sync) -> Vec<T> {
     lanes.into_inner().unwrap()
 }
 
-/// The message with which `run` panics.
+/// Returns the message with which `run` panics.
 fn failure(run: impl FnOnce()) -> String {
     let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("the run must fail");
     payload
@@ -40,7 +40,7 @@ fn assert_has(message: &str, parts: &[&str]) {
 #[test]
 fn threads_and_blocks_are_counted_x_first() {
     let seen = std::sync::Mutex::new(Vec::new());
-    // SAFETY: the kernel touches no shared array and no view.
+    // SAFETY: the kernel accesses no shared array and no view.
     unsafe {
         host::run([2, 1, 1], [2, 3, 2], || {
             assert_eq!((block::dim_x(), block::dim_y(), block::dim_z(), block::threads()), (2, 3, 2, 12));
@@ -58,7 +58,7 @@ fn threads_and_blocks_are_counted_x_first() {
 
 #[test]
 fn sum_is_a_butterfly_widest_first() {
-    // Values whose sum depends on the order.
+    // The sum of these values depends on the order.
     let value = |lane: usize| f32::powi(3.0, lane as i32 % 11) / (lane as f32 + 1.0);
     let got = of_lanes(|| warp::sum(value(warp::lane())));
     fn tree(lane: usize, distance: usize, value: &impl Fn(usize) -> f32) -> f32 {
@@ -114,7 +114,7 @@ fn warps_of_a_block_do_not_mix() {
 #[test]
 fn views_move_and_shrink() {
     let x: Vec<i32> = (0..24).collect();
-    // SAFETY: the vector outlives the views, and nobody writes it.
+    // SAFETY: the vector outlives the views and is not written.
     let v = unsafe { View::host(&x, [2, 3, 4]) };
     assert_eq!((v.dim(0), v.dim(1), v.dim(2), v[(1, 2, 3)], v[[0, 1, 0]]), (2, 3, 4, 23, 4));
     let plane = v.at(1);
@@ -132,11 +132,11 @@ fn views_move_and_shrink() {
 fn alignment_counts_base_and_strides() {
     let x = [0u64; 32];
     let floats = {
-        // SAFETY: any bytes are floats, and `x` outlives the slice.
+        // SAFETY: every bit pattern is a valid float, and `x` outlives the slice.
         unsafe { std::slice::from_raw_parts(x.as_ptr().cast::<f32>(), 64) }
     };
     assert!(floats.aligned(2) && !floats[1..].aligned(2));
-    // SAFETY: `x` outlives the views, and nobody writes it.
+    // SAFETY: `x` outlives the views and is not written.
     let (even, odd) = unsafe { (View::host(floats, [8, 8]), View::host(floats, [9, 7])) };
     assert!(even.aligned(2) && !odd.aligned(2) && odd.aligned(1));
     assert!(even.offset((1, 2)).aligned(2) && !even.offset((0, 1)).aligned(2));
@@ -146,8 +146,8 @@ fn alignment_counts_base_and_strides() {
 fn copies_put_zero_beyond_the_edge() {
     let x: Vec<f32> = (1..=12).map(|i| i as f32).collect();
     let mut y = vec![f32::NAN; 20];
-    // SAFETY: syncs stand between the copy and its use, each element of `y` has one writer, and the vectors outlive the
-    // run.
+    // SAFETY: barriers separate the copy from its use, each element of `y` has one writer, and the
+    // vectors outlive the run.
     unsafe {
         let (x, mut y) = (View::host(&x, [3, 4]), ViewMut::host(&mut y, [4, 5]));
         host::run([1, 1, 1], [3, 2, 1], || {
@@ -191,7 +191,7 @@ fn outside_a_launch() {
 #[test]
 fn out_of_bounds_says_what_and_where() {
     let mut x = [0.0f32; 12];
-    // SAFETY: `x` outlives the view and is used through it alone.
+    // SAFETY: `x` outlives the view and is accessed only through it.
     let mut v = unsafe { ViewMut::host(&mut x, [3, 4]) };
     let message = failure(|| warps(2, 1, || assert_eq!(v.at(2)[3 + block::x()], 0.0)));
     assert_has(&message, &["of block (1, 0, 0)", "out of bounds: element 4 of a view of 4"]);
@@ -264,7 +264,7 @@ fn threads_that_part_are_told_where() {
 
 #[test]
 fn warps_must_be_whole() {
-    // SAFETY: the kernel touches no shared array and no view.
+    // SAFETY: the kernel accesses no shared array and no view.
     let message = failure(|| unsafe { host::run([1, 1, 1], [33, 1, 1], warp::sync) });
     assert_has(&message, &["needs whole warps", "33 threads", "multiple of 32"]);
 }
@@ -272,7 +272,7 @@ fn warps_must_be_whole() {
 #[test]
 fn blocks_have_1_to_1024_threads() {
     for block in [[0, 1, 1], [32, 33, 1], [usize::MAX, 2, 1]] {
-        // SAFETY: the kernel does nothing.
+        // SAFETY: the kernel is empty.
         let message = failure(|| unsafe { host::run([1, 1, 1], block, || ()) });
         assert_has(&message, &["a block has 1 to 1024 threads"]);
     }
@@ -297,7 +297,7 @@ fn a_mutable_slice_has_one_writer_an_element() {
     assert_has(&message, &["both change element 0 of a `&mut [T]`", "`ViewMut`"]);
     drop(xs);
 
-    // A later block sees what an earlier one wrote.
+    // A later block reads the stores of an earlier one.
     let xs = host::SliceMut::new(&mut x[32..]);
     warps(3, 1, || xs.of_thread()[warp::lane()] += 1 + warp::lane() as i32);
     drop(xs);

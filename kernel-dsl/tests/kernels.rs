@@ -1,4 +1,5 @@
-//! Kernels written against the prelude as plain functions, run on the host and compared with plain Rust.
+//! Tests of kernels written as plain functions with the prelude, run on the host and compared with
+//! plain Rust.
 
 use kernel_dsl::host;
 use kernel_dsl::prelude::*;
@@ -66,7 +67,8 @@ fn transpose(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
     }
 }
 
-/// Values of a few bits, so that sums of products are exact in any order; from a linear congruential generator.
+/// Returns values of a few bits from a linear congruential generator, so that sums of products are
+/// exact in any order.
 fn values(n: usize, seed: u32) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
@@ -82,7 +84,7 @@ fn saxpy_over_a_ragged_grid() {
         let (x, before) = (values(n, 1), values(n, 2));
         let mut y = before.clone();
         let ys = host::SliceMut::new(&mut y);
-        // SAFETY: the kernel's threads touch one element each, their own.
+        // SAFETY: each thread accesses only one element, separate from the others.
         unsafe { host::run([n.div_ceil(32), 1, 1], [32, 1, 1], || saxpy(1.5, &x, &mut ys.of_thread())) };
         drop(ys);
         for i in 0..n {
@@ -94,8 +96,8 @@ fn saxpy_over_a_ragged_grid() {
 fn check_matmul<const T: usize>(m: usize, n: usize, k: usize) {
     let (a, b) = (values(m * k, 3), values(k * n, 4));
     let mut c = vec![f32::NAN; m * n];
-    // SAFETY: threads write elements of their own, and syncs stand between the uses of the tiles; the vectors outlive
-    // the run.
+    // SAFETY: each thread writes separate elements, barriers separate the uses of the tiles, and
+    // the vectors outlive the run.
     unsafe {
         let (a, b, c) = (View::host(&a, [m, k]), View::host(&b, [k, n]), ViewMut::host(&mut c, [m, n]));
         host::run([n.div_ceil(T), m.div_ceil(T), 1], [T, T, 1], || matmul::<T>(a, b, c));
@@ -120,7 +122,7 @@ fn softmax_of_rows_of_any_length() {
     for (rows, cols) in [(1, 1), (3, 31), (5, 100), (4, 0)] {
         let x = values(rows * cols, 5);
         let mut y = vec![f32::NAN; rows * cols];
-        // SAFETY: threads write elements of their own; the vectors outlive the run.
+        // SAFETY: each thread writes separate elements, and the vectors outlive the run.
         unsafe {
             let (x, y) = (View::host(&x, [rows, cols]), ViewMut::host(&mut y, [rows, cols]));
             host::run([rows.div_ceil(2), 1, 1], [32, 2, 1], || softmax::<2>(x, y));
@@ -131,7 +133,8 @@ fn softmax_of_rows_of_any_length() {
             let exps: Vec<f64> = x.iter().map(|v| f64::from(v - largest).exp()).collect();
             let sum: f64 = exps.iter().sum();
             for (got, e) in y.iter().zip(exps) {
-                // exp 1 ulp in numerator and terms, 5 + cols/32 additions, one division: far below 16 units of 2⁻²⁴.
+                // The error is at most 1 ulp of exp in the numerator and in each term, 5 + cols/32
+                // additions, and one division: far below 16 units of 2⁻²⁴.
                 let want = e / sum;
                 assert!((f64::from(*got) - want).abs() <= want * 16.0 / f64::from(1 << 24), "{got} {want}");
             }
@@ -144,8 +147,8 @@ fn transpose_with_ragged_edges() {
     for (rows, cols) in [(32, 32), (33, 40), (1, 65)] {
         let x = values(rows * cols, 6);
         let mut y = vec![f32::NAN; rows * cols];
-        // SAFETY: threads write elements of their own, and a sync stands between the uses of the tile; the vectors
-        // outlive the run.
+        // SAFETY: each thread writes separate elements, a barrier separates the uses of the tile,
+        // and the vectors outlive the run.
         unsafe {
             let (x, y) = (View::host(&x, [rows, cols]), ViewMut::host(&mut y, [cols, rows]));
             host::run([cols.div_ceil(32), rows.div_ceil(32), 1], [32, 8, 1], || transpose(x, y));

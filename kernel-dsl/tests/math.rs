@@ -1,6 +1,7 @@
-//! The functions of `math`: a sample of their errors, and every special value.
+//! Tests of the functions of `math`: a sample of their errors, and every special value.
 //!
-//! The largest errors over all arguments, as the documentation states them, come from `examples/ulp.rs`.
+//! `examples/ulp.rs` measures the largest errors over all arguments, which the documentation
+//! states.
 
 mod ulp;
 
@@ -8,9 +9,10 @@ use kernel_dsl::math;
 use std::fs;
 use ulp::{FUNCTIONS, PAIRWISE, error, measure, measure_pairs};
 
-/// Arguments 32749 (a prime) apart, over all of `f32`, and all within 2000 places of numbers where something changes.
+/// Iterates over arguments 32749 (a prime) apart, over all of `f32`, and all arguments within 2000
+/// steps of numbers at which the algorithm changes.
 fn sample() -> impl Iterator<Item = u32> {
-    // Some are near constants that clippy knows by name.
+    // Some values are near constants that clippy knows by name.
     #[allow(clippy::approx_constant)]
     let edges = [
         1e-7f32, 1.2207e-4, 0.25, 0.3466, 0.5, 0.7071, 0.7854, 1.0, 1.4142, 1.5, 1.5708, 3.92, 8.0, 9.01, 87.3, 89.416,
@@ -33,7 +35,7 @@ fn each_is_within_what_it_states() {
     }
 }
 
-/// The first line of a function's documentation ends with what [`FUNCTIONS`] has.
+/// Checks that the first line of a function's documentation ends with the bound in [`FUNCTIONS`].
 #[test]
 fn the_documentation_states_the_bounds() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/math");
@@ -58,7 +60,8 @@ fn exp_at_its_edges() {
     assert_eq!((math::exp(-103.97207), math::exp(-103.9721)), (f32::from_bits(1), 0.0));
 }
 
-/// Zeros with their signs, infinities, NaNs, the least and the largest numbers, whole ones, and the neighbours of all.
+/// Special arguments: signed zeros, infinities, NaNs, the smallest and largest numbers, integers,
+/// and neighbors of these.
 const SPECIAL: [f32; 17] = [
     0.0,
     f32::from_bits(1),
@@ -87,7 +90,7 @@ fn special_values() {
         for x in &special {
             let (got, want) = ((function.of)(*x), (function.exact)(f64::from(*x)) as f32);
             let (name, ulps) = (function.name, i64::from(got.to_bits()) - i64::from(want.to_bits()));
-            // Zeros, infinities and NaNs are as they must be; a zero's sign shows in the bits.
+            // Zeros, infinities and NaNs must match exactly; the bits show a zero's sign.
             let exact = want == 0.0 || want.is_infinite() || want.is_nan();
             let right = if want.is_nan() { got.is_nan() } else { ulps.abs() <= i64::from(!exact) * 2 };
             assert!(right, "{name}({x:e}) = {got:e}, not {want:e}");
@@ -111,7 +114,7 @@ fn powers_of_two_are_exact() {
     }
 }
 
-/// The special cases of C99's annex F.9.4.4, of both forms, which are those of Rust's `powf` too.
+/// Checks the special cases of C99, annex F.9.4.4, for both forms. Rust's `powf` has the same ones.
 #[test]
 fn pow_has_c99s_special_cases() {
     let mut values = vec![0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 16777215.0, 16777216.0, 1e10, 1e30, 1e-30];
@@ -135,8 +138,9 @@ fn pow_has_c99s_special_cases() {
     assert_eq!(math::pow(f32::NEG_INFINITY, -3.0).to_bits(), (-0.0f32).to_bits());
 }
 
-/// The special cases of C99's annexes F.9.1.4 and F.9.4.3, which are those of Rust's `atan2` and `hypot` too: signs of zeros, multiples of
-/// π/4 of infinities, an infinite length beside a NaN; and what lies about the least and the largest numbers.
+/// Checks the special cases of C99, annexes F.9.1.4 and F.9.4.3, which Rust's `atan2` and `hypot`
+/// share: signed zeros, multiples of π/4 for infinities, and an infinite length with a NaN. Also
+/// checks values near the smallest and largest numbers.
 #[test]
 fn points_of_the_plane_have_c99s_special_cases() {
     let values = [0.0, f32::from_bits(1), 1e-40, f32::MIN_POSITIVE, 1e-30, 0.5, 1.0, 1.5, 3.0, 4.0, 1e10, 8.5070587e37];

@@ -1,17 +1,18 @@
-//! GPU kernels written in kernel-dsl, and nothing else: no PTX by hand.
+//! A library of GPU kernels written in kernel-dsl, without any hand-written PTX.
 //!
-//! Each module is one kernel family: how it works, what it needs, what limits it. Every kernel is an item with its PTX for
-//! sm_61 as a constant (`saxpy::PTX`, `matmul::<16>::PTX`) and a typed launch (`saxpy::launch(&device, …)`); see
-//! crate `runtime` for devices and buffers. The command `kernels` lists, shows and checks them.
+//! Each module is a kernel family and documents how it works, its requirements, and its limits.
+//! Every kernel is an item with its PTX for sm_61 as a constant (`saxpy::PTX`, `matmul::<16>::PTX`)
+//! and a typed launch (`saxpy::launch(&device, …)`). Crate `runtime` provides devices and buffers.
+//! The command `kernels` lists, shows and checks the kernels.
 //!
 //! # The order of numbers
 //!
-//! Reductions, sorts, top-k and sampling order floats in one way:
+//! Reductions, sorts, top-k and sampling order floats alike:
 //!
-//! * −0 and 0 are equal.
-//! * A NaN counts as the number that comes last: as −∞ where the largest is sought or numbers descend, as
-//!   ∞ where the smallest is sought or numbers ascend.
-//! * Of equal numbers the one of the smaller index comes first.
+//! - −0 and 0 are equal.
+//! - A NaN comes last: it counts as −∞ for maxima and descending order, and as ∞ for minima and
+//!   ascending order.
+//! - Of equal numbers, the one with the smaller index comes first.
 //!
 //! So the maximum of `[NaN, −∞]` is −∞, its arg-max 0, and its arg-min 1.
 

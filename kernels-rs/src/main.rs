@@ -1,4 +1,4 @@
-//! The command `kernels`.
+//! Entry point of the command `kernels`.
 
 fn main() -> std::process::ExitCode {
     kernels_rs::command::main()

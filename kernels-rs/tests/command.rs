@@ -1,4 +1,4 @@
-//! The command `kernels`, run as its users run it.
+//! End-to-end tests of the command `kernels`.
 
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
@@ -7,7 +7,7 @@ fn kernels(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kernels")).args(arguments).output().unwrap()
 }
 
-/// What a command prints that ends well and says nothing of errors.
+/// Runs a command that must succeed without errors, and returns its stdout.
 fn stdout(arguments: &[&str]) -> String {
     let output = kernels(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -15,7 +15,7 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a command says that cannot do what it was asked.
+/// Runs a command that must be rejected, and returns its stderr.
 fn refusal(arguments: &[&str]) -> String {
     let output = kernels(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -114,7 +114,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
 fn check_passes_and_says_what_it_compared() {
     let text = stdout(&["check", "saxpy", "--device", "cpu", "--seed", "7"]);
     assert!(text.starts_with("device cpu (interpreter): as asked\n"), "{text}");
-    assert!(text.contains("lowered = optimised = checked = ptx ≈ plain Rust"), "{text}");
+    assert!(text.contains("lowered = optimized = checked = ptx ≈ plain Rust"), "{text}");
     assert!(text.lines().last().unwrap().contains("1 pass") && text.contains("(seed 7)"), "{text}");
 }
 
@@ -127,7 +127,7 @@ fn check_as_json_has_an_object_an_instance() {
     for instance in report["instances"].as_array().unwrap() {
         assert_eq!(instance["verdict"], "pass");
         assert!(instance["cases"].as_u64().unwrap() > 10);
-        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimised", "checked", "ptx"]));
+        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimized", "checked", "ptx"]));
     }
 }
 
@@ -163,14 +163,14 @@ fn report_tells_what_an_instance_takes() {
     let rest = ["16 × 4 B, looped", "lane", "no bank conflict · 1", "100 %", "shape", "0..256 of 256"];
     assert_eq!(words[1..], [&["load tb"][..], &rest].concat(), "{text}");
     assert!(row("store c").ends_with("line 68       0..1584 of 1584"), "{text}");
-    assert!(row("gemm.rs:59:15").ends_with("loop  grid  a warp's lanes never part, 288 times"), "{text}");
-    assert!(text.ends_with("nothing in it is known to be slow on sm_61\n"), "{text}");
+    assert!(row("gemm.rs:59:15").ends_with("loop  grid  no divergence in 288 executions"), "{text}");
+    assert!(text.ends_with("no operations known to be slow on sm_61\n"), "{text}");
     // Blocks of 144 threads.
     let text = stdout(&["report", "matmul::<12>"]);
     let slow =
         "slow[partial-warp]: a block of 144 threads leaves 16 lanes of its last warp idle\n  = help: make the block";
     assert!(text.contains(slow), "{text}");
-    // A kernel's name means all of its instances.
+    // A kernel's name selects all of its instances.
     assert_eq!(stdout(&["report", "matmul"]).matches("matmul::<").count(), 2);
 }
 
@@ -198,7 +198,7 @@ fn report_measures_what_it_says() {
     let accesses = report[0]["accesses"].as_array().unwrap();
     assert_eq!(accesses.len(), 3);
     for access in accesses {
-        // Two blocks of eight warps, all of whose lanes take part.
+        // Two blocks of eight warps with all lanes active.
         let Value::Object(measured) = &access["measured"] else { panic!("{access}") };
         assert_eq!((&measured["requests"], &measured["lanes"]), (&16.into(), &512.into()), "{access}");
         assert_eq!((&measured["mean"], &measured["most"]), (&4.0.into(), &4.into()), "{access}");
@@ -226,12 +226,13 @@ fn report_says_the_same_of_one_place_once() {
     assert!(text.contains(" (3 times) (in 4 of 4 instances)\n --> kernels-rs/src/permute/rows.rs:8:20\n"), "{text}");
 }
 
-/// Lanes part where the last warp is not full, and the report says how often and in which lines.
+/// Checks that the report states how often lanes diverge, and in which lines: the last warp of the
+/// launch is not full.
 #[test]
 fn report_tells_where_lanes_part() {
     let text = stdout(&["report", "saxpy"]);
-    assert!(text.contains("branch  lane  a warp's lanes part 1 of 320 times, under 1 %\n"), "{text}");
-    assert!(text.contains("not all do:\n  kernels-rs/src/elementwise.rs:34 99 %\n"), "{text}");
+    assert!(text.contains("branch  lane  diverges in 1 of 320 executions, under 1 %\n"), "{text}");
+    assert!(text.contains("where some lanes are inactive:\n  kernels-rs/src/elementwise.rs:34 99 %\n"), "{text}");
 }
 
 #[test]
@@ -249,7 +250,7 @@ fn trace_follows_a_thread() {
     assert!(refused.contains("matmul::<16> has no such thread: there is no block [90, 0, 0]"), "{refused}");
 }
 
-/// What ptxas and nvdisasm say is only there where they are, and is of their release.
+/// Removes the lines of ptxas and nvdisasm, which depend on the installed release.
 fn without_machine_code(report: &str) -> Vec<&str> {
     let (before, rest) = report.split_once("machine code").unwrap_or((report, ""));
     let after = rest.find("memory, a warp's access").map_or("", |at| &rest[at..]);
@@ -297,5 +298,5 @@ fn cache_shows_and_clears_what_is_kept() {
     assert_eq!(Store::new(&folder, 0).usage().unwrap().entries, 0);
     assert!(folder.join("notes.txt").exists());
     std::fs::remove_dir_all(&folder).unwrap();
-    assert!(run("off", &["cache"]).starts_with("nothing is kept: "));
+    assert!(run("off", &["cache"]).starts_with("the cache is disabled: "));
 }

@@ -1,4 +1,4 @@
-//! `kernels run`: PTX of NVRTC, LLVM and this project, as the command's users run it.
+//! End-to-end tests of `kernels run` on PTX from NVRTC, LLVM and this project.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kernels")).arg("run").args(arguments).output().unwrap()
 }
 
-/// What a run prints that ends well.
+/// Runs a command that must succeed, and returns its stdout.
 fn good(arguments: &[&str]) -> String {
     let output = run(arguments);
     let (printed, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
@@ -16,19 +16,20 @@ fn good(arguments: &[&str]) -> String {
     printed
 }
 
-/// What one says that does nothing, and its exit code.
+/// Runs a command that must be rejected before it prints anything, and returns its stderr and exit
+/// code.
 fn refusal(arguments: &[&str]) -> (String, Option<i32>) {
     let output = run(arguments);
     assert!(output.stdout.is_empty(), "{arguments:?}");
     (String::from_utf8(output.stderr).unwrap(), output.status.code())
 }
 
-/// PTX that NVRTC made of the kernels in `runtime/tests/ptx/cuda`.
+/// Returns the path of PTX that NVRTC made from the kernels in `runtime/tests/ptx/cuda`.
 fn nvrtc(name: &str) -> String {
     format!("{}/../runtime/tests/ptx/cuda/{name}.ptx", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder of one test's own.
+/// Temporary folder of one test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -47,7 +48,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left of a test is in nobody's way.
+        // A failure is ignored: every test has its own folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -169,15 +170,15 @@ fn what_does_not_fit_is_told() {
     fails(&[&numeric, "saxpy", "--block", "2048"], "a block of [2048, 1, 1] threads is none that there can be");
     let wrong = ["--arg", "s32:8", "--arg", "u32:2", "--buffer", "x:f32[8]", "--buffer", "y:f32[8]"];
     let saxpy = [&numeric, "saxpy", "--block", "32"];
-    fails(&[&saxpy[..], &wrong].concat(), "parameter 2, `saxpy_param_1`, is f32, and u32 is given");
+    fails(&[&saxpy[..], &wrong].concat(), "parameter 2, `saxpy_param_1`, is f32, but u32 was given");
     fails(
         &[&saxpy[..], &["--arg", "s32:1", "--arg", "f32:1", "--arg", "&x"]].concat(),
         "no buffer is called `x`; none is given",
     );
     fails(&[&saxpy[..], &["--buffer", "x:f32[1]", "--buffer", "x:f32[1]"]].concat(), "two buffers are called `x`");
-    fails(&[&saxpy[..], &["--buffer", "x:f32[]=iota"]].concat(), "how many elements?");
+    fails(&[&saxpy[..], &["--buffer", "x:f32[]=iota"]].concat(), "missing number of elements");
     fails(&[&saxpy[..], &["--save", "x=x.bin"]].concat(), "no buffer is called `x`; none is given");
-    fails(&[&saxpy[..], &["--grid", "1,2,3,4"]].concat(), "there are three dimensions");
+    fails(&[&saxpy[..], &["--grid", "1,2,3,4"]].concat(), "expected at most three dimensions");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! The functions of `math::f64` on samples of their arguments, against values of more than 250 bits (`samples.txt`).
+//! Tests of `math::f64` on sampled arguments, against values with more than 250 bits
+//! (`samples.txt`).
 
 use kernel_dsl::math::f64 as math;
 
-/// What the documentation states, in ulp.
+/// Documented error bounds in ulp.
 const BOUNDS: [(&str, f64); 9] = [
     ("exp", 0.9),
     ("exp2", 0.9),
@@ -36,7 +37,8 @@ fn each_is_within_what_it_states() {
             "pow" => math::pow(x, float(y)),
             _ => panic!("{line}"),
         };
-        // Places of the same sign are as far apart as their bits; towards 0 for negative numbers.
+        // The bits of values of one sign are consecutive; for negative numbers the distance counts
+        // towards 0.
         let places = got.to_bits().wrapping_sub(nearest.to_bits()) as i64 as f64;
         let error = (places * nearest.signum() + above).abs();
         let (_, bound) = BOUNDS.iter().find(|(n, _)| *n == name).expect("a bound");

@@ -1,13 +1,14 @@
-//! How far the functions of `math` are from the exact values, in units of the last place (ulp) of the result.
+//! Errors of the functions of `math`, in units in the last place (ulp) of the result.
 //!
-//! The exact value is computed in f64 by the C library; the error function, and the inverses of hyperbolic ones, which Rust makes of
-//! logarithms, by the crate `libm`. Their own errors, about 1 ulp of f64, are 2⁻²⁹ ulp of f32.
+//! The C library computes the exact value in f64. Crate `libm` computes the error function and the
+//! inverse hyperbolic functions, which Rust derives from logarithms. Their own errors, about 1 ulp
+//! of f64, are 2⁻²⁹ ulp of f32.
 
 #![allow(dead_code, reason = "the example and the tests each use a part")]
 
 use kernel_dsl::math;
 
-/// A function of one `f32`.
+/// Function of one `f32`.
 pub struct Function {
     pub name: &'static str,
     pub of: fn(f32) -> f32,
@@ -20,7 +21,7 @@ const fn function(name: &'static str, of: fn(f32) -> f32, exact: fn(f64) -> f64,
     Function { name, of, exact, bound }
 }
 
-/// All of them.
+/// All functions of one `f32`.
 pub const FUNCTIONS: &[Function] = &[
     function("exp", math::exp, f64::exp, 0.892),
     function("exp2", math::exp2, f64::exp2, 0.919),
@@ -39,7 +40,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("cosh", math::cosh, f64::cosh, 1.297),
     function("tanh", math::tanh, f64::tanh, 1.279),
     function("asinh", math::asinh, libm::asinh, 1.272),
-    // Of what is far below 1, `libm` gives what cancellation leaves, and not a NaN.
+    // Far below 1, `libm` returns cancellation errors instead of a NaN.
     function("acosh", math::acosh, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }, 1.262),
     function("atanh", math::atanh, libm::atanh, 0.883),
     function("sigmoid", math::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 1.041),
@@ -48,44 +49,45 @@ pub const FUNCTIONS: &[Function] = &[
     function("cbrt", math::cbrt, f64::cbrt, 0.886),
 ];
 
-/// A function of two `f32`.
+/// Function of two `f32`.
 pub struct Pairwise {
     pub name: &'static str,
     pub of: fn(f32, f32) -> f32,
     pub exact: fn(f64, f64) -> f64,
     /// The largest error over 2³² of its pairs, as documented: in ulp, rounded up.
     pub bound: f64,
-    /// The pair of that number, strata in turn.
+    /// Pair with this number; the strata alternate.
     pub pair: fn(u64) -> (f32, f32),
 }
 
-/// All of them.
+/// All functions of two `f32`.
 pub const PAIRWISE: &[Pairwise] = &[
     Pairwise { name: "pow", of: math::pow, exact: f64::powf, bound: 2.525, pair: power },
     Pairwise { name: "atan2", of: math::atan2, exact: f64::atan2, bound: 1.718, pair: point },
     Pairwise { name: "hypot", of: math::hypot, exact: f64::hypot, bound: 1.024, pair: point },
 ];
 
-/// The largest error among some arguments.
+/// Largest error among a set of arguments.
 #[derive(Clone, Copy, Default)]
 pub struct Worst<A> {
-    /// In ulp; infinite where a result is infinite or a NaN and ought not to be, or the other way round.
+    /// Error in ulp; infinite if exactly one of the result and the exact value is infinite or a
+    /// NaN.
     pub ulp: f64,
-    /// Where.
+    /// Arguments with the largest error.
     pub at: A,
-    /// Results that are not the `f32` nearest to the exact value.
+    /// Number of results that are not the `f32` nearest to the exact value.
     pub not_nearest: u64,
 }
 
 impl<A> Worst<A> {
-    /// The worse of two.
+    /// Returns the larger of two errors.
     pub fn or(self, other: Worst<A>) -> Worst<A> {
         let not_nearest = self.not_nearest + other.not_nearest;
         Worst { not_nearest, ..if other.ulp > self.ulp { other } else { self } }
     }
 }
 
-/// The largest error of `got` from `want`, each of the same arguments.
+/// Returns the largest error of `got` relative to `want`, for equal arguments.
 pub fn worst<A: Copy + Default>(
     arguments: impl Iterator<Item = A>,
     got: impl Fn(A) -> f32,
@@ -104,14 +106,15 @@ pub fn measure(function: &Function, bits: impl Iterator<Item = u32>) -> Worst<f3
     worst(bits.map(f32::from_bits), function.of, |x| (function.exact)(x.into()))
 }
 
-/// The same of the `share`th of `shares` of the first `count` pairs.
+/// Measures part `share` of `shares` of the first `count` pairs.
 pub fn measure_pairs(function: &Pairwise, share: u64, shares: u64, count: u64) -> Worst<(f32, f32)> {
     let pairs = (share..count).step_by(shares as usize).map(function.pair);
     worst(pairs, |(x, y)| (function.of)(x, y), |(x, y)| (function.exact)(x.into(), y.into()))
 }
 
-/// Pairs for powers: any positive x, those about 1 and those nearer to it, each with a y for which log₂ of the power is spread
-/// evenly from −152 to 130; and small whole powers of any x.
+/// Returns a pair of arguments for powers. Some x are any positive number, others are near or very
+/// near 1; each y makes log₂ of the power uniform in −152 to 130. Other pairs are small integer
+/// powers of any x.
 fn power(i: u64) -> (f32, f32) {
     let random = scrambled(i / 4);
     let (low, high) = (random as u32, (random >> 32) as u32);
@@ -128,7 +131,8 @@ fn power(i: u64) -> (f32, f32) {
     }
 }
 
-/// Points of the plane: any x and y; a y within 2⁶ of any x; both between 1/2 and 4; and both next to 0, subnormal or not.
+/// Returns a point of the plane: any x and y; y within 2⁶ of any x; both between 1/2 and 4; or both
+/// near 0, subnormal or not.
 fn point(i: u64) -> (f32, f32) {
     let random = scrambled(i / 4);
     let (low, high) = (random as u32, (random >> 32) as u32);
@@ -142,7 +146,7 @@ fn point(i: u64) -> (f32, f32) {
     (f32::from_bits(x | low & 0x8000_0000), f32::from_bits(y | high & 0x8000_0000))
 }
 
-/// A permutation of `u64` that looks random (Steele, Lea and Flood's SplitMix64, OOPSLA 2014).
+/// Permutes `u64` pseudo-randomly (Steele, Lea and Flood's SplitMix64, OOPSLA 2014).
 fn scrambled(i: u64) -> u64 {
     let z = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -150,7 +154,7 @@ fn scrambled(i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The distance of a result from the exact value, in ulp.
+/// Returns the distance of a result from the exact value, in ulp.
 pub fn error(got: f32, want: f64) -> f64 {
     let nearest = want as f32;
     if got.is_nan() && nearest.is_nan() || got.is_infinite() && got == nearest {
@@ -162,7 +166,7 @@ pub fn error(got: f32, want: f64) -> f64 {
     }
 }
 
-/// The distance of neighbouring `f32` values where `x` lies.
+/// Returns the distance of neighboring `f32` values near `x`.
 fn ulp(x: f64) -> f64 {
     let exponent = ((x.abs().to_bits() >> 52) as i32 - 1023).max(-126);
     f64::powi(2.0, exponent - 23)

@@ -1,4 +1,4 @@
-//! `kernels cache`.
+//! `kernels cache`: the disk cache of compiled kernels.
 
 use super::{Error, Outcome, json};
 use clap::{Args, Subcommand};
@@ -7,9 +7,10 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Shows what is kept on disk of what was compiled, or clears it
+/// Shows or clears the disk cache of compiled kernels
 ///
-/// PTX of instances that are made at run time is kept from run to run. The variable KERNELS_CACHE names the folder, or says `off`; KERNELS_CACHE_LIMIT says how many MiB it may take.
+/// PTX of instances that are compiled at run time is kept between runs. The variable KERNELS_CACHE
+/// names the folder, or `off` disables the cache; KERNELS_CACHE_LIMIT sets the maximum size in MiB.
 #[derive(Args)]
 pub(super) struct Cache {
     #[command(subcommand)]
@@ -21,7 +22,7 @@ pub(super) struct Cache {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Removes all that is kept
+    /// Remove all cached kernels
     Clear,
 }
 
@@ -39,7 +40,7 @@ impl Cache {
             match self.json {
                 true => json(out, &None::<Report>)?,
                 false => {
-                    writeln!(out, "nothing is kept: KERNELS_CACHE switches it off, or this user has no folder for it")?
+                    writeln!(out, "the cache is disabled: KERNELS_CACHE is `off`, or this user has no cache folder")?
                 }
             }
             return Ok(Outcome::Good);

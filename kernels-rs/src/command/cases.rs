@@ -1,4 +1,4 @@
-//! What an instance is run on to be looked at: the cases of its kernel's subjects, those that `check` tries.
+//! Selection of the case on which an instance is examined, among those that `check` runs.
 
 use clap::Args;
 use kernel_dsl::Artifact;
@@ -6,21 +6,21 @@ use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Case, Random, Subject, subjects};
 use std::cmp::Reverse;
 
-/// Which of an instance's cases is meant.
+/// Options that select a case of an instance.
 #[derive(Args)]
 pub(super) struct Wanted {
-    /// The case to run it on: its number from 1, or words that are in its name; if none is said, the largest
+    /// The case to run: its number, counted from 1, or part of its name; the largest by default
     #[arg(long, value_name = "CASE")]
     case: Option<String>,
-    /// What the cases' shapes and values are drawn from
+    /// Seed of the cases' shapes and values
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// Why there is no such case.
+/// Error returned when no such case exists.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("nothing says how to try {instance}: register cases for its kernel, `runtime::register!`")]
+    #[error("no test cases are registered for {instance}; add them with `runtime::register!`")]
     NoSubject { instance: String },
     #[error("{instance} has no case `{wanted}`; those of seed {seed}:{}", list(.names))]
     NoCase { instance: String, wanted: String, seed: u64, names: Vec<String> },
@@ -30,14 +30,15 @@ fn list(names: &[String]) -> String {
     names.iter().zip(1..).map(|(name, number)| format!("\n  {number}: {name}")).collect()
 }
 
-/// The subjects of a kernel. Constants that refer to one artifact may have several addresses, so the path tells.
+/// Returns the subjects of a kernel. Artifacts are compared by path, because constants that refer
+/// to one artifact may have several addresses.
 pub(super) fn of_kernel(artifact: &Artifact) -> impl Iterator<Item = &'static Subject> {
     let path = (artifact.module, artifact.name);
     subjects().into_iter().filter(move |subject| (subject.artifact.module, subject.artifact.name) == path)
 }
 
 impl Wanted {
-    /// The cases that may be meant, the one of most numbers first; there is one at least.
+    /// Returns the selected cases, the largest first; there is at least one.
     pub(super) fn of(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
         let name = || instance.name(artifact.name);
         let mut cases: Vec<_> =
@@ -51,7 +52,8 @@ impl Wanted {
             return Ok(cases);
         };
         let names: Vec<_> = cases.iter().map(|case| case.name.clone()).collect();
-        // What is no number of a case may be in a name, as 64 is; that there is no case 0, is more likely to be overlooked.
+        // A number above the number of cases may be part of a name, such as 64. `0` matches no
+        // name: it is more likely a mistaken index.
         let number = wanted.parse().ok().and_then(|n: usize| n.checked_sub(1)).filter(|n| *n < cases.len());
         let named = || names.iter().position(|name| wanted != "0" && name.contains(wanted.as_str()));
         match number.or_else(named) {
@@ -60,7 +62,7 @@ impl Wanted {
         }
     }
 
-    /// Whether a case is asked for.
+    /// Returns whether a case was given on the command line.
     pub(super) fn is_said(&self) -> bool {
         self.case.is_some()
     }

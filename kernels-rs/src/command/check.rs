@@ -1,6 +1,7 @@
 //! `kernels check`.
 //!
-//! Verdicts come from `runtime::testing`; here is which kernels are tried, on what, and how it is told.
+//! Verdicts come from `runtime::testing`. This module selects the kernels and cases, and prints the
+//! results.
 
 use super::cases;
 use super::in_turn::in_turn;
@@ -26,52 +27,56 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::Instant;
 
-/// Runs kernels on every executor that there is, and compares what they compute
+/// Runs kernels on every available executor and compares the results
 ///
-/// Each instance runs on shapes at the edges of its tiles and on random ones: on the interpreter of the intermediate
-/// representation, which checks every access, barrier and exchange; on the same after all optimisations; on the
-/// interpreter of PTX, which shares nothing with it; and on the GPU, if there is one. Results must be equal bit for bit
-/// (NaNs are one), and within a stated error of plain Rust in f64. Where ptxas is found, it assembles the PTX.
+/// Each instance runs on shapes at the edges of its tiles and on random ones. The executors are the
+/// interpreter of the intermediate representation, which checks every access, barrier and exchange;
+/// the same interpreter after all optimizations; the PTX interpreter, which is an independent
+/// implementation; and the GPU, if there is one. Results must be equal bit for bit (all NaNs are
+/// equal), and within a stated error of plain Rust in f64. If ptxas is found, it assembles the PTX.
 ///
-/// An instance passes, fails, or is unsupported: nothing says how to try it, or what runs it lacks something that it asks for. What is
-/// unsupported has not passed, and the command fails, unless --allow-unsupported is given.
+/// An instance passes, fails, or is unsupported: it has no registered test cases, or an executor
+/// lacks a required feature. An unsupported instance has not passed, and the command fails unless
+/// --allow-unsupported is given.
 #[derive(Args)]
 pub(super) struct Check {
-    /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an instance that is not declared, 'matmul::<8>'. All if none
-    /// is named
+    /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an undeclared instance,
+    /// 'matmul::<8>'. All by default
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
-    /// What shapes and values are drawn from
+    /// Seed of the shapes and values
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Have ptxas assemble each kernel for every later target that it knows, too, PTX made for that target
+    /// Also compile and assemble each kernel for every later target that ptxas supports
     #[arg(long)]
     every_target: bool,
     #[command(flatten)]
     knobs: Knobs,
-    /// Run each kernel in this many seeded orders, beside in order and reversed, and compare what comes out; if it is not said, that is one,
-    /// and of kernels that may tell orders apart: with atomic operations
+    /// Also run each kernel in COUNT seeded orders, besides in order and reversed, and compare the
+    /// results. The default is 1 for kernels with atomic operations, which may depend on the order,
+    /// and 0 for others
     #[arg(long, value_name = "COUNT")]
     orders: Option<u64>,
-    /// Take what the oracle warns of for a failure
+    /// Treat oracle warnings as errors
     #[arg(long)]
     deny_warnings: bool,
-    /// Take it for well that instances are unsupported, if no other fails
+    /// Exit successfully if instances are only unsupported
     #[arg(long)]
     allow_unsupported: bool,
-    /// What to compare the interpreter with: cpu (with nothing), cuda:N (a GPU), or best (the first GPU that kernels run on,
-    /// if there is one)
+    /// The device to compare with the interpreter: cpu (none), cuda:N (a GPU), or best (the first
+    /// usable GPU, if there is one)
     #[arg(long, default_value = "best", value_parser = wish)]
     device: Wish,
 }
 
-/// How many instances are under way on the CPU: while the last cases of one run, and ptxas reads it, the next has begun.
+/// Number of instances checked concurrently on the CPU. The next instance begins while the last
+/// cases of one run and ptxas assembles it.
 const AT_ONCE: usize = 2;
 
-/// A device that somebody asks for.
+/// Device requested with `--device`.
 #[derive(Clone, Copy)]
 enum Wish {
     Best,
@@ -79,55 +84,55 @@ enum Wish {
     Cuda(usize),
 }
 
-/// A device that is used, and why.
+/// Returns the selected device and the reason.
 #[derive(Serialize)]
 struct Used {
     device: String,
     reason: String,
 }
 
-/// What there is to do: an instance, and how to try it, if that is known.
+/// Unit of work: an instance and, if registered, its subject.
 struct Task {
     artifact: &'static Artifact,
     instance: Instance,
     subject: Option<&'static Subject>,
 }
 
-/// What came of an instance.
+/// Result of checking an instance.
 #[derive(Serialize)]
 struct Line {
     instance: String,
     file: &'static str,
     line: u32,
     verdict: Verdict,
-    /// What its cases were drawn from.
+    /// Seed of its cases.
     seed: u64,
     /// Number of cases.
     cases: usize,
-    /// What ran them, and was compared.
+    /// Names of the executors whose results were compared.
     executors: Vec<String>,
-    /// Whether ptxas takes the PTX of all targets that it knows; `null` where it was not asked.
+    /// Whether ptxas accepts the PTX for all targets that it supports; `null` if it was not run.
     assembled: Option<bool>,
     seconds: f64,
-    /// What stopped it before any case, or what ptxas says.
+    /// Error that occurred before any case ran, or the message of ptxas.
     problem: Option<String>,
-    /// Cases that failed, or could not be tried.
+    /// Cases that failed or could not be run.
     failures: Vec<CaseReport>,
-    /// What the hardware's approximations decide.
+    /// Results that depend on the hardware's approximations.
     decisions: Vec<String>,
-    /// What the oracle warns of.
+    /// Warnings of the oracle.
     warnings: Vec<Warned>,
-    /// What the kernel does that the oracle forbids, and says that it may.
+    /// Violations that the kernel explicitly allows.
     allowed: Vec<Allowed>,
-    /// The executors as a pass lists them, with what they were compared by.
+    /// The executors as a pass lists them, with the comparison used.
     #[serde(skip)]
     compared: String,
-    /// What is wrong, in words.
+    /// Description of the problem in words.
     #[serde(skip)]
     words: Vec<String>,
 }
 
-/// What instances are tried with.
+/// Executors and tools that check the instances.
 struct Bench {
     checker: Checker,
     ptxas: Option<Ptxas>,
@@ -135,19 +140,19 @@ struct Bench {
     seed: u64,
 }
 
-/// How instances were tried.
+/// Conditions under which the instances ran.
 #[derive(Serialize)]
 struct Tried {
     #[serde(flatten)]
     used: Used,
     seed: u64,
-    /// The order in which the oracle ran first.
+    /// Order in which the oracle ran first.
     schedule: Schedule,
-    /// Checks that were left out.
+    /// Names of the disabled checks.
     without: Vec<interpreter::Check>,
 }
 
-/// What `--json` prints: [`command`](super) documents it.
+/// Output of `--json`, documented in [`command`](super).
 #[derive(Serialize)]
 struct Report {
     verdict: Verdict,
@@ -156,7 +161,7 @@ struct Report {
     passed: usize,
     failed: usize,
     unsupported: usize,
-    /// Instances behind the first that failed, where that is the last.
+    /// Number of instances after the first failed one, if the run ends there.
     not_tried: usize,
     seconds: f64,
     instances: Vec<Line>,
@@ -195,7 +200,7 @@ impl Check {
             out.flush()?;
         }
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
-        // There is one GPU, whose memory is that of one kernel after the other.
+        // The GPU is shared: kernels use its memory one after another.
         let at_once = if device.is_cpu() { AT_ONCE } else { 1 };
         let mut checker = Checker::new(Some(device)).with_options(self.knobs.options());
         if let Some(seeded) = self.orders {
@@ -238,7 +243,7 @@ impl Check {
     }
 }
 
-/// The instances that are named, or all declared ones; each once a subject of its kernel.
+/// Returns the named instances, or all declared ones; each once per subject of its kernel.
 fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
     let kernels = kernel_dsl::kernels();
     let mut instances = Vec::new();
@@ -294,7 +299,7 @@ impl Task {
     }
 }
 
-/// The targets from `first` on that `ptxas` knows.
+/// Iterates over the targets from `first` on that `ptxas` supports.
 fn later(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
     Target::ALL.into_iter().filter(move |target| *target >= first && ptxas.takes(*target))
 }
@@ -303,7 +308,7 @@ impl Bench {
     fn run(&self, task: &Task) -> Line {
         let started = Instant::now();
         let mut line = Line::new(task, self.seed);
-        // ptxas is a process of its own, which the executors need not wait for.
+        // ptxas is a separate process, so it runs concurrently with the executors.
         let refused = thread::scope(|scope| {
             let refused = scope.spawn(|| self.ptxas.as_ref().map(|ptxas| self.refused(ptxas, task)));
             if let Some(subject) = task.subject {
@@ -321,7 +326,8 @@ impl Bench {
         line
     }
 
-    /// Who refuses the instance, and why: ptxas, for each target that it is to be assembled for.
+    /// Returns the tools that reject the instance and their messages: ptxas, for each requested
+    /// target.
     fn refused(&self, ptxas: &Ptxas, task: &Task) -> Vec<(String, String)> {
         let own = task.artifact.target;
         let targets = later(ptxas, own).filter(|target| self.every_target || *target == own);
@@ -335,7 +341,7 @@ impl Bench {
 }
 
 impl Line {
-    /// Of what nobody knows how to try.
+    /// Returns the line of an instance without registered test cases.
     fn new(task: &Task, seed: u64) -> Line {
         Line {
             instance: task.name(),
@@ -383,7 +389,7 @@ impl Line {
 
     fn print(&self, out: &mut dyn Write, width: usize) -> Result<(), Error> {
         let Line { instance, verdict, cases, seconds, .. } = self;
-        // Widths count bytes or characters, and names may have more of the former.
+        // Widths count characters, not bytes: names may contain characters of several bytes.
         let name = format!("{instance}{}", " ".repeat(width.saturating_sub(instance.chars().count())));
         if *verdict == Verdict::Unsupported && self.words.is_empty() {
             let why = "not checked: no subject is registered for it (runtime::register!)";
@@ -399,7 +405,7 @@ impl Line {
             writeln!(out, "    {line}")?;
         }
         let told = self.decisions.iter().cloned();
-        // What is denied has been told as what went wrong.
+        // Denied warnings are already reported as failures.
         let denied = |warned: &&Warned| {
             let mut failures = self.failures.iter().filter_map(|case| case.failure.as_ref());
             failures.any(|f| matches!(f, Failure::Warned { report } if **report == warned.report))
@@ -414,11 +420,11 @@ impl Line {
     }
 }
 
-/// An executor in a word.
+/// Returns a one-word name of an executor.
 fn short(executor: &Executor) -> String {
     match executor {
         Executor::Lowered => "lowered".to_string(),
-        Executor::Optimized => "optimised".to_string(),
+        Executor::Optimized => "optimized".to_string(),
         Executor::Checked => "checked".to_string(),
         Executor::Ptx => "ptx".to_string(),
         Executor::Cuda(device) => first_word(device).to_string(),
@@ -434,7 +440,8 @@ impl Report {
     fn new(tried: Tried, not_tried: usize, seconds: f64, instances: Vec<Line>) -> Report {
         let count = |verdict| instances.iter().filter(|line| line.verdict == verdict).count();
         let [passed, failed, unsupported] = [Verdict::Pass, Verdict::Fail, Verdict::Unsupported].map(count);
-        // Nothing passes silently: not what nobody tried, and not a program without kernels.
+        // An instance without test cases does not pass silently, and neither does a program without
+        // kernels.
         let verdict = match (failed, unsupported, passed) {
             (1.., ..) => Verdict::Fail,
             (0, 0, 1..) => Verdict::Pass,
@@ -443,7 +450,7 @@ impl Report {
         Report { verdict, tried, passed, failed, unsupported, not_tried, seconds, instances }
     }
 
-    /// Whether all is well, where what is unsupported may be, if there is something.
+    /// Returns whether no instance failed and, unless `allow_unsupported`, none is unsupported.
     fn is_good(&self, allow_unsupported: bool) -> bool {
         let allowed = allow_unsupported && !self.instances.is_empty();
         self.verdict == Verdict::Pass || self.verdict == Verdict::Unsupported && allowed
@@ -517,7 +524,7 @@ mod tests {
         assert_eq!((report.verdict, report.passed, report.failed, report.unsupported), (Verdict::Unsupported, 0, 0, 1));
         assert!(report.to_string().contains("0 pass, 1 unsupported"), "{report}");
         assert!(!report.is_good(false) && report.is_good(true));
-        // A program without kernels is no good program of kernels, whatever is allowed.
+        // A program without kernels never succeeds, whatever is allowed.
         assert!(!self::report(vec![]).is_good(true));
     }
 

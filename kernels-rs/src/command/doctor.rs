@@ -1,4 +1,4 @@
-//! `kernels doctor`.
+//! `kernels doctor`: what this machine provides for kernels.
 
 use super::ptxas::Ptxas;
 use super::{Error, Outcome, json};
@@ -8,9 +8,10 @@ use runtime::doctor::{self, DriverFinding, Findings};
 use serde::Serialize;
 use std::io::Write;
 
-/// Says what this machine has for kernels: driver, GPUs, tools, and how the macros were compiled
+/// Reports what this machine provides for kernels: driver, GPUs, tools, and how the macros were
+/// compiled
 ///
-/// Nothing of it is needed but Rust: without a GPU kernels run on the CPU.
+/// Only Rust is required: without a GPU, kernels run on the CPU.
 #[derive(Args)]
 pub(super) struct Doctor {
     /// Print a JSON object
@@ -22,18 +23,18 @@ pub(super) struct Doctor {
 struct Report {
     #[serde(flatten)]
     machine: Findings,
-    /// `null` where there is none.
+    /// Assembler, or `null` if none is found.
     ptxas: Option<Ptxas>,
     macros: Macros,
 }
 
-/// How the macros were compiled, which are the compiler that made the program's PTX.
+/// Build options of the macros, which contain the compiler that made the program's PTX.
 #[derive(Serialize)]
 struct Macros {
     /// Cargo's `opt-level`.
     opt_level: &'static str,
     optimised: bool,
-    /// Whether they verified the IR after every pass.
+    /// Whether the macros verify the IR after every pass.
     debug_assertions: bool,
     rustc: &'static str,
 }
@@ -84,7 +85,7 @@ impl Report {
         }
         writeln!(out, "CPU      {} threads", self.machine.cpu_threads)?;
         if let Some(best) = &self.machine.best {
-            // Why it is this one, the lines above say.
+            // The lines above give the reason for the choice.
             writeln!(out, "device   {}", best.device)?;
         }
         match &self.ptxas {
@@ -101,7 +102,7 @@ impl Report {
         writeln!(out, "macros   opt-level {opt_level}{verified}, {rustc}")?;
         if !optimised {
             let setting = "[profile.dev.build-override] and [profile.release.build-override]: opt-level = 3";
-            writeln!(out, "         builds go faster with them optimised; in Cargo.toml, {setting}")?;
+            writeln!(out, "         builds are faster with optimized macros; in Cargo.toml, {setting}")?;
         }
         Ok(())
     }

@@ -1,12 +1,13 @@
-//! Several things at once, told one after the other.
+//! Concurrent production of results that are consumed in order.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{sync::mpsc, thread};
 
-/// Gives `take` what `make` makes of each item, in their order, until that has enough or fails. As many as `at_once` are made at a time, each
-/// begun in its turn; what was begun when `take` had enough is made, and lost.
+/// Passes the result of `make` for each item to `take`, in order, until `take` is done or fails. At
+/// most `at_once` items are made concurrently, and each begins in order. Results that are in flight
+/// when `take` is done are discarded.
 pub(super) fn in_turn<T: Sync, R: Send, E>(
     items: &[T],
     at_once: usize,
@@ -22,7 +23,7 @@ pub(super) fn in_turn<T: Sync, R: Send, E>(
                 loop {
                     let n = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(n) else { break };
-                    // Nobody listens any more once there is enough.
+                    // The receiver is gone once `take` is done.
                     if made.send((n, make(item))).is_err() {
                         break;
                     }
@@ -50,7 +51,7 @@ mod tests {
     use std::time::Duration;
 
     fn taken(at_once: usize, enough: u64) -> Result<Vec<u64>, u64> {
-        // The first takes longest.
+        // The first item takes longest.
         let make = |n: &u64| {
             thread::sleep(Duration::from_millis(if *n == 0 { 20 } else { 0 }));
             *n

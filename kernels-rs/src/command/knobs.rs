@@ -1,4 +1,4 @@
-//! How the oracle is to run: what the commands take of [`Options`].
+//! Oracle options of the commands: the [`Options`] that can be set on the command line.
 
 use super::nearest::nearest;
 use clap::Args;
@@ -6,52 +6,55 @@ use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::oracle::GROUPS;
 use runtime::interpreter::{Check, CheckSet, Options, Schedule, Severity};
 
-/// How the oracle runs.
+/// Options that control how the oracle runs.
 #[derive(Args)]
 pub(super) struct Knobs {
-    /// In which order blocks, the warps of each, and lanes of an atomic operation run: in-order, reversed, or seeded:N, one of many.
-    /// A report that does not come in order says which it was
+    /// The order in which blocks, the warps of each, and the lanes of an atomic operation run:
+    /// in-order, reversed, or seeded:N. A report names the order unless it is in-order
     #[arg(long, value_name = "ORDER", default_value = "in-order")]
     order: Schedule,
-    /// The byte that shared memory, variables and unwritten buffers are full of: with 0xff, floats are NaNs
+    /// The byte that fills shared memory, variables and unwritten buffers: with 0xff, floats are
+    /// NaNs
     #[arg(long, value_name = "BYTE", default_value = "0", value_parser = byte)]
     fill: u8,
-    /// Make these checks alone: shared-race,out-of-bounds; race is all kinds of races. Those that end an endless launch are always made.
-    /// What is else made on demand is asked for by its name: nan-produced and the like of every result, lossy-cast and equal-stores
+    /// Run only these checks, such as shared-race,out-of-bounds; race names all race checks. Checks
+    /// that stop an endless launch always run. Naming a check also enables those that are off by
+    /// default: nan-produced and similar checks for every result, lossy-cast and equal-stores
     /// without --notes, cancellation with --cancellation 1e-3
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = named, conflicts_with = "without")]
     only: Vec<Named>,
-    /// Leave these checks out. What they forbid is skipped all the same
+    /// Disable these checks. The offending accesses are still suppressed
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = leavable)]
     without: Vec<Named>,
-    /// Warp instructions of a block after which a loop is taken not to end
+    /// Warp instructions of a block after which a loop counts as endless
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
-    /// Warn of sums and differences whose digits cancel, where what is stored is off by this relative error or more, such as 1e-3
+    /// Warn about sums and differences that cancel, if the relative error of a stored result is at
+    /// least this, such as 1e-3
     #[arg(long, value_name = "ERROR", value_parser = relative)]
     cancellation: Option<f64>,
-    /// Tell, too, of what is right and more than is needed, or may not be meant: lanes that store the same value to one element, casts
-    /// to integers that do not hold their operand
+    /// Also report code that is correct but redundant or possibly unintended: lanes that store the
+    /// same value to one element, and casts to integers that cannot hold their operand
     #[arg(long)]
     notes: bool,
-    /// End with the first thing that is wrong, and tell it alone
+    /// Stop at the first finding and report only that
     #[arg(long)]
     stop_at_first: bool,
 }
 
-/// The checks that one name stands for.
+/// Checks that one name selects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Named(Vec<Check>);
 
 impl Knobs {
-    /// The same, as a launch takes it.
+    /// Returns the options in the form that a launch takes.
     pub(super) fn options(&self) -> Options {
         Options {
             schedule: self.order,
             fill: self.fill,
             without: self.left_out(),
             fuel: self.fuel,
-            // What is named is wanted, and asked for.
+            // Naming the check enables it.
             cancellation: self.cancellation.or(self.names(|check| check == Check::Cancellation).then_some(1e-3)),
             notes: self.notes || self.names(|check| check.severity(Target::SM_61) == Severity::Note),
             limit: if self.stop_at_first { 1 } else { Options::default().limit },
@@ -59,7 +62,7 @@ impl Knobs {
         }
     }
 
-    /// The checks that are not made.
+    /// Returns the checks that are disabled.
     pub(super) fn left_out(&self) -> CheckSet {
         let set = |names: &[Named]| names.iter().flat_map(|name| name.0.iter().copied()).collect::<CheckSet>();
         if self.only.is_empty() {
@@ -69,12 +72,13 @@ impl Knobs {
         set(&self.only).and(always).complement()
     }
 
-    /// Whether NaNs and infinities are asked where they come from, whatever holds them: where such a check is named.
+    /// Returns whether the origin of every NaN and infinity is tracked: a check named with `--only`
+    /// requires it.
     pub(super) fn asks_for_origins(&self) -> bool {
         self.names(|check| Check::ORIGINS.contains(&check))
     }
 
-    /// Whether `--only` names such a check.
+    /// Returns whether `--only` names a check that satisfies `such`.
     fn names(&self, such: impl Fn(Check) -> bool) -> bool {
         self.only.iter().flat_map(|name| &name.0).any(|check| such(*check))
     }

@@ -1,10 +1,10 @@
-//! The Rust that machine code comes from.
+//! Rust source lines of machine code.
 
 use crate::sass::Line;
 use kernel_dsl::compiler::emit::file_name;
 use kernel_dsl::compiler::source::Source;
 
-/// The functions that an instance is made of, by the names that its PTX gives their files.
+/// Source functions that an instance was compiled from, by the file names in its PTX.
 pub(super) struct Lines<'k>(Vec<(String, &'k Source)>);
 
 impl Lines<'_> {
@@ -12,7 +12,7 @@ impl Lines<'_> {
         Lines(sources.iter().map(|source| (file_name(source), source)).collect())
     }
 
-    /// The code of a line, without its comment; empty if it is not known.
+    /// Returns the code of a line without its comment, or an empty string if the line is unknown.
     pub(super) fn code(&self, line: &Line) -> &str {
         let of_file = self.0.iter().filter(|(file, _)| *file == line.file);
         let codes = of_file.filter_map(|(_, source)| {

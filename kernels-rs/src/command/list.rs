@@ -1,4 +1,4 @@
-//! `kernels list`.
+//! `kernels list`: the kernels of the program.
 
 use super::{Error, Outcome, json};
 use clap::Args;
@@ -6,7 +6,7 @@ use kernel_dsl::Artifact;
 use serde::Serialize;
 use std::io::Write;
 
-/// Lists the kernels: where each is, its declared instances, and what it does
+/// Lists the kernels: their places, declared instances, and documentation
 #[derive(Args)]
 pub(super) struct List {
     /// Print a JSON array of objects with name, instances, file and line
@@ -14,7 +14,7 @@ pub(super) struct List {
     json: bool,
 }
 
-/// A kernel, as `--json` prints it.
+/// Kernel in the form that `--json` prints.
 #[derive(Serialize)]
 struct Entry {
     name: &'static str,

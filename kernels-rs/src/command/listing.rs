@@ -1,8 +1,9 @@
-//! Machine code under its lines of Rust: what `kernels show --sass` prints.
+//! Machine code under its lines of Rust: the output of `kernels show --sass`.
 //!
-//! The instructions stand in the order of their addresses, which is the one that they issue in; where their line is another than
-//! that of the one before, it stands above. To the left of all are the loops that the code is in, with what an
-//! iteration costs where each begins.
+//! Instructions appear in the order of their addresses, which is the order in which they issue. A
+//! line of Rust stands above its first instruction, and is repeated after instructions of another
+//! line. Brackets at the left mark the loops that contain the code; the cost of an iteration stands
+//! at the start of each loop.
 
 use super::lines::Lines;
 use super::machine::{Code, Issue, MachineCode, counted};
@@ -11,12 +12,12 @@ use crate::sass::{Instruction, Line};
 use kernel_dsl::compiler::Target;
 use std::io::{self, IsTerminal, Write};
 
-/// Columns that a line of Rust is cut to.
+/// Maximum width of a line of Rust.
 const WIDTH: usize = 100;
-/// Columns that an instruction has before what is said of it.
+/// Width of an instruction before its remark.
 const OPERANDS: usize = 44;
 
-/// Whether what is printed has colours.
+/// Whether the output is colored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Paint {
     Plain,
@@ -24,7 +25,8 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// Colours for a person at a terminal who has not asked for none (<https://no-color.org>).
+    /// Returns whether to color the output: stdout is a terminal and `NO_COLOR` is not set
+    /// (<https://no-color.org>).
     pub(super) fn of_stdout() -> Paint {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         if io::stdout().is_terminal() && !unwanted { Paint::Coloured } else { Paint::Plain }
@@ -38,7 +40,7 @@ impl Paint {
     }
 }
 
-/// How a part of a line looks, as a terminal numbers it.
+/// Style of a part of a line, as an ANSI code.
 #[derive(Clone, Copy)]
 enum Style {
     Bold = 1,
@@ -47,7 +49,7 @@ enum Style {
     Cyan = 36,
 }
 
-/// What is listed.
+/// Contents of a listing.
 pub(super) struct Listed<'a> {
     pub(super) instance: &'a str,
     pub(super) target: Target,
@@ -87,7 +89,7 @@ impl Listed<'_> {
                 let cost = format!("{} in {}{lost}", counted(l.instructions, "instruction"), counted(l.slots, "slot"));
                 let text = cut(&format!("{around}┌ loop {}{place}: {cost}", i + 1), WIDTH);
                 writeln!(out, "{}", paint.put(Style::Cyan, &text))?;
-                // Its line is told inside of it too.
+                // The line is repeated inside the loop.
                 line = None;
             }
             if line != Some(inst.line.as_ref()) {
@@ -99,8 +101,8 @@ impl Listed<'_> {
         Ok(())
     }
 
-    /// The loops that an instruction is in, the outermost first, and spaces for those that it could be in. `closes` marks where one
-    /// ends.
+    /// Returns the brackets of the loops that contain an instruction, the outermost first, padded
+    /// to the deepest nesting. `closes` marks the end of a loop.
     fn gutter(&self, at: usize, depths: u32, closes: bool) -> String {
         let mark = |depth: u32| {
             let within = self.code.loops.iter().find(|l| l.depth == depth && l.body.binary_search(&at).is_ok());
@@ -113,12 +115,12 @@ impl Listed<'_> {
         (0..depths).map(mark).collect()
     }
 
-    /// How many loops there are in each other.
+    /// Returns the maximum nesting depth of the loops.
     fn depths(&self) -> u32 {
         self.code.loops.iter().map(|l| l.depth + 1).max().unwrap_or(0)
     }
 
-    /// A line of Rust.
+    /// Prints a line of Rust.
     fn heading(&self, out: &mut dyn Write, at: usize, line: Option<&Line>) -> io::Result<()> {
         let gutter = self.gutter(at, self.depths(), false);
         let text = match line {
@@ -137,7 +139,7 @@ impl Listed<'_> {
         conflict: Option<&Conflict>,
     ) -> io::Result<()> {
         let instructions = &self.code.listing.instructions;
-        // Braces are around what issues together, as nvdisasm writes them.
+        // Braces enclose instructions that issue together, as in nvdisasm.
         let pair = match (inst.paired, instructions.get(at + 1).is_some_and(|next| next.paired)) {
             (true, _) => '}',
             (false, true) => '{',
@@ -154,7 +156,8 @@ impl Listed<'_> {
         writeln!(out, "{gutter}  {address} {text}{}", self.paint.put(Style::Yellow, &note))
     }
 
-    /// The operands, with addresses of places in the kernel instead of labels, and where it jumps if they do not tell.
+    /// Returns the operands with addresses in the kernel instead of labels, and with the jump
+    /// target if the operands do not name one.
     fn operands(&self, inst: &Instruction) -> String {
         let address =
             |to: &usize| self.code.listing.instructions.get(*to).map(|there| format!("{:04x}", there.address));
@@ -173,7 +176,7 @@ impl Listed<'_> {
     }
 }
 
-/// `, gemm.rs:17`: what is above has the whole path.
+/// Formats `, gemm.rs:17`: the line above has the whole path.
 fn place(line: &Line) -> String {
     let file = line.file.rsplit('/').next().unwrap_or(&line.file);
     format!(", {file}:{}", line.number)
@@ -189,7 +192,7 @@ fn note(conflict: &Conflict) -> String {
     format!("// {}: {}", banks.join(", "), counted(conflict.cycles, "cycle"))
 }
 
-/// The first `width` characters, the last of them a mark if there are more.
+/// Truncates `text` to `width` characters; the last one is an ellipsis if any were cut.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
@@ -205,7 +208,7 @@ mod tests {
     use crate::sass::Listing;
     use kernel_dsl::compiler::source::Source;
 
-    /// As nvdisasm prints: a loop in a loop, a conflict of banks, a pair, a call.
+    /// Sample output of nvdisasm: nested loops, a bank conflict, a dual-issued pair, and a call.
     const TEXT: &str = r#"
 	.headerflags	@"EF_CUDA_SM61"
 	.type           k,@function

@@ -1,4 +1,4 @@
-//! An instance as machine code, by NVIDIA's tools where they are found.
+//! Machine code of an instance, made with NVIDIA's tools where they are found.
 
 use super::Error;
 use super::nvdisasm::Nvdisasm;
@@ -8,33 +8,33 @@ use kernel_dsl::compiler::Target;
 use serde::Serialize;
 use std::fmt;
 
-/// The tools that were found.
+/// NVIDIA tools found on this machine.
 pub(super) struct Tools {
     pub(super) ptxas: Ptxas,
     pub(super) nvdisasm: Option<Nvdisasm>,
 }
 
-/// What ptxas made of an instance.
+/// Result of assembling an instance with ptxas.
 pub(super) struct MachineCode {
     pub(super) resources: Resources,
-    /// `None` without an nvdisasm.
+    /// Disassembler; `None` if none is found.
     pub(super) code: Option<Code>,
 }
 
-/// The instructions, and what they are worth.
+/// Instructions and their cost.
 pub(super) struct Code {
     pub(super) listing: Listing,
     pub(super) loops: Vec<Loop>,
 }
 
 impl Tools {
-    /// A ptxas that knows `target`, and an nvdisasm with it.
+    /// Finds a ptxas that supports `target`, and an nvdisasm beside it.
     pub(super) fn find(target: Target) -> Option<Tools> {
         let ptxas = Ptxas::find().filter(|ptxas| ptxas.takes(target))?;
         Some(Tools { nvdisasm: Nvdisasm::find(&ptxas), ptxas })
     }
 
-    /// Assembles the PTX of `instance`, and takes it apart again.
+    /// Assembles and disassembles the PTX of `instance`.
     pub(super) fn assemble(&self, instance: &str, ptx: &str, target: Target) -> Result<MachineCode, Error> {
         let failed = |said| Error::Assembler { instance: instance.to_string(), ptxas: self.ptxas.to_string(), said };
         let Some(nvdisasm) = &self.nvdisasm else {
@@ -46,18 +46,18 @@ impl Tools {
 }
 
 impl Code {
-    /// Instructions that do something, and the slots that they issue in.
+    /// Returns the number of instructions other than `NOP`, and the number of their issue slots.
     pub(super) fn size(&self) -> (u32, u32) {
         let all = 0..self.listing.instructions.len();
         (self.listing.busy(all.clone()).count() as u32, self.listing.slots(all))
     }
 
-    /// Cycles that the whole code loses to register banks, where that is known.
+    /// Returns the cycles that the whole code loses to register bank conflicts, if known.
     pub(super) fn bank_conflicts(&self) -> Option<u32> {
         Some(self.listing.bank_conflicts()?.iter().map(|conflict| conflict.cycles).sum())
     }
 
-    /// The loop right around that of index `inner`.
+    /// Returns the innermost loop that encloses the loop with index `inner`.
     pub(super) fn around(&self, inner: usize) -> Option<usize> {
         let Loop { head, depth, .. } = self.loops[inner];
         let holds = |l: &Loop| l.depth + 1 == depth && l.body.binary_search(&head).is_ok();
@@ -78,7 +78,7 @@ impl fmt::Display for Issue {
         write!(f, "{} in {}", counted(self.instructions, "instruction"), counted(self.slots, "issue slot"))?;
         match self.bank_conflicts {
             None => Ok(()),
-            Some(0) => f.write_str(", no conflict of register banks"),
+            Some(0) => f.write_str(", no register bank conflicts"),
             Some(n) => write!(f, ", {} lost to register banks", counted(n, "cycle")),
         }
     }

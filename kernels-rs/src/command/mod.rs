@@ -1,6 +1,6 @@
 //! The command `kernels`, over all kernels that the program links.
 //!
-//! A crate of yours has it for its own kernels too, in one line of `main`:
+//! Another crate provides the command for its own kernels with one line in `main`:
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
@@ -8,33 +8,36 @@
 //! }
 //! ```
 //!
-//! The program must use the crate that holds the kernels (`use my_kernels as _;` is enough), or the linker leaves it out.
-//! For `check` to try a kernel, register how: [`runtime::register!`].
+//! The program must use the crate that holds the kernels (`use my_kernels as _;` is enough), or the
+//! linker leaves it out. `check` needs test cases for each kernel: register them with
+//! [`runtime::register!`].
 //!
-//! What a subcommand prints goes to stdout, what went wrong to stderr. The exit code is 0 where all is well, 1 where a
-//! check or a compilation failed or a kernel could not be checked, 2 where the command could not do what it was asked, such as for a kernel that there is not.
+//! Results go to stdout, errors to stderr. The exit code is 0 on success. It is 1 if a check or a
+//! compilation failed, or if a kernel could not be checked. It is 2 if the command could not be
+//! carried out, for example because a named kernel does not exist.
 //!
-//! # What `check --json` prints
+//! # Output of `check --json`
 //!
 //! ```text
-//! verdict          "pass"; "fail" where an instance does; "unsupported" where none does, and one is so, or there is none
-//! device, reason   what it was compared with, and why that
-//! seed             what shapes and values were drawn from: --seed
+//! verdict          "pass"; "fail" if an instance fails; "unsupported" if none fails and one is unsupported, or if there is none
+//! device, reason   the device compared with, and why it was chosen
+//! seed             seed of the shapes and values: --seed
 //! schedule         the order in which the oracle ran: --order
-//! without[]        the checks that were left out
+//! without[]        the disabled checks
 //! passed, failed, unsupported, not_tried     numbers of instances
 //! seconds
 //! instances[]      instance, file, line, verdict, seed, cases (their number), executors[], assembled, seconds, problem
-//!                  failures[]   case, verdict, failure: its kind, with the values, and where an executor reported, the report
-//!                  warnings[]   case, and a report of the oracle, of one finding
+//!                  failures[]   case, verdict, failure: its kind, with the values, and the report if an executor made one
+//!                  warnings[]   case, and a report of the oracle with one finding
 //!                  allowed[]    check, place, reason, count
 //!                  decisions[]  in words
 //! ```
 //!
-//! A failure has a `kind`: "stopped" (executor, why, error in words, report), "differ", "order_dependent" (schedule, mismatch), "warned" (report), "wrong",
-//! "no_tolerance", "outside", "incomplete". The report of the oracle is a [`Report`](runtime::interpreter::Report), documented
-//! [there](runtime::interpreter::report). `trace --json` prints case, seed, what the thread did
-//! ([`Trace`](runtime::interpreter::Trace)), and that report of the whole launch.
+//! A failure has a `kind`: "stopped" (executor, why, error in words, report), "differ",
+//! "order_dependent" (schedule, mismatch), "warned" (report), "wrong", "no_tolerance", "outside",
+//! "incomplete". The oracle's report is a [`Report`](runtime::interpreter::Report), documented in
+//! [`report`](runtime::interpreter::report). `trace --json` prints the case, the seed, the thread's
+//! [`Trace`](runtime::interpreter::Trace), and the report of the whole launch.
 
 mod bench;
 mod cache;
@@ -63,15 +66,16 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Lists, shows, examines, checks and measures the GPU kernels of this program, and runs those of PTX files.
+/// Lists, shows, examines, checks and measures the GPU kernels of this program, and runs kernels of
+/// PTX files.
 ///
-/// Kernels are named as in Rust. One that is generic over constants has an instance for each choice of them: quote it in
-/// a shell, 'matmul::<16>'.
+/// Kernels are named as in Rust. A kernel that is generic over constants has an instance for each
+/// choice of constants; quote its name in a shell: 'matmul::<16>'.
 #[derive(Parser)]
 #[command(
     name = "kernels",
     version,
-    after_help = "Exit codes: 0 all is well; 1 a check or a compilation failed, or could not be made; 2 the command cannot do what it was asked."
+    after_help = "Exit codes: 0 success; 1 a check or a compilation failed, or could not be made; 2 the command could not be carried out."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -91,25 +95,25 @@ enum Command {
     Doctor(doctor::Doctor),
 }
 
-/// How a command ended that could be carried out.
+/// Result of a command that was carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Good,
-    /// What it was to find out is not as it should be.
+    /// The command ran, and a check failed or was not possible.
     Bad,
 }
 
-/// Why a command could not be carried out.
+/// Error that kept a command from being carried out.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
     Name(#[from] name::Error),
     #[error("cannot compile {instance} for {target}:\n{source}")]
     Compile { instance: String, target: Target, source: Errors },
-    #[error("{ptxas} does not take the PTX of {instance}: {said}")]
+    #[error("{ptxas} rejects the PTX of {instance}: {said}")]
     Assembler { instance: String, ptxas: String, said: String },
     #[error(
-        "machine code is NVIDIA's tools' to make and to show, and {missing} is not found on PATH nor in target/tools; \
+        "machine code requires NVIDIA's tools, and {missing} is not found on PATH nor in target/tools; \
          the CUDA toolkit up to 12.9 has both, and `tests/get-nvdisasm` of kernels-rs fetches them. \
          Nothing else needs them: `--ptx` shows the PTX"
     )]
@@ -126,7 +130,7 @@ enum Error {
     Device(#[source] runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]
     Cache { folder: std::path::PathBuf, source: io::Error },
-    #[error("{peer}, which ours is measured against: {said}")]
+    #[error("{peer}, the baseline of the measurement: {said}")]
     Peer { peer: &'static str, said: String },
     #[error("cannot write to stdout: {0}")]
     Output(#[from] io::Error),
@@ -149,7 +153,7 @@ impl Error {
         }
     }
 
-    /// Whether whoever reads our output has had enough, as `head` does.
+    /// Returns whether the reader closed the pipe, as `head` does.
     fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -160,7 +164,7 @@ pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(e) => {
-            // Help goes to stdout and is no error; where it cannot be printed there is nobody to tell.
+            // Help goes to stdout and is not an error. A failure to print it cannot be reported.
             let _ = e.print();
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
         }
@@ -182,14 +186,14 @@ pub fn main() -> ExitCode {
         Ok(Outcome::Bad) => ExitCode::FAILURE,
         Err(e) if e.is_closed_pipe() => ExitCode::SUCCESS,
         Err(e) => {
-            // Not `eprintln!`, which panics where stderr is closed.
+            // Not `eprintln!`, which panics if stderr is closed.
             let _ = writeln!(io::stderr(), "error: {e}");
             e.exit_code()
         }
     }
 }
 
-/// Prints a value as JSON, and a line's end.
+/// Prints a value as JSON, followed by a newline.
 fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
     serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
     Ok(writeln!(out)?)

@@ -1,14 +1,14 @@
 //! Kernels and instances by the names that Rust gives them.
 //!
-//! `matmul` is a kernel, `matmul::<16>` an instance of it, declared or not; where several crates have a kernel of one name,
-//! a path tells them apart, as far as it is needed: `gemm::matmul::<16>`.
+//! `matmul` is a kernel, and `matmul::<16>` an instance of it, declared or not. If several crates
+//! have a kernel of the same name, enough of the path distinguishes them: `gemm::matmul::<16>`.
 
 use super::nearest::nearest;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Generic, GenericKind, Instance, Item, Program, serial};
 
-/// Why a name names nothing.
+/// Error returned when a name does not identify a kernel or an instance.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("no kernel is called `{name}`{}; there {}", meant(.nearest), list(.known))]
@@ -27,15 +27,15 @@ pub(super) enum Error {
     Hir { kernel: &'static str, source: serial::Error },
 }
 
-/// A kernel, and one of its instances or all that it declares.
+/// Kernel, and one of its instances or all declared ones.
 pub(super) struct Named {
     pub(super) artifact: &'static Artifact,
-    /// `None` where the name names the kernel alone.
+    /// Instance; `None` if only the kernel is named.
     constants: Option<Instance>,
 }
 
 impl Named {
-    /// What `name` names among `kernels`.
+    /// Finds the kernel or instance called `name` among `kernels`.
     pub(super) fn find(name: &str, kernels: &[&'static Artifact]) -> Result<Named, Error> {
         let Some((path, constants)) = split(name) else {
             return Err(Error::Malformed { name: name.to_string(), nearest: nearest_of(name, kernels) });
@@ -70,7 +70,7 @@ impl Named {
         Ok(Named { artifact, constants })
     }
 
-    /// The instance that is named, or the only one that there is.
+    /// Returns the named instance, or the only one of the kernel.
     pub(super) fn one(self) -> Result<Instance, Error> {
         let name = self.artifact.name;
         let mut instances = self.instances();
@@ -81,7 +81,7 @@ impl Named {
         }
     }
 
-    /// The instance that is named, or all that the kernel declares.
+    /// Returns the named instance, or all that the kernel declares.
     pub(super) fn instances(&self) -> Vec<Instance> {
         match &self.constants {
             Some(constants) => vec![constants.clone()],
@@ -90,10 +90,11 @@ impl Named {
     }
 }
 
-/// The hash of an item of which only the name is known.
+/// Placeholder hash of an item known only by name.
 const UNKNOWN: u64 = 0;
 
-/// A struct, enum or function by its name, as the kernel's declared instances have it.
+/// Converts the name of a struct, enum or function to the constant in the kernel's declared
+/// instances.
 fn of_declared(artifact: &Artifact, constant: Constant) -> Constant {
     let Constant::Item(item) = &constant else { return constant };
     let mut declared = artifact.instances.iter().flat_map(|i| i.constants);
@@ -101,17 +102,17 @@ fn of_declared(artifact: &Artifact, constant: Constant) -> Constant {
     found.cloned().unwrap_or(constant)
 }
 
-/// The instances that a kernel declares.
+/// Returns the instances that a kernel declares.
 pub(super) fn declared(artifact: &Artifact) -> Vec<Instance> {
     artifact.instances.iter().map(|i| Instance(i.constants.to_vec())).collect()
 }
 
-/// The kernel's HIR.
+/// Returns the kernel's HIR.
 pub(super) fn program(artifact: &Artifact) -> Result<Program, Error> {
     artifact.program().map_err(|source| Error::Hir { kernel: artifact.name, source })
 }
 
-/// Path and constants: `matmul::<16, true>` is `matmul` with 16 and true.
+/// Splits a name into path and constants: `matmul::<16, true>` is `matmul` with 16 and true.
 fn split(name: &str) -> Option<(&str, Option<Instance>)> {
     let name = name.trim();
     let Some((path, rest)) = name.split_once('<') else { return Some((name, None)) };
@@ -131,7 +132,7 @@ fn split(name: &str) -> Option<(&str, Option<Instance>)> {
     Some((path, Some(Instance(constants.collect::<Option<_>>()?))))
 }
 
-/// Whether the last parts of a path are those of `end`.
+/// Returns whether `path` ends with all segments of `end`.
 fn ends_with(path: &str, end: &str) -> bool {
     end.is_empty() || path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with("::"))
 }
@@ -142,7 +143,7 @@ fn unknown(name: &str, module: &str, kernels: &[&'static Artifact]) -> Error {
     Error::Unknown { name: name.to_string(), nearest: nearest_of(without_path, kernels), known }
 }
 
-/// The kernel or declared instance that somebody who wrote `name` may have meant.
+/// Returns the kernel or declared instance whose name is most similar to `name`.
 fn nearest_of(name: &str, kernels: &[&'static Artifact]) -> Option<String> {
     let instances = kernels.iter().flat_map(|a| a.instances).map(|i| i.name);
     nearest(name, instances.chain(kernels.iter().map(|a| a.name))).map(str::to_string)

@@ -1,13 +1,14 @@
-//! What somebody who misspelt a name may have meant.
+//! Suggestions for misspelled names.
 
-/// The one of `names` that is fewest edits away from `given`, if it is near enough to be meant.
+/// Returns the name with the smallest edit distance to `given`, if it is similar enough.
 pub(super) fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let enough = (given.chars().count() / 3).max(2);
     let near = names.into_iter().map(|name| (edits(given, name), name)).filter(|(edits, _)| *edits <= enough);
     near.min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
 }
 
-/// Characters inserted, deleted or replaced to make `b` of `a` (Levenshtein), by rows of the table.
+/// Returns the edit distance: inserted, deleted and replaced characters that turn `a` into `b`
+/// (Levenshtein), computed by rows.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<_> = b.chars().collect();
     let mut row: Vec<_> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! NVIDIA's disassembler, which nothing here needs; reports use it where it is found.
+//! NVIDIA's disassembler. It is optional: reports use it if it is found.
 
 use super::ptxas::{Ptxas, Resources};
 use crate::sass::Listing;
@@ -8,14 +8,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// An nvdisasm that was found.
+/// Installed nvdisasm.
 #[derive(Debug)]
 pub struct Nvdisasm {
     path: PathBuf,
 }
 
 impl Nvdisasm {
-    /// The first beside `ptxas`, on PATH, or what `tests/get-nvdisasm` fetches to `target/tools`.
+    /// Finds the first nvdisasm beside `ptxas`, on PATH, or in `target/tools`, to which
+    /// `tests/get-nvdisasm` downloads it.
     pub fn find(ptxas: &Ptxas) -> Option<Nvdisasm> {
         let file = format!("nvdisasm{}", env::consts::EXE_SUFFIX);
         let beside = ptxas.path.parent().map(PathBuf::from);
@@ -23,8 +24,8 @@ impl Nvdisasm {
         files.into_iter().find(|p| p.is_file()).map(|path| Nvdisasm { path })
     }
 
-    /// Assembles a module with one kernel: what it takes, and its machine code as text, with lines where the PTX has them. What a
-    /// tool has to say if it cannot.
+    /// Assembles a module with one kernel. Returns its resources and its machine code as text, with
+    /// lines if the PTX has them, or the failing tool's message.
     pub fn text(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, String), String> {
         let cubin = Scratch::new();
         let resources = ptxas.assemble_to(ptx, target, &cubin.0)?;
@@ -36,20 +37,21 @@ impl Nvdisasm {
         Ok((resources, String::from_utf8_lossy(&output.stdout).into_owned()))
     }
 
-    /// The same, read.
+    /// Assembles a module with one kernel and parses the disassembly. Returns the resources and the
+    /// listing, or the failing tool's message.
     pub fn disassemble(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, Listing), String> {
         let (resources, text) = self.text(ptxas, ptx, target)?;
         let listing = Listing::read(&text).ok_or_else(|| format!("cannot read what {} prints", self.path.display()))?;
         Ok((resources, listing))
     }
 
-    /// The machine code alone.
+    /// Returns only the machine code of a module with one kernel.
     pub fn listing(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<Listing, String> {
         Ok(self.disassemble(ptxas, ptx, target)?.1)
     }
 }
 
-/// A file that is gone in the end.
+/// Temporary file, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -63,7 +65,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It may never have been written.
+        // The file may not exist.
         let _ = fs::remove_file(&self.0);
     }
 }

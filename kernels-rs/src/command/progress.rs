@@ -1,4 +1,4 @@
-//! A progress bar on stderr: only where that is a terminal, and only once work has taken two seconds.
+//! A progress bar on stderr, shown only on a terminal and only after two seconds of work.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
@@ -6,10 +6,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long work may take unseen.
+/// Delay before the bar appears.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs `work`, which reports on the bar that it is given. The bar is gone when this returns.
+/// Runs `work`, which reports progress on the given bar. The bar is removed when this function
+/// returns.
 pub(super) fn with_bar<T>(steps: usize, work: impl FnOnce(&ProgressBar) -> T) -> T {
     let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::hidden());
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} {elapsed}") {
@@ -22,7 +23,7 @@ pub(super) fn with_bar<T>(steps: usize, work: impl FnOnce(&ProgressBar) -> T) ->
         let (done, waiting) = mpsc::channel::<()>();
         let bar = &bar;
         scope.spawn(move || {
-            // `done` sends nothing: it is dropped when the work has ended.
+            // `done` sends nothing: it is dropped when the work ends.
             if waiting.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
                 bar.set_draw_target(ProgressDrawTarget::stderr());
                 bar.enable_steady_tick(Duration::from_millis(200));

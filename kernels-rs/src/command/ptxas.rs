@@ -1,4 +1,4 @@
-//! NVIDIA's assembler, which nothing here needs; tests and reports use it where it is found.
+//! NVIDIA's assembler. It is optional: tests and reports use it if it is found.
 
 use kernel_dsl::compiler::Target;
 use serde::Serialize;
@@ -8,20 +8,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where what is written is lost.
+/// Null device, which discards output.
 const NOWHERE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
 
-/// A ptxas that was found.
+/// Installed ptxas.
 #[derive(Serialize)]
 pub struct Ptxas {
-    /// Where it is.
+    /// Path of the executable.
     pub path: PathBuf,
-    /// Such as `12.9`; `None` where it does not say.
+    /// Release of the CUDA toolkit, such as `12.9`; `None` if unknown.
     pub release: Option<String>,
 }
 
 impl Ptxas {
-    /// The first on PATH, or what `tests/get-ptxas` fetches to `target/tools`, that knows sm_61; else the first.
+    /// Finds a ptxas on PATH or in `target/tools`, to which `tests/get-ptxas` downloads it. Prefers
+    /// the first that supports sm_61.
     pub fn find() -> Option<Ptxas> {
         let file = format!("ptxas{}", env::consts::EXE_SUFFIX);
         let files = folders().into_iter().map(|folder| folder.join(&file));
@@ -38,18 +39,19 @@ impl Ptxas {
         (!found.is_empty()).then(|| found.swap_remove(0))
     }
 
-    /// Whether it knows sm_61: CUDA 13 has dropped it.
+    /// Returns whether ptxas supports sm_61: CUDA 13 dropped it.
     pub fn takes_sm_61(&self) -> bool {
         self.takes(Target::SM_61)
     }
 
-    /// Whether it knows `target`. One that does not say its release is taken to.
+    /// Returns whether ptxas supports `target`. Assumes so if the release is unknown.
     pub fn takes(&self, target: Target) -> bool {
         let number = |part: Option<&str>| part.and_then(|n| n.parse::<u32>().ok());
         let mut parts = self.release.as_deref().unwrap_or_default().split('.');
         let Some(major) = number(parts.next()) else { return true };
         let release = (major, number(parts.next()).unwrap_or(0));
-        // The first CUDA that knows it, by NVIDIA's release notes; 13.0 has dropped what is older than Turing.
+        // The first CUDA release that supports the target, by NVIDIA's release notes. CUDA 13.0
+        // dropped all targets before Turing.
         let first = match target.sm() {
             0..70 => (8, 0),
             70..75 => (9, 0),
@@ -61,20 +63,21 @@ impl Ptxas {
         release >= first && (major < 13 || target >= Target::SM_75)
     }
 
-    /// Assembles PTX for `target`, which is that of the module or a later one: what the machine code takes, or what ptxas has
-    /// to say if it cannot.
+    /// Assembles PTX for `target`, which is the module's own target or a later one. Returns the
+    /// resources of the machine code, or the message of ptxas.
     pub fn assemble(&self, ptx: &str, target: Target) -> Result<Resources, String> {
         self.assemble_to(ptx, target, Path::new(NOWHERE))
     }
 
-    /// The same, with the machine code left in a file, and lines in it where the PTX has them.
+    /// Assembles PTX for `target` and keeps the machine code in the file `cubin`, with lines if the
+    /// PTX has them.
     pub fn assemble_to(&self, ptx: &str, target: Target, cubin: &Path) -> Result<Resources, String> {
         let mut command = Command::new(&self.path);
         command.args(["-v", "-lineinfo"]).arg(format!("-arch={target}")).arg("-o").arg(cubin).arg("-");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("cannot run {}: {e}", self.path.display()))?;
         if let Some(mut input) = child.stdin.take() {
-            // Where it stops reading early, it says why.
+            // ptxas explains on stderr why it stopped reading early.
             let _ = input.write_all(ptx.as_bytes());
         }
         let output = child.wait_with_output().map_err(|e| format!("{}: {e}", self.path.display()))?;
@@ -86,7 +89,8 @@ impl Ptxas {
     }
 }
 
-/// Where NVIDIA's tools are looked for: PATH, and `target/tools` of the workspace that the program runs in.
+/// Returns the folders searched for NVIDIA's tools: PATH, and `target/tools` of the workspace that
+/// the program runs in.
 pub(super) fn folders() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let here = env::current_dir().unwrap_or_default();
@@ -94,28 +98,28 @@ pub(super) fn folders() -> Vec<PathBuf> {
     env::split_paths(&path).chain(of_workspaces).collect()
 }
 
-/// What a kernel takes of a multiprocessor as machine code, as ptxas tells.
+/// Resources of a multiprocessor that the machine code of a kernel takes, as ptxas reports them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Resources {
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Bytes a block of shared memory, without what a launch adds.
+    /// Bytes of shared memory per block, without what a launch adds.
     pub shared_bytes: u32,
-    /// Bytes a thread of local memory, for what has no register.
+    /// Bytes of local memory per thread, for values without a register.
     pub stack_bytes: u32,
-    /// Bytes a thread of stores to it because registers do not suffice.
+    /// Bytes of spill stores per thread.
     pub spill_stores: u32,
-    /// Bytes a thread of loads from there.
+    /// Bytes of spill loads per thread.
     pub spill_loads: u32,
 }
 
 impl Resources {
-    /// Reads what `ptxas -v` prints of a module with one entry.
+    /// Parses the output of `ptxas -v` for a module with one entry.
     fn read(said: &str) -> Option<Resources> {
         let before = |what: &str| said.split_once(what)?.0.split([' ', '\n', ',']).next_back()?.parse().ok();
         Some(Resources {
             registers: before(" registers")?,
-            // It says nothing of none.
+            // ptxas omits the entry for a size of 0.
             shared_bytes: before(" bytes smem").unwrap_or(0),
             stack_bytes: before(" bytes stack frame")?,
             spill_stores: before(" bytes spill stores")?,
@@ -130,7 +134,7 @@ impl fmt::Display for Ptxas {
     }
 }
 
-/// The release in what `ptxas --version` prints.
+/// Extracts the release from the output of `ptxas --version`.
 fn release(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("release ")?;
     rest.split([',', '\n']).next().map(str::to_string)
@@ -142,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_release_is_read() {
-        // As ptxas of CUDA 12.9 prints it.
+        // Output of ptxas from CUDA 12.9.
         let text = "ptxas: NVIDIA (R) Ptx optimizing assembler\nCopyright (c) 2005-2025 NVIDIA Corporation\n\
             Built on Tue_May_27_02:19:38_PDT_2025\nCuda compilation tools, release 12.9, V12.9.86\n";
         assert_eq!(release(text).as_deref(), Some("12.9"));
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn resources_are_read() {
-        // As ptxas of CUDA 12.9 prints them.
+        // Output of ptxas from CUDA 12.9.
         let text = "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'k' for 'sm_61'\n\
             ptxas info    : Function properties for k\n    \
             40 bytes stack frame, 24 bytes spill stores, 36 bytes spill loads\n\

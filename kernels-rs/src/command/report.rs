@@ -1,4 +1,5 @@
-//! `kernels report`: what an instance takes of the machine, by the compiler's own analyses and, where it is found, ptxas.
+//! `kernels report`: the machine resources of an instance, by the compiler's own analyses and, if
+//! it is found, by ptxas.
 
 use super::cases::{self, Wanted};
 use super::lines::Lines;
@@ -26,64 +27,68 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
 
-/// Tells what an instance takes of the machine: registers, shared memory, occupancy, instructions, bank conflicts, sectors; which
-/// accesses are proved to lie within their buffers, where lanes part; and what of it is slow on the target
+/// Reports what an instance needs of the machine: registers, shared memory, occupancy,
+/// instructions, bank conflicts and sectors; which accesses are proved to be in bounds, where lanes
+/// diverge, and which code is slow on the target
 ///
-/// Bank conflicts, sectors and lines are those of a warp whose lanes all take part, worked out from how the indices depend on
-/// the thread; so are the bounds of indices and what is the same for a warp or a block. Beside them stands what the interpreter
-/// measures on a case of those that `check` tries. Registers and spills are what ptxas says, where one is found that knows the target; loops, issue slots and
-/// register banks are of the machine code that it makes, where an nvdisasm is found too.
+/// Bank conflicts, sectors and lines are computed for a warp whose lanes are all active, from how
+/// the indices depend on the thread. Index bounds and uniformity over a warp or a block are
+/// computed likewise. Beside the computed values stand measurements of the interpreter on one of
+/// the cases that `check` runs. Registers and spills come from ptxas, if one is found that supports
+/// the target. Loops, issue slots and register banks are those of its machine code, if an nvdisasm
+/// is found too.
 #[derive(Args)]
 pub(super) struct Report {
-    /// A kernel, all of whose declared instances are meant, or an instance: matmul, 'matmul::<16>'
+    /// A kernel, for all of its declared instances, or an instance: matmul, 'matmul::<16>'
     name: String,
-    /// The architecture to compile for, such as sm_80; the kernel's own, sm_61 unless it says another, if none is named
+    /// The architecture to compile for, such as sm_80; by default the kernel's own, which is sm_61
+    /// unless the kernel names another
     #[arg(long, value_name = "SM")]
     target: Option<Target>,
     #[command(flatten)]
     wanted: Wanted,
-    /// Print a JSON array of objects, one an instance
+    /// Print a JSON array with an object per instance
     #[arg(long)]
     json: bool,
 }
 
-/// Kinds of instructions that stand in a line.
+/// Number of instruction kinds printed in a line.
 const KINDS_A_LINE: usize = 5;
-/// Lines of Rust that stand in a line.
+/// Number of Rust lines printed in a line.
 const LINES_A_LINE: usize = 4;
 
-/// What is told of an instance.
+/// Report of an instance.
 #[derive(Serialize)]
 struct Told {
     instance: String,
     target: String,
-    /// Threads of a block in x, y, z; of one whose size the launch chooses, the largest.
+    /// Threads of a block in x, y, z; the largest block, if the launch chooses the size.
     block: [u32; 3],
     threads: u32,
-    /// The sizes that there are, in words.
+    /// Possible block sizes, in words.
     blocks: String,
     shared_bytes: u32,
-    /// What the arrays in shared memory are.
+    /// Types and sizes of the arrays in shared memory.
     shared: Vec<String>,
-    /// `null` where there is no ptxas that knows the target.
+    /// Resources of the machine code; `null` if there is no ptxas that supports the target.
     machine_code: Option<MachineCode>,
-    /// Of the largest block. Where registers are not known, as if they did not limit it.
+    /// Occupancy with the largest block. Unknown registers are treated as no limit.
     occupancy: Shares,
-    /// Of each size of block that was looked at, the largest first.
+    /// Occupancy with each examined block size, the largest first.
     by_block: Vec<Shares>,
-    /// Instructions of the PTX by kind; one in a loop counts once.
+    /// Instructions of the PTX by kind; an instruction in a loop counts once.
     instructions: BTreeMap<mix::Class, u32>,
-    /// The case that accesses were measured on; `null` where nothing says how to try the kernel.
+    /// The case in which accesses were measured; `null` if the kernel has no registered test cases.
     case: Option<String>,
     accesses: Vec<Access>,
-    /// What is known of their indices.
+    /// Results of the bounds analysis of the indices.
     #[serde(skip)]
     reach: Reach,
     branches: Vec<Branch>,
-    /// Lines of Rust, and how many lanes took part in their instructions in the case.
+    /// Lines of Rust, with the number of lanes active in their instructions in the case.
     lines: Vec<profile::Line>,
     lints: Vec<Slowness>,
-    /// What the hardware's approximations decide.
+    /// Results that depend on the hardware's approximations.
     decisions: Vec<Doubt>,
 }
 
@@ -92,29 +97,29 @@ struct MachineCode {
     ptxas: String,
     #[serde(flatten)]
     resources: Resources,
-    /// `null` where there is no nvdisasm.
+    /// Machine code; `null` if there is no nvdisasm.
     sass: Option<Sass>,
 }
 
-/// The instructions that ptxas made, and what they are worth.
+/// Instructions made by ptxas, and their cost.
 #[derive(Serialize)]
 struct Sass {
     #[serde(flatten)]
     issue: Issue,
     mix: BTreeMap<Class, u32>,
-    /// By where they begin, outer ones before inner ones.
+    /// Loops by their start, outer loops before inner ones.
     loops: Vec<Loop>,
 }
 
-/// A loop of the machine code: what an iteration takes that takes every path, inner loops once.
+/// Loop of the machine code: the cost of an iteration that executes every path, inner loops once.
 #[derive(Serialize)]
 struct Loop {
-    /// Where it stands in the source; `null` where that is not known.
+    /// Place in the source; `null` if unknown.
     line: Option<Line>,
     text: String,
     /// Loops around it.
     depth: u32,
-    /// The index of the one right around it.
+    /// Index of the innermost enclosing loop.
     inside: Option<usize>,
     #[serde(flatten)]
     issue: Issue,
@@ -129,7 +134,7 @@ struct Shares {
     percent: u32,
 }
 
-/// A place in the source.
+/// Place in the source.
 #[derive(Clone, PartialEq, Serialize)]
 struct Place {
     file: String,
@@ -138,7 +143,7 @@ struct Place {
     text: String,
 }
 
-/// An access to memory.
+/// Access to memory.
 #[derive(Serialize)]
 struct Access {
     #[serde(skip)]
@@ -146,53 +151,54 @@ struct Access {
     #[serde(flatten)]
     place: Place,
     kind: AccessKind,
-    /// Name of the array or parameter; `null` where it depends on the way.
+    /// Name of the array or parameter; `null` if it depends on the path of control.
     array: Option<String>,
     bytes: u32,
-    /// Bytes of an element of the array; `null` where that is not known.
+    /// Bytes of an element of the array; `null` if unknown.
     element_bytes: Option<u32>,
-    /// Instructions that the place became.
+    /// Number of instructions that the place was compiled to.
     count: u32,
-    /// Loops around it.
+    /// Number of enclosing loops.
     loops: u32,
     /// The widest scope whose threads are proven to access one place.
     address: UniformScope,
-    /// `null` where it is not understood.
+    /// Cost of a warp's access; `null` if the addresses are not understood.
     cost: Option<Cost>,
-    /// By what all of it lies within the array; `null` where that is not proved.
+    /// Proof that the whole access lies within the array; `null` without a proof.
     within: Option<Within>,
-    /// The bytes from the first to the last that it touches in the case, by the extents alone; `null` where they do not tell.
+    /// Range of bytes that the access touches in the case, computed from the extents alone; `null`
+    /// if the extents do not determine it.
     computed: Option<Range<u64>>,
-    /// What it asked in the case; `null` where it was not come to, or nothing was measured.
+    /// Measurements of the case; `null` if the access was not executed or nothing was measured.
     measured: Option<Measured>,
 }
 
-/// By what an access lies within its array, beyond the shapes of block and array.
+/// Facts that the proof of an access uses, beyond the shapes of block and array.
 #[derive(Serialize)]
 struct Within {
-    /// Branches, loops and guards.
+    /// Lines of branches, loops and guards.
     lines: Vec<u32>,
-    /// What `#[requires]` says.
+    /// Whether the proof uses `#[requires]`.
     requires: bool,
-    /// That a block's index is below the number of blocks.
+    /// Whether the proof uses that a block's index is below the number of blocks.
     grid: bool,
 }
 
-/// What an access asked of memory.
+/// Measured memory requests of an access.
 #[derive(Serialize)]
 struct Measured {
     #[serde(flatten)]
     counts: Counts,
-    /// Of a request.
+    /// Mean cost of a request.
     mean: f64,
-    /// The part of a warp's lanes that took part.
+    /// Fraction of a warp's lanes that were active.
     active: f64,
-    /// Of global memory, the part of the bytes that moved that was asked for.
+    /// For global memory, the fraction of the transferred bytes that was requested.
     efficiency: Option<f64>,
     touched: Option<Touched>,
 }
 
-/// A branch or a loop.
+/// Branch or loop.
 #[derive(Serialize)]
 struct Branch {
     #[serde(skip)]
@@ -200,19 +206,20 @@ struct Branch {
     #[serde(flatten)]
     place: Place,
     looped: bool,
-    /// Constructs that the place became.
+    /// Number of constructs that the place was compiled to.
     count: u32,
-    /// The widest scope whose threads are proven to go the same way.
+    /// Widest scope whose threads are proven to take the same path.
     scope: UniformScope,
-    /// How warps went in the case; `null` where none came there, or nothing was measured.
+    /// Divergence of warps in the case; `null` if the branch was not executed or nothing was
+    /// measured.
     measured: Option<Ways>,
 }
 
-/// What is legal on the target and slow there.
+/// Code that is legal on the target and slow there.
 #[derive(Clone, PartialEq, Serialize)]
 struct Slowness {
     lint: &'static str,
-    /// `null` where the whole kernel is meant.
+    /// Place of the slow code; `null` for the whole kernel.
     place: Option<Place>,
     count: u32,
     in_loop: bool,
@@ -220,7 +227,7 @@ struct Slowness {
     help: &'static str,
 }
 
-/// What an approximation decides.
+/// Result that depends on an approximation.
 #[derive(Clone, PartialEq, Serialize)]
 struct Doubt {
     decides: &'static str,
@@ -258,7 +265,7 @@ impl Report {
 }
 
 impl Report {
-    /// All that is told of an instance.
+    /// Analyzes an instance and returns its report.
     fn told(
         &self,
         artifact: &'static Artifact,
@@ -268,7 +275,7 @@ impl Report {
     ) -> Result<Told, Error> {
         let mut told = Told::of(artifact, instance, target, tools)?;
         let cases = match self.wanted.of(artifact, instance) {
-            // Without being asked, what can be told is.
+            // Without a requested case, the report omits the measurements.
             Err(cases::Error::NoSubject { .. }) if !self.wanted.is_said() => return Ok(told),
             cases => cases?,
         };
@@ -290,13 +297,12 @@ impl Report {
     }
 }
 
-/// The arrays in shared memory.
+/// Describes the arrays in shared memory.
 fn arrays(kernel: &Kernel) -> Vec<String> {
     let fixed = kernel.shared.iter().map(|array| array.to_string());
     let dynamic = kernel.dynamic.iter();
-    let dynamic = dynamic.map(|DynamicArray { name, element, .. }| {
-        format!("{name}: {element}, as large as the launch says, and not counted here")
-    });
+    let dynamic = dynamic
+        .map(|DynamicArray { name, element, .. }| format!("{name}: {element}, sized at launch, not included here"));
     fixed.chain(dynamic).collect()
 }
 
@@ -371,7 +377,7 @@ impl Told {
         writeln!(out, "block         {}", self.blocks)?;
         match &self.machine_code {
             Some(MachineCode { ptxas, resources, .. }) => writeln!(out, "registers     {resources} ({ptxas})")?,
-            None => writeln!(out, "registers     not known: no ptxas that knows {} is found", self.target)?,
+            None => writeln!(out, "registers     unknown: no ptxas that supports {} was found", self.target)?,
         }
         writeln!(out, "shared        {} bytes", self.shared_bytes)?;
         for array in &self.shared {
@@ -401,12 +407,12 @@ impl Told {
         self.memory(out)?;
         self.control(out)?;
         if self.lints.is_empty() {
-            writeln!(out, "nothing in it is known to be slow on {}", self.target)?;
+            writeln!(out, "no operations known to be slow on {}", self.target)?;
         }
         Ok(())
     }
 
-    /// The table of the accesses.
+    /// Prints the table of the accesses.
     fn memory(&self, out: &mut dyn Write) -> Result<(), Error> {
         if self.accesses.is_empty() {
             return Ok(());
@@ -423,10 +429,10 @@ impl Told {
         table(out, &rows)
     }
 
-    /// The table of the branches, and the lines in which not all lanes take part.
+    /// Prints the table of the branches, and the lines in which some lanes are inactive.
     fn control(&self, out: &mut dyn Write) -> Result<(), Error> {
         if !self.branches.is_empty() {
-            writeln!(out, "branches and loops, and who is proved to go the same way:")?;
+            writeln!(out, "branches and loops, with the scope proven to take the same path:")?;
             let rows: Vec<_> = self.branches.iter().map(|branch| branch.row(self.case.is_some())).collect();
             table(out, &rows)?;
         }
@@ -434,13 +440,13 @@ impl Told {
         let parts: Vec<_> =
             part.map(|line| format!("{}:{} {}", line.file, line.line, percent(line.active()))).collect();
         if !parts.is_empty() {
-            writeln!(out, "lanes that take part in a line's instructions, where not all do:")?;
+            writeln!(out, "active lanes of a line's instructions, where some lanes are inactive:")?;
         }
         parts.chunks(LINES_A_LINE).try_for_each(|line| Ok(writeln!(out, "  {}", line.join("  "))?))
     }
 }
 
-/// Rows in columns.
+/// Prints rows in aligned columns.
 fn table<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> Result<(), Error> {
     let widths: [usize; N] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
@@ -452,7 +458,8 @@ fn table<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> Result<()
     Ok(())
 }
 
-/// What is slow, and what approximations decide: what several instances have in common, once.
+/// Prints the slow code and the results that depend on approximations; entries that several
+/// instances share appear once.
 fn told_once(told: &[Told], out: &mut dyn Write) -> Result<(), Error> {
     let mut slow: Vec<(Slowness, usize)> = Vec::new();
     let mut doubts: Vec<(Doubt, usize)> = Vec::new();
@@ -481,7 +488,7 @@ fn told_once(told: &[Told], out: &mut dyn Write) -> Result<(), Error> {
     doubts.iter().try_for_each(|(doubt, instances)| doubt.print(&of(*instances), out))
 }
 
-/// The same of one place once, with how often it is there.
+/// Merges equal lints of one place into one, with the number of occurrences.
 fn merged(lints: impl Iterator<Item = Slowness>) -> Vec<Slowness> {
     let mut all: Vec<Slowness> = Vec::new();
     for lint in lints {
@@ -496,7 +503,7 @@ fn merged(lints: impl Iterator<Item = Slowness>) -> Vec<Slowness> {
     all
 }
 
-/// `92 %`; what is not all is less than 100, and what is not nothing is not 0.
+/// Formats a share as `92 %`. A share below 1 is never shown as 100 %, nor a share above 0 as 0 %.
 fn percent(part: f64) -> String {
     let rounded = (100.0 * part).round();
     match part {
@@ -507,7 +514,7 @@ fn percent(part: f64) -> String {
     }
 }
 
-/// Several ways of being, of which what is not there is left away.
+/// Joins the computed and the measured value; a missing one is left out.
 fn both(computed: Option<String>, measured: Option<String>) -> String {
     match (computed, measured) {
         (Some(computed), Some(measured)) if computed == measured => computed,
@@ -518,7 +525,7 @@ fn both(computed: Option<String>, measured: Option<String>) -> String {
     }
 }
 
-/// Instructions by kind, some a line, behind `indent` spaces.
+/// Prints instructions by kind, several a line, indented by `indent` spaces.
 fn kinds(out: &mut dyn Write, indent: usize, mix: impl Iterator<Item = (&'static str, u32)>) -> Result<(), Error> {
     let kinds: Vec<_> = mix.map(|(class, n)| format!("{n} {class}")).collect();
     kinds.chunks(KINDS_A_LINE).try_for_each(|line| Ok(writeln!(out, "{:indent$}{}", "", line.join(", "))?))
@@ -527,7 +534,8 @@ fn kinds(out: &mut dyn Write, indent: usize, mix: impl Iterator<Item = (&'static
 impl Sass {
     fn new(code: &Code, lines: &Lines) -> Sass {
         let looped = |(i, l): (usize, &sass::Loop)| {
-            // What jumps back is the loop's own; its first instruction can be of any line in it.
+            // The backward jump belongs to the loop; its first instruction may have the line of any
+            // statement in it.
             let line = code.listing.instructions[l.jump].line.clone();
             let text = line.as_ref().map_or("", |line| lines.code(line)).to_string();
             let (depth, inside) = (l.depth, code.around(i));
@@ -550,7 +558,7 @@ impl Sass {
             let indent = 2 + 2 * *depth as usize;
             match line {
                 Some(Line { file, number }) => writeln!(out, "{:indent$}{file}:{number} {text}", "")?,
-                None => writeln!(out, "{:indent$}no line of Rust: ptxas's own", "")?,
+                None => writeln!(out, "{:indent$}no line of Rust: added by ptxas", "")?,
             }
             writeln!(out, "{:indent$}    {issue}", "")?;
             kinds(out, indent + 4, mix.iter().map(|(class, n)| (class.name(), *n)))?;
@@ -631,21 +639,21 @@ impl Access {
         access
     }
 
-    /// What is known of its indices.
+    /// Returns the results of the bounds analysis for the access.
     fn of<'r>(&self, reach: &'r Reach) -> Option<&'r bounds::Site> {
         reach.sites.iter().find(|site| {
             (site.location, site.kind, site.bytes) == (self.location, self.kind, self.bytes) && site.array == self.array
         })
     }
 
-    /// Takes what was measured of it.
+    /// Records the measurements of the access.
     fn measure(&mut self, profile: &Profile, reach: &Reach) {
         let kind = match self.kind {
             AccessKind::Load => profile::Kind::Load,
             AccessKind::Store => profile::Kind::Store,
             AccessKind::Atomic => profile::Kind::Atomic,
         };
-        // Where a way decides which array it is, the analysis has no name for it.
+        // If the path of control decides which array is accessed, the analysis does not name one.
         let of_it = |a: &&Accessed| {
             (a.location, a.kind, a.bytes) == (self.location, kind, self.bytes)
                 && (self.array.is_none() || a.array == self.array)
@@ -663,7 +671,7 @@ impl Access {
         self.computed = self.of(reach).and_then(|site| reach.bytes(site, &profile.launched));
     }
 
-    /// Where, what, how much, what it costs, and what it did if that was `measured`.
+    /// Returns the row of the table: place, access, size, cost, and the measurements if `measured`.
     fn row(&self, measured: bool) -> [String; 10] {
         let Place { file, line, column, .. } = &self.place;
         let kind = match self.kind {
@@ -690,7 +698,7 @@ impl Access {
             self.address.name().to_string(),
             match found {
                 Some(found) => format!("{} · {}", self.costs(), found.costs()),
-                None if measured => format!("{} · not come to", self.costs()),
+                None if measured => format!("{} · not executed", self.costs()),
                 None => self.costs(),
             },
             both(lines, lines_found),
@@ -713,7 +721,7 @@ impl Access {
         }
     }
 
-    /// The elements from the first to the last that are touched, as computed and as measured.
+    /// Returns the computed and the measured ranges of touched elements.
     fn elements(&self) -> String {
         let size = u64::from(self.element_bytes.unwrap_or(1)).max(1);
         let unit = if self.element_bytes.is_none() { " B" } else { "" };
@@ -767,25 +775,25 @@ impl Branch {
         let kind = if self.looped { "loop" } else { "branch" };
         let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
         let ways = match self.measured {
-            Some(Ways { decided, parted: 0 }) => format!("a warp's lanes never part, {decided} times"),
+            Some(Ways { decided, parted: 0 }) => format!("no divergence in {decided} executions"),
             Some(ways) => {
                 let Ways { decided, parted } = ways;
-                format!("a warp's lanes part {parted} of {decided} times, {}", percent(ways.share()))
+                format!("diverges in {parted} of {decided} executions, {}", percent(ways.share()))
             }
-            None if measured => "not come to".to_string(),
+            None if measured => "not executed".to_string(),
             None => String::new(),
         };
         [format!("{file}:{line}:{column}"), format!("{times}{kind}"), self.scope.name().to_string(), ways]
     }
 }
 
-/// With two places, if they are needed.
+/// Formats a number with two decimal places, if it has a fraction.
 fn number(x: f64) -> String {
     if x.fract() == 0.0 { format!("{x:.0}") } else { format!("{x:.2}") }
 }
 
 impl Measured {
-    /// What its requests cost.
+    /// Returns the cost of the measured requests.
     fn costs(&self) -> String {
         let Measured { counts, mean, .. } = self;
         // Whole numbers where all requests cost the same.
@@ -808,7 +816,7 @@ impl Slowness {
         }
     }
 
-    /// Whether it says the same of the same place.
+    /// Returns whether both lints have the same message and place.
     fn is_like(&self, other: &Slowness) -> bool {
         (self.lint, &self.place, &self.message) == (other.lint, &other.place, &other.message)
     }

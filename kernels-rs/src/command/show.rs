@@ -1,4 +1,4 @@
-//! `kernels show`.
+//! `kernels show`: an instance as PTX, IR, machine code, or Rust.
 
 use super::lines::Lines;
 use super::listing::{Listed, Paint};
@@ -14,15 +14,17 @@ use std::io::Write;
 /// Shows an instance: its PTX, its intermediate representation, its machine code, or its Rust
 #[derive(Args)]
 pub(super) struct Show {
-    /// The instance as Rust names it: saxpy, 'matmul::<16>'. One that the kernel does not declare is compiled now. A
-    /// kernel's name alone does if it has one instance
+    /// The instance as Rust names it: saxpy, 'matmul::<16>'. An undeclared instance is compiled on
+    /// request. The name of a kernel with one instance is enough
     name: String,
     #[command(flatten)]
     form: Form,
-    /// The IR after all passes, which is what PTX is made of, rather than as lowered, which is what the interpreter checks
+    /// Show the IR after all passes, from which PTX is generated, instead of the IR as lowered,
+    /// which the interpreter checks
     #[arg(long, requires = "ir")]
     optimised: bool,
-    /// The architecture to compile for, such as sm_80; the kernel's own, sm_61 unless it says another, if none is named
+    /// The architecture to compile for, such as sm_80; by default the kernel's own, which is sm_61
+    /// unless the kernel names another
     #[arg(long, value_name = "SM")]
     target: Option<Target>,
 }
@@ -30,17 +32,18 @@ pub(super) struct Show {
 #[derive(Args)]
 #[group(multiple = false)]
 struct Form {
-    /// The PTX and nothing else; the default
+    /// Show the PTX (default)
     #[arg(long)]
     ptx: bool,
-    /// The compiler's intermediate representation
+    /// Show the compiler's intermediate representation
     #[arg(long)]
     ir: bool,
-    /// The machine code that ptxas makes, each instruction under its line of Rust; loops with what an iteration costs, braces
-    /// around what issues together, and conflicts of register banks
+    /// Show the machine code under its lines of Rust. Braces enclose instructions that issue
+    /// together; loops show the cost of an iteration; register bank conflicts are marked
     #[arg(long)]
     sass: bool,
-    /// The Rust of the kernel and of the device functions that it calls, with line numbers of their files
+    /// Show the Rust source of the kernel and of the device functions that it calls, with line
+    /// numbers
     #[arg(long)]
     source: bool,
 }
@@ -74,7 +77,7 @@ impl Show {
     }
 }
 
-/// The text that the program was built with, or that of another instance or target.
+/// Returns the PTX that the program was built with, or compiles it for another instance or target.
 pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<String, Error> {
     let declared = artifact.instances.iter().find(|d| d.constants == instance.0);
     match declared {
@@ -83,7 +86,7 @@ pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Targ
     }
 }
 
-/// IR as lowered, or after all passes.
+/// Returns the IR as lowered, or after all passes.
 fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimised: bool) -> Result<String, Error> {
     let failed = failed(artifact, instance, target);
     let lowered = lower::lower(&name::program(artifact)?, instance, target).map_err(&failed)?;
@@ -93,7 +96,7 @@ fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimise
     Ok(lowered.to_string())
 }
 
-/// Machine code under its lines of Rust.
+/// Prints machine code under its lines of Rust.
 fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &mut dyn Write) -> Result<(), Error> {
     let tools =
         Tools::find(target).ok_or_else(|| Error::NoTools { missing: format!("a ptxas that knows {target}") })?;
@@ -122,7 +125,7 @@ fn failed(artifact: &'static Artifact, instance: &Instance, target: Target) -> i
     move |source| Error::Compile { instance: instance.clone(), target, source }
 }
 
-/// A function's text, under its file's name.
+/// Prints the source of a function under the name of its file.
 fn text(out: &mut dyn Write, function: &Function) -> Result<(), Error> {
     let source = &function.source;
     writeln!(out, "// {}", source.file)?;

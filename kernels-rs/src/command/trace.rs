@@ -1,4 +1,4 @@
-//! `kernels trace`.
+//! `kernels trace`: one thread of an instance, line by line.
 
 use super::cases::{self, Wanted};
 use super::knobs::Knobs;
@@ -10,25 +10,27 @@ use runtime::testing::{self, Thread};
 use serde::Serialize;
 use std::io::Write;
 
-/// Follows one thread of an instance through a case, line by line: what variables are given, what is loaded and stored, which way
-/// branches go, and barriers
+/// Follows one thread of an instance through a case, line by line: assignments, loads, stores,
+/// branch directions and barriers
 ///
-/// It runs on the interpreter, as the kernel is written, under every check that is not left out; what is found wrong comes behind.
+/// The kernel runs as written, on the interpreter, with every check that is not disabled; findings
+/// follow the trace.
 #[derive(Args)]
 pub(super) struct Trace {
-    /// The instance as Rust names it: saxpy, 'matmul::<16>'. A kernel's name alone does if it has one instance
+    /// The instance as Rust names it: saxpy, 'matmul::<16>'. The name of a kernel with one instance
+    /// is enough
     name: String,
-    /// The block's index in x, y, z; y and z are 0 if they are left out
+    /// Index of the block in x, y, z; omitted y and z are 0
     #[arg(long, value_name = "X,Y,Z", default_value = "0", value_parser = index)]
     block: [u32; 3],
-    /// The thread's index in its block
+    /// Index of the thread in its block
     #[arg(long, value_name = "X,Y,Z", default_value = "0", value_parser = index)]
     thread: [u32; 3],
     #[command(flatten)]
     wanted: Wanted,
     #[command(flatten)]
     knobs: Knobs,
-    /// Lines at most; what is left out is counted
+    /// Maximum number of lines; further lines are counted
     #[arg(long, default_value_t = 200)]
     lines: usize,
     /// Print a JSON object
@@ -36,14 +38,14 @@ pub(super) struct Trace {
     json: bool,
 }
 
-/// What there is to tell.
+/// Contents of the trace.
 #[derive(Serialize)]
 struct Told<'a> {
     case: &'a str,
     seed: u64,
     #[serde(flatten)]
     trace: &'a interpreter::Trace,
-    /// What the oracle found in the whole launch.
+    /// Findings of the oracle in the whole launch.
     report: &'a interpreter::Report,
 }
 
@@ -81,7 +83,7 @@ impl Trace {
     }
 }
 
-/// Up to three numbers.
+/// Parses up to three numbers.
 fn index(text: &str) -> Result<[u32; 3], String> {
     let wrong = || format!("expected an index such as 5 or 5,0,1, and not `{text}`");
     let numbers: Vec<u32> = text.split(',').map(|n| n.trim().parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;

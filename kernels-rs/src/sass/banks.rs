@@ -1,16 +1,19 @@
-//! Conflicts of register banks on Maxwell and Pascal.
+//! Register bank conflicts on Maxwell and Pascal.
 //!
-//! The register file has four banks, and a register lies in that of its number modulo 4. A bank gives one register in a cycle,
-//! so an instruction that reads two different ones of a bank waits for a cycle more. What does not come from the banks costs
-//! nothing: constants, `RZ`, a register that the instruction reads twice, and what the operand cache holds. For each of an
-//! instruction's three source operands that has two registers, put there by an instruction that marks the operand
-//! `.reuse`, and kept until one reads the same register as the same operand and does not mark it, or two others take their
-//! places. Instructions that cannot mark operands (accesses to memory, conversions, the special function unit) leave
-//! the cache as it is.
+//! The register file has four banks; a register lies in the bank of its number modulo 4. A bank
+//! delivers one register per cycle, so an instruction that reads two different registers of a bank
+//! takes one more cycle. Operands from elsewhere are free: constants, `RZ`, a register that the
+//! instruction reads twice, and registers in the operand cache. The operand cache holds two
+//! registers for each of the three source operands. An instruction that marks an operand `.reuse`
+//! puts its register there. The register stays until an instruction reads it as the same operand
+//! without the mark, or until two others replace it. Instructions that cannot mark operands (memory
+//! accesses, conversions, the special function unit) leave the cache unchanged.
 //!
-//! All of this is from Scott Gray's account of Maxwell, in maxas (<https://github.com/NervanaSystems/maxas>, `registerHealth` in
-//! `MaxAsGrammar.pm`, and the wiki's "Control Codes"); Pascal's is the same machine. Volta has two banks of 64 bits
-//! and other rules, and is not told of here; nor is `f64`, whose rate on these machines hides it.
+//! The source is Scott Gray's description of Maxwell in maxas
+//! (<https://github.com/NervanaSystems/maxas>, `registerHealth` in `MaxAsGrammar.pm`, and the
+//! wiki's "Control Codes"). Pascal is the same in this respect. Volta has two banks of 64 bits and
+//! other rules, and is not covered here. Neither is `f64`, whose low rate on these machines hides
+//! bank conflicts.
 
 use super::{Class, Instruction, Listing};
 use serde::Serialize;
@@ -20,25 +23,26 @@ use std::collections::{BTreeMap, VecDeque};
 const BANKS: u32 = 4;
 /// Source operands of an instruction.
 const SOURCES: usize = 3;
-/// Registers that the operand cache holds for each of them.
+/// Registers that the operand cache holds for each source operand.
 const CACHED: usize = 2;
 
-/// What an instruction loses to registers of one bank.
+/// Cycles that an instruction loses to a bank conflict, and the registers.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Conflict {
-    /// Cycles; 0 is no conflict.
+    /// Lost cycles; 0 without a conflict.
     pub cycles: u32,
-    /// The registers that are in each other's way, by their bank.
+    /// Conflicting registers by bank.
     pub registers: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Listing {
-    /// What each instruction loses; `None` if the listing is of another machine than Maxwell or Pascal, or does not say.
+    /// Returns the conflict of each instruction; `None` if the listing's machine is unknown, or
+    /// neither Maxwell nor Pascal.
     pub fn bank_conflicts(&self) -> Option<Vec<Conflict>> {
         if !matches!(self.sm, Some(50..70)) {
             return None;
         }
-        // One that a label stands before may be reached with another cache than that of the instruction before it.
+        // Control may reach a labeled instruction with another cache than that of its predecessor.
         let mut entered = vec![false; self.instructions.len() + 1];
         self.instructions.iter().flat_map(|inst| &inst.targets).for_each(|to| entered[*to] = true);
         let mut cache = Cache::default();
@@ -61,7 +65,7 @@ impl Listing {
 struct Cache([VecDeque<u32>; SOURCES]);
 
 impl Cache {
-    /// What an instruction loses that finds this, which then is what it leaves.
+    /// Returns the conflict of an instruction that executes with this cache, and updates the cache.
     fn read(&mut self, inst: &Instruction) -> Conflict {
         let mut banks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (cached, source) in self.0.iter_mut().zip(sources(inst)) {
@@ -87,20 +91,20 @@ impl Cache {
     }
 }
 
-/// Whether lanes may go on elsewhere than behind it.
+/// Returns whether control may continue elsewhere than at the next instruction.
 fn jumps(inst: &Instruction) -> bool {
-    // These only note a place for later.
+    // `SSY` and similar instructions only push a target for later.
     Class::of(inst) == Class::Control && !matches!(inst.opcode(), "SSY" | "PBK" | "PCNT" | "PRET")
 }
 
-/// A register that an instruction reads.
+/// Register operand of an instruction.
 #[derive(Clone, Copy)]
 struct Source {
     register: u32,
     reuse: bool,
 }
 
-/// The registers that an instruction reads whose operands the cache is for.
+/// Returns the register operands of an instruction that uses the operand cache.
 fn sources(inst: &Instruction) -> [Option<Source>; SOURCES] {
     let class = Class::of(inst);
     if !matches!(class, Class::Fma | Class::Float | Class::Half | Class::Integer | Class::Multiply | Class::Compare) {
@@ -111,14 +115,15 @@ fn sources(inst: &Instruction) -> [Option<Source>; SOURCES] {
         name.strip_prefix('P').is_some_and(|n| n == "T" || n.parse::<u8>().is_ok())
     };
     let mut operands = inst.operands.split(',').skip_while(|operand| is_predicate(operand));
-    // What only sets predicates has no register that it writes.
+    // Instructions that only set predicates have no destination register.
     if !inst.opcode().ends_with("SETP") && inst.opcode() != "FCHK" {
         operands.next();
     }
     std::array::from_fn(|_| operands.next().and_then(register))
 }
 
-/// Reads `-R12.reuse`, `|R4|`, `R4.H1`; `RZ` and what is no register are `None`.
+/// Parses `-R12.reuse`, `|R4|`, `R4.H1`; returns `None` for `RZ` and for operands that are not
+/// registers.
 fn register(operand: &str) -> Option<Source> {
     let text = operand.trim().trim_start_matches(['-', '~', '|']);
     let number = text.strip_prefix('R')?;

@@ -1,9 +1,9 @@
-//! What executes an instruction.
+//! Classes of instructions by the unit that executes them.
 
 use super::Instruction;
 use serde::Serialize;
 
-/// A kind of machine instruction, by the unit that executes it and, for memory, by where it goes.
+/// Class of machine instructions, by the executing unit and, for memory, by the state space.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -19,48 +19,49 @@ pub enum Class {
     Matrix,
     /// Addition, logic, shifts and bit fields of integers.
     Integer,
-    /// Products of integers, and sums with them.
+    /// Integer products and multiply-adds.
     Multiply,
-    /// What the special function unit approximates.
+    /// Approximations of the special function unit.
     Special,
-    /// Between types.
+    /// Conversions between types.
     Convert,
     /// Comparison and selection.
     Compare,
-    /// Copies, and what reads special registers.
+    /// Copies, and reads of special registers.
     Move,
-    /// Loads from constant memory by an address. An operand that lies there costs no instruction.
+    /// Loads from constant memory by an address. A constant operand of another instruction costs
+    /// none.
     Constant,
     /// Loads from global memory.
     GlobalLoad,
-    /// Stores there.
+    /// Stores to global memory.
     GlobalStore,
     /// Loads from shared memory.
     SharedLoad,
-    /// Stores there.
+    /// Stores to shared memory.
     SharedStore,
-    /// Loads from local memory, where what is spilled lies.
+    /// Loads from local memory, which holds spills.
     LocalLoad,
-    /// Stores there.
+    /// Stores to local memory.
     LocalStore,
-    /// Accesses by an address that may be of any memory.
+    /// Accesses by a generic address.
     Generic,
     /// Textures and surfaces.
     Texture,
     /// Atomic operations.
     Atomic,
-    /// Between lanes of a warp.
+    /// Exchange between lanes of a warp.
     Warp,
-    /// Barriers, fences, and waiting for what is under way.
+    /// Barriers, fences, and waits for operations in flight.
     Barrier,
-    /// Jumps, calls, where lanes meet again, and the end.
+    /// Jumps, calls, reconvergence, and exits.
     Control,
-    /// What is not known here.
+    /// Unknown instructions.
     Other,
 }
 
 impl Class {
-    /// In words.
+    /// Returns a description of the class.
     pub fn name(self) -> &'static str {
         match self {
             Class::Fma => "f32 multiply-add",
@@ -91,7 +92,8 @@ impl Class {
         }
     }
 
-    /// That of an instruction, by the names in the instruction sets of Maxwell to Hopper in NVIDIA's "CUDA Binary Utilities".
+    /// Returns the class of an instruction, by the instruction sets of Maxwell to Hopper in
+    /// NVIDIA's "CUDA Binary Utilities".
     pub fn of(inst: &Instruction) -> Class {
         match inst.opcode() {
             "FFMA" | "FFMA32I" => Class::Fma,

@@ -1,23 +1,25 @@
-//! Where each instruction of a listing may go on.
+//! The control flow graph of a listing.
 //!
-//! Up to Pascal, lanes that part meet again by a stack: `SSY`, `PBK` and `PCNT` push where, and `SYNC`, `BRK` and `CONT` go
-//! there. From Volta on, a register holds it: `BSSY B0, …` and `BSYNC B0`. Where nvdisasm does not say where such a jump
-//! leads, the stack is followed here; what a place has on it is what the first way there has, as it is the same on all
-//! ways in what ptxas makes.
+//! Up to Pascal, diverged lanes reconverge by a stack: `SSY`, `PBK` and `PCNT` push a target, and
+//! `SYNC`, `BRK` and `CONT` jump to it. From Volta on, a register holds the target: `BSSY B0, …`
+//! and `BSYNC B0`. If nvdisasm does not name the target of such a jump, this module follows the
+//! stack. An instruction gets the stack of the first path that reaches it: in code from ptxas, all
+//! paths have the same one.
 //!
-//! A call goes on behind itself, and what it calls is another entry. An indirect jump (`BRX`, `JMX`) leads where nvdisasm says.
+//! Control returns from a call to the next instruction; the callee is another entry. An indirect
+//! jump (`BRX`, `JMX`) leads to the targets that nvdisasm names.
 
 use super::{Instruction, Listing};
 
-/// The graph of a listing.
+/// Control flow graph of a listing.
 pub(super) struct Flow {
-    /// The kernel's first instruction, and those of the functions that it calls.
+    /// First instructions of the kernel and of the functions that it calls.
     pub entries: Vec<usize>,
-    /// For each instruction, those that may follow it. Of what is never reached there are none.
+    /// Successors of each instruction; none for unreachable instructions.
     pub next: Vec<Vec<usize>>,
 }
 
-/// What a place is pushed for, and by what it is taken again.
+/// Purpose of a pushed target, which determines the instruction that pops it.
 #[derive(Clone, PartialEq, Eq)]
 enum Purpose {
     Meet,
@@ -28,20 +30,20 @@ enum Purpose {
     Register(String),
 }
 
-/// A place that is pushed, on those that were pushed before it.
+/// Pushed target, linked to the one below it on the stack.
 struct Pushed {
     purpose: Purpose,
     place: usize,
     below: Stack,
 }
 
-/// The uppermost of an instruction's pushed places: an index into the list of all.
+/// Top of the stack: an index into the list of all pushed targets.
 type Stack = Option<usize>;
 
-/// What an instruction does to where its lanes go on.
+/// Effect of an instruction on control flow.
 enum Step {
     On,
-    /// To these places, and on only for lanes that it is not for.
+    /// Jumps to its targets; continues only for lanes that its guard excludes.
     Away,
     Push(Purpose, usize),
     Pop(Purpose),
@@ -70,7 +72,7 @@ impl Flow {
                     next.extend(inst.targets.iter().map(|to| (*to, stack)));
                 }
                 Step::Push(purpose, place) => {
-                    // What it is pushed for is an indirect call, which comes back there.
+                    // `PRET` precedes an indirect call, which returns to the pushed target.
                     let (calls, below) = (purpose == Purpose::Return, stack);
                     pushed.push(Pushed { purpose, place, below });
                     let stack = Some(pushed.len() - 1);
@@ -87,7 +89,8 @@ impl Flow {
                     }
                     let below = at.and_then(|i| pushed[i].below);
                     match inst.targets[..] {
-                        // What a return names is the function that it leaves.
+                        // The operand of a return names the function that it leaves, not the
+                        // target.
                         _ if purpose == Purpose::Return => next.extend(at.map(|i| (pushed[i].place, below))),
                         [] => next.extend(at.map(|i| (pushed[i].place, below))),
                         _ => next.extend(inst.targets.iter().map(|to| (*to, below))),
@@ -101,7 +104,7 @@ impl Flow {
                     }
                 }
             }
-            // A label may stand behind the last instruction.
+            // A label may stand after the last instruction.
             next.retain(|(to, _)| *to < instructions.len());
             flow.next[at] = next.iter().map(|(to, _)| *to).collect();
             todo.extend(next);
@@ -131,13 +134,13 @@ fn step(inst: &Instruction) -> Step {
     }
 }
 
-/// Whether some lanes may go on behind it: it has a guard, or what stands before its place is a condition of its own, as in
-/// ``BRA CC.EQ, `(.L_x_4)`` and ``BRA.DIV UR4, `(.L_x_2)``.
+/// Returns whether some lanes may continue at the next instruction: the instruction has a guard, or
+/// a condition before its target, as in ``BRA CC.EQ, `(.L_x_4)`` and ``BRA.DIV UR4, `(.L_x_2)``.
 fn conditional(inst: &Instruction) -> bool {
     let guarded = !inst.guard.is_empty() && inst.guard != "@PT";
     let own = match inst.opcode() {
         "BRA" | "JMP" => !inst.operands.starts_with('`'),
-        // Those of a stack have nothing but such a condition.
+        // The operand of a stack instruction can only be such a condition.
         "SYNC" | "BRK" | "CONT" | "EXIT" => !inst.operands.is_empty(),
         _ => false,
     };

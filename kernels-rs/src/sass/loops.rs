@@ -1,8 +1,8 @@
 //! The loops of a listing.
 //!
-//! A loop is a natural one of the graph of jumps: there is a jump from its body back to its head, through which every way
-//! into it leads. So what ptxas has put out of line belongs to its loop although it stands behind it, and a jump back into the
-//! middle of something makes no loop.
+//! These are the natural loops of the control flow graph: a jump leads from the body back to the
+//! head, and every path into the loop passes the head. So out-of-line code of a loop belongs to it,
+//! although it stands after the loop. A jump back into the middle of other code makes no loop.
 
 use super::flow::Flow;
 use super::{Class, Listing};
@@ -10,31 +10,32 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A loop. What is told of it is told of an iteration that takes every path, inner loops once.
+/// Natural loop. Its costs are those of an iteration that executes every path, inner loops once.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Loop {
-    /// Its first instruction, which jumps back lead to: an index into [`Listing::instructions`].
+    /// First instruction, the target of the backward jumps: an index into
+    /// [`Listing::instructions`].
     pub head: usize,
-    /// The last of those jumps, which has the line of the loop in the source.
+    /// Last backward jump, which has the source line of the loop.
     pub jump: usize,
-    /// Its instructions in their order.
+    /// Instructions of the loop in order.
     pub body: Vec<usize>,
-    /// How many loops are around it.
+    /// Number of enclosing loops.
     pub depth: u32,
-    /// Instructions, but for those that do nothing.
+    /// Number of instructions other than `NOP`.
     pub instructions: u32,
     /// Issue slots.
     pub slots: u32,
-    /// Cycles that operands of one bank cost beyond them, by [`Listing::bank_conflicts`]; `None` where that does not know.
+    /// Additional cycles due to bank conflicts, by [`Listing::bank_conflicts`]; `None` if unknown.
     pub bank_conflicts: Option<u32>,
     /// Instructions by name without modifiers.
     pub mix: BTreeMap<String, u32>,
-    /// Instructions by what executes them.
+    /// Instructions by class.
     pub classes: BTreeMap<Class, u32>,
 }
 
 impl Listing {
-    /// The loops, by where they begin, outer ones first.
+    /// Returns the loops by their start, outer loops first.
     pub fn loops(&self) -> Vec<Loop> {
         let flow = Flow::of(self);
         let mut bodies = natural(&flow);
@@ -63,14 +64,14 @@ impl Listing {
         bodies.iter().map(looped).collect()
     }
 
-    /// Instructions of `which` by name without modifiers.
+    /// Counts the instructions of `which` by name, without modifiers.
     pub fn mix(&self, which: impl IntoIterator<Item = usize>) -> BTreeMap<String, u32> {
         let mut mix = BTreeMap::new();
         self.busy(which).for_each(|inst| *mix.entry(inst.opcode().to_string()).or_insert(0) += 1);
         mix
     }
 
-    /// Instructions of `which` by what executes them.
+    /// Counts the instructions of `which` by class.
     pub fn classes(&self, which: impl IntoIterator<Item = usize>) -> BTreeMap<Class, u32> {
         let mut classes = BTreeMap::new();
         self.busy(which).for_each(|inst| *classes.entry(Class::of(inst)).or_insert(0) += 1);
@@ -78,21 +79,21 @@ impl Listing {
     }
 }
 
-/// A loop of a graph.
+/// Natural loop of a graph.
 struct Natural {
     head: usize,
     jump: usize,
     body: Vec<usize>,
 }
 
-/// The natural loops; those with one head are one loop.
+/// Returns the natural loops; loops with the same head are merged.
 fn natural(flow: &Flow) -> Vec<Natural> {
     let mut before = vec![Vec::new(); flow.next.len()];
     for (from, next) in flow.next.iter().enumerate() {
         next.iter().for_each(|to| before[*to].push(from));
     }
     let dominators = Dominators::of(flow, &before);
-    // The jumps back by where they lead.
+    // The backward jumps by target.
     let mut heads: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (from, next) in flow.next.iter().enumerate() {
         for to in next.iter().filter(|to| dominators.dominates(**to, from)) {
@@ -114,13 +115,13 @@ fn natural(flow: &Flow) -> Vec<Natural> {
     heads.into_iter().map(looped).collect()
 }
 
-/// Who dominates whom, by the way of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm", 2001). All entries
-/// have one place before them, which nothing here names.
+/// Dominator tree, computed by the algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast
+/// Dominance Algorithm", 2001). A virtual root precedes all entries.
 struct Dominators {
-    /// For each place, its number in postorder; `None` if it is not reached.
+    /// Number of each node in postorder; `None` for unreachable nodes.
     order: Vec<Option<usize>>,
-    /// By number, the number of the place that dominates it most closely. That of the place before all entries is the last,
-    /// and its own.
+    /// Immediate dominator of each node, by number in postorder. The virtual root is the last node
+    /// and its own dominator.
     closest: Vec<usize>,
 }
 
@@ -145,14 +146,14 @@ impl Dominators {
                 }
             }
         }
-        // All are reached, and so have one.
+        // All nodes in the order are reachable, so each has a dominator.
         Dominators { order, closest: closest.into_iter().map(|c| c.unwrap_or(root)).collect() }
     }
 
-    /// Whether every way to `b` leads through `a`.
+    /// Returns whether every path to `b` passes `a`.
     fn dominates(&self, a: usize, b: usize) -> bool {
         let (Some(a), Some(mut b)) = (self.order[a], self.order[b]) else { return false };
-        // A place's number is less than that of what dominates it.
+        // A node's number is less than that of its dominator.
         while b < a {
             b = self.closest[b];
         }
@@ -160,20 +161,20 @@ impl Dominators {
     }
 }
 
-/// The closest of those that dominate both.
+/// Returns the nearest common dominator.
 fn common(closest: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
     while a != b {
         let lower = if a < b { &mut a } else { &mut b };
         match closest[*lower] {
             Some(up) => *lower = up,
-            // Both are known, and so is all above them.
+            // Both nodes have been visited, and so have all their dominators.
             None => return a.max(b),
         }
     }
     a
 }
 
-/// The places that are reached, each behind all that it first leads to.
+/// Returns the reachable nodes in postorder.
 fn postorder(flow: &Flow) -> Vec<usize> {
     let mut seen = vec![false; flow.next.len()];
     let mut places = Vec::new();

@@ -1,18 +1,19 @@
-//! Machine code as `nvdisasm` lists it, read back: what a kernel really costs.
+//! A parser for the machine code that `nvdisasm` lists: the actual cost of a kernel.
 //!
-//! PTX is not what runs. ptxas allocates registers, orders instructions, folds addresses into accesses and pairs
-//! instructions that can issue together, so the question "what does an iteration of this loop cost?" is put to its
-//! output, which for Pascal and Maxwell has all of that in plain sight:
+//! PTX is not what runs. ptxas allocates registers, schedules instructions, folds addresses into
+//! accesses, and pairs instructions for dual issue. So the cost of a loop iteration is read from
+//! its output, which for Maxwell and Pascal contains all of this:
 //!
-//! * an instruction issues in one *slot* of its warp's scheduler; two that nvdisasm puts in braces share one. Slots of a
-//!   loop's body bound its time from below, whatever the memory does ([`Loop::slots`]);
-//! * a loop is what a jump back repeats, found in the graph of all jumps (`flow`, [`Listing::loops`]);
-//! * an instruction that reads several registers reads them in one cycle only if they come from different *banks*, or from
-//!   the operand cache ([`banks`]);
-//! * what executes it: [`Class`];
-//! * which line of Rust it comes from, where the PTX says so.
+//! - An instruction issues in one *slot* of its warp's scheduler; two instructions in braces share
+//!   a slot. The slots of a loop's body are a lower bound of its time, whatever the memory does
+//!   ([`Loop::slots`]).
+//! - A loop is a natural loop of the control flow graph (`flow`, [`Listing::loops`]).
+//! - An instruction reads several registers in one cycle only if they are in different *banks* or
+//!   in the operand cache ([`banks`]).
+//! - [`Class`] is the unit that executes an instruction.
+//! - Each instruction has its line of Rust, if the PTX contains lines.
 //!
-//! [`Listing::read`] reads the text; nothing here runs a tool.
+//! [`Listing::read`] parses the text; this module runs no tool.
 
 pub mod banks;
 mod class;
@@ -25,14 +26,15 @@ pub use loops::Loop;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// The machine code of one kernel, and of what it calls.
+/// Machine code of one kernel and of the functions that it calls.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Listing {
-    /// The number in its architecture's name, 61, where the listing says it.
+    /// Number in the architecture's name, such as 61, if the listing names it.
     pub sm: Option<u16>,
-    /// In the order of their addresses. What stands behind the kernel to fill a line of the cache is not among them.
+    /// Instructions in the order of their addresses, without the padding after the kernel.
     pub instructions: Vec<Instruction>,
-    /// The functions of ptxas's own that the kernel calls, such as a division's rare cases, by where they begin.
+    /// Functions that ptxas adds and the kernel calls, such as the rare cases of a division, by
+    /// their first instruction.
     pub functions: BTreeMap<usize, String>,
 }
 
@@ -41,44 +43,45 @@ pub struct Listing {
 pub struct Instruction {
     /// Bytes from the start of the kernel.
     pub address: u32,
-    /// Its guard, such as `@!P0`; empty where there is none.
+    /// Guard, such as `@!P0`; empty without one.
     pub guard: String,
-    /// Its name with all modifiers: `LDS.U.128`.
+    /// Name with all modifiers: `LDS.U.128`.
     pub name: String,
-    /// Its operands as nvdisasm writes them, without what it remarks.
+    /// Operands in the notation of nvdisasm, without its remarks.
     pub operands: String,
-    /// Whether it issues together with the one before it.
+    /// Whether the instruction issues together with its predecessor.
     pub paired: bool,
-    /// The places in the kernel that it names, to jump there now or later: indices into [`Listing::instructions`], or how many
-    /// these are. Of a jump whose operands do not tell, those that nvdisasm has found.
+    /// Jump targets that the operands name, or else those that nvdisasm found: indices into
+    /// [`Listing::instructions`]. A target at the end of the kernel equals their number.
     pub targets: Vec<usize>,
-    /// File and line that it comes from, where that is known.
+    /// Source line, if known.
     pub line: Option<Line>,
 }
 
 /// A line of a source file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct Line {
-    /// As the PTX names it.
+    /// Name in the PTX.
     pub file: String,
-    /// From 1.
+    /// Line number, counted from 1.
     pub number: u32,
 }
 
 impl Instruction {
-    /// Its name without modifiers: `LDS`.
+    /// Returns the name without modifiers: `LDS`.
     pub fn opcode(&self) -> &str {
         self.name.split('.').next().unwrap_or(&self.name)
     }
 
-    /// Whether it does nothing, not even wait.
+    /// Returns whether the instruction does nothing, not even wait.
     pub fn idle(&self) -> bool {
         self.opcode() == "NOP"
     }
 }
 
 impl Listing {
-    /// Reads what `nvdisasm -c` (`-g` for lines) prints of a module with one kernel; `None` if it is not that.
+    /// Parses the output of `nvdisasm -c` (`-g` for lines) for a module with one kernel; returns
+    /// `None` for other text.
     pub fn read(text: &str) -> Option<Listing> {
         let mut listing = Listing::default();
         let mut labels: HashMap<&str, usize> = HashMap::new();
@@ -91,7 +94,7 @@ impl Listing {
             } else if let Some(place) = row.strip_prefix("//## File ") {
                 line = Line::read(place);
             } else if let Some(name) = row.strip_prefix(".type").and_then(|r| r.trim().strip_suffix(",@function")) {
-                // The kernel itself is the first. What it calls comes from no line.
+                // The kernel is the first function. Called functions have no source lines.
                 if !listing.instructions.is_empty() {
                     listing.functions.insert(listing.instructions.len(), name.to_string());
                 }
@@ -112,7 +115,7 @@ impl Listing {
         (!listing.instructions.is_empty()).then_some(listing)
     }
 
-    /// Takes off what fills the last line of the cache: a jump to itself, and what does nothing.
+    /// Removes the padding after the kernel: a jump to itself, and `NOP`s.
     fn trim(&mut self) {
         while let Some(last) = self.instructions.last() {
             let itself = last.opcode() == "BRA" && last.targets == [self.instructions.len() - 1];
@@ -123,19 +126,21 @@ impl Listing {
         }
     }
 
-    /// Instructions of `which` (indices into [`Listing::instructions`]) but for those that do nothing.
+    /// Iterates over the instructions of `which` (indices into [`Listing::instructions`]) other
+    /// than `NOP`.
     pub fn busy(&self, which: impl IntoIterator<Item = usize>) -> impl Iterator<Item = &Instruction> {
         which.into_iter().map(|i| &self.instructions[i]).filter(|inst| !inst.idle())
     }
 
-    /// Issue slots of `which`: instructions, but for those that share one with their predecessor and those that do nothing.
+    /// Counts the issue slots of `which`: instructions other than `NOP` that do not share the slot
+    /// of their predecessor.
     pub fn slots(&self, which: impl IntoIterator<Item = usize>) -> u32 {
         self.busy(which).filter(|inst| !inst.paired).count() as u32
     }
 }
 
 impl Line {
-    /// Reads `"src/lib.rs", line 11`.
+    /// Parses `"src/lib.rs", line 11`.
     fn read(text: &str) -> Option<Line> {
         let (file, line) = text.rsplit_once(", line ")?;
         let number = line.split(' ').next()?.parse().ok()?;
@@ -143,21 +148,21 @@ impl Line {
     }
 }
 
-/// Reads `61` in `.headerflags @"EF_CUDA_SM61 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM61)"`.
+/// Parses `61` in `.headerflags @"EF_CUDA_SM61 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM61)"`.
 fn architecture(flags: &str) -> Option<u16> {
     let (_, rest) = flags.split_once("EF_CUDA_SM")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
     digits.parse().ok()
 }
 
-/// What nvdisasm writes behind a jump whose operands do not tell where it leads, as in
+/// Remark of nvdisasm after a jump whose operands do not name the target, as in
 /// `SYNC (*"BRANCH_TARGETS .L_x_0,.L_x_1"*)`.
 const FOUND: &str = "BRANCH_TARGETS ";
 
-/// Reads what stands behind an address, and the labels that it names.
+/// Parses the text after an address, and returns the labels that it names.
 fn instruction(address: u32, text: &str, line: Option<Line>) -> Option<(Instruction, Vec<&str>)> {
     let text = text.trim();
-    // A pair is `{ first ;` and `second ; }`.
+    // A dual-issued pair is `{ first ;` and `second ; }`.
     let paired = text.ends_with('}');
     let text = text.trim_start_matches('{').trim_end_matches('}').trim().trim_end_matches(';').trim();
     let (text, remark) = text.split_once("(*\"").unwrap_or((text, ""));

@@ -1,6 +1,6 @@
 use super::{Class, Line, Listing};
 
-/// As nvdisasm of CUDA 12.9 prints a loop, shortened.
+/// Shortened loop as nvdisasm of CUDA 12.9 prints it.
 const LOOP: &str = r#"
 	.headerflags	@"EF_CUDA_SM61"
 	.section	.text.k,"ax",@progbits
@@ -51,7 +51,7 @@ fn a_loop_is_from_where_a_jump_leads_to_the_jump() {
     assert_eq!(l.bank_conflicts, Some(2 + 1));
 }
 
-/// The instructions with all that is around them in a listing of sm_61, each at its number.
+/// Parses a listing of sm_61 with these instructions, each at its index.
 fn listing(rows: &[&str]) -> Listing {
     let address = std::cell::Cell::new(0);
     let row = |row: &&str| match row.strip_suffix(':') {
@@ -62,7 +62,7 @@ fn listing(rows: &[&str]) -> Listing {
     Listing::read(&format!(".headerflags @\"EF_CUDA_SM61\"\n{}", text.join("\n"))).unwrap()
 }
 
-/// Head and body of each loop.
+/// Returns head and body of each loop.
 fn loops(rows: &[&str]) -> Vec<(usize, Vec<usize>)> {
     listing(rows).loops().into_iter().map(|l| (l.head, l.body)).collect()
 }
@@ -80,7 +80,7 @@ fn what_is_out_of_line_belongs_to_its_loop() {
         "MOV R0, R1",
         "BRA `(.L1)",
     ];
-    // The last jumps back, but to no head.
+    // The last instruction jumps back, but not to the head of a loop.
     assert_eq!(loops(&rows), [(0, vec![0, 1, 2, 4, 5])]);
 }
 
@@ -113,10 +113,10 @@ fn loops_nest() {
 
 #[test]
 fn lanes_go_where_they_are_to_meet() {
-    // What SYNC leads to is outside of the loop, and what CONT leads to its head.
+    // The target of SYNC is outside the loop, and the target of CONT is its head.
     let rows = ["SSY `(.L1)", ".L0:", "@P0 SYNC", "PCNT `(.L0)", "@P1 CONT", "BRA `(.L0)", ".L1:", "EXIT"];
     assert_eq!(loops(&rows), [(1, vec![1, 2, 3, 4])]);
-    // The same, where nvdisasm says it.
+    // The same code, where nvdisasm names the targets.
     let told =
         [".L0:", "@P0 SYNC (*\"BRANCH_TARGETS .L1\"*)", "BRX R3 -0x160 (*\"BRANCH_TARGETS .L0,.L1\"*)", ".L1:", "EXIT"];
     assert_eq!(loops(&told), [(0, vec![0, 1])]);
@@ -129,11 +129,11 @@ fn lanes_go_where_they_are_to_meet() {
 fn what_is_called_has_loops_of_its_own() {
     let rows = ["CAL `(f)", "EXIT", "f:", ".L0:", "IADD R0, R0, R1", "@P0 BRA `(.L0)", "RET"];
     assert_eq!(loops(&rows), [(2, vec![2, 3])]);
-    // What nothing leads to has none.
+    // Unreachable code has no loops.
     assert_eq!(loops(&["EXIT", ".L0:", "IADD R0, R0, R1", "BRA `(.L0)"]), []);
 }
 
-/// Cycles that each instruction loses.
+/// Returns the cycles that each instruction loses.
 fn lost(rows: &[&str]) -> Vec<u32> {
     listing(rows).bank_conflicts().unwrap().iter().map(|c| c.cycles).collect()
 }
@@ -148,7 +148,7 @@ fn registers_of_one_bank_are_in_each_others_way() {
         "FFMA R0, R4, R8, RZ",
         "ISETP.GE.AND P0, PT, R3, R7, PT",
         "LOP3.LUT.NZ P0, RZ, R6, R10, R2, 0xc8",
-        // Neither memory nor `f64` is counted.
+        // Memory and `f64` instructions have no conflicts.
         "STG.E [R4], R8",
         "DFMA R0, R4, R8, R12",
     ];

@@ -1,4 +1,5 @@
-//! Many kernels in one module: ptxas and the JIT take longer to start than to assemble a kernel.
+//! Batches of kernels in one module: starting ptxas or the JIT takes longer than assembling a
+//! kernel.
 
 use crate::run::Good;
 use kernel_dsl_compiler::Target;
@@ -6,12 +7,12 @@ use kernel_dsl_compiler::ptx::parse;
 use kernels_rs::command::ptxas::Ptxas;
 use std::fmt::Write;
 
-/// The PTX of several kernels, whose names differ, as one module of the newest version that one of them needs.
+/// Merges the PTX of kernels with different names into one module of the newest required version.
 pub fn merged<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let (mut version, mut body) = ((0u32, 0u32), String::new());
     for (n, text) in texts.into_iter().enumerate() {
         let mut text = text.to_string();
-        // Variables of the module are each kernel's own.
+        // Module variables are renamed too: each belongs to one kernel.
         if let Ok(module) = parse::parse(&text) {
             for variable in module.variables() {
                 text = renamed(&text, &variable.name, &format!("{}_of_{n}", variable.name));
@@ -34,7 +35,7 @@ pub fn merged<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     format!(".version {}.{}\n.target sm_61\n.address_size 64\n\n{body}", version.0, version.1)
 }
 
-/// `text` with another name for what is called `name`.
+/// Returns `text` with the name `name` replaced by `to`.
 fn renamed(text: &str, name: &str, to: &str) -> String {
     let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '%');
     let (mut out, mut rest) = (String::new(), text);
@@ -48,7 +49,8 @@ fn renamed(text: &str, name: &str, to: &str) -> String {
     out + rest
 }
 
-/// The first of the kernels that ptxas does not take, by its number, and what it says. `None` where it takes all.
+/// Returns the index of the first kernel that ptxas rejects, and its message; `None` if it accepts
+/// all.
 pub fn assemble(ptxas: &Ptxas, goods: &[&Good]) -> Option<(usize, String)> {
     let texts = |goods: &[&Good]| {
         merged(goods.iter().flat_map(|good| [good.compiled.ptx.clone()]).collect::<Vec<_>>().iter().map(String::as_str))

@@ -1,4 +1,4 @@
-//! Many kernels, on all cores, in batches.
+//! A fuzzing campaign: many kernels, on all cores, in batches.
 
 use crate::batch;
 use crate::compile::Frontend;
@@ -15,56 +15,56 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Kernels of a batch: one module for ptxas and for the GPU.
+/// Number of kernels in a batch: one module for ptxas and for the GPU.
 const BATCH: u64 = 64;
 
-/// What to do.
+/// Configuration of a campaign.
 pub struct Campaign<'c> {
-    /// One kernel for each.
+    /// Seeds, one for each kernel.
     pub seeds: Range<u64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// The assembler, if kernels go through it.
+    /// Assembler, if kernels are assembled.
     pub ptxas: Option<&'c Ptxas>,
-    /// A GPU, if they run there.
+    /// GPU, if kernels run on one.
     pub gpu: Option<&'c Gpu>,
-    /// Failures after which it ends.
+    /// Number of failures that ends the campaign.
     pub limit: usize,
-    /// Whether what goes wrong is made small.
+    /// Whether failing kernels are shrunk.
     pub shrinks: bool,
 }
 
-/// A kernel that something was wrong with.
+/// Kernel with a failure.
 pub struct Wrong {
-    /// Its seed.
+    /// Seed of the kernel.
     pub seed: u64,
-    /// As small as it could be made.
+    /// Kernel after shrinking.
     pub kernel: Kernel,
-    /// What is wrong with that.
+    /// Failure of the shrunk kernel.
     pub failure: Failure,
 }
 
-/// What came of it.
+/// Result of a campaign.
 #[derive(Default)]
 pub struct Summary {
-    /// What kernels were made of.
+    /// Language constructs in the kernels.
     pub count: Count,
-    /// What went wrong, by ascending seeds.
+    /// Failures by ascending seed.
     pub wrong: Vec<Wrong>,
-    /// Warp instructions of the interpreter as lowered, in all.
+    /// Total of warp instructions in the interpreter on IR as lowered.
     pub instructions: u64,
-    /// Kernels that ptxas took.
+    /// Number of kernels that ptxas accepted.
     pub assembled: u64,
-    /// Kernels that ran on a GPU, at each level.
+    /// Number of kernel runs on a GPU, at each level.
     pub on_gpu: u64,
     /// Time of all threads on the interpreters, in ptxas, and on the GPU.
     pub spent: [Duration; 3],
-    /// Why it ended before its end, if it did.
+    /// Reason why the campaign ended early, if it did.
     pub ended: Option<String>,
 }
 
 impl Campaign<'_> {
-    /// Does it; `progress` is told of each kernel.
+    /// Runs the campaign; calls `progress` after each kernel.
     pub fn run(&self, progress: impl Fn() + Sync) -> Summary {
         let frontend = Frontend::default();
         let (next, stop, all) =
@@ -76,7 +76,8 @@ impl Campaign<'_> {
                     return;
                 }
                 let seeds = first..(first + BATCH).min(self.seeds.end);
-                // A thread of its own: what proc-macro2 keeps of each text goes with it.
+                // Each batch has its own thread: proc-macro2 keeps data of every parsed text until
+                // the thread ends.
                 let batch = thread::scope(|scope| {
                     let batch = thread::Builder::new().stack_size(64 << 20);
                     let batch = batch.spawn_scoped(scope, || self.batch(&frontend, seeds, &progress));

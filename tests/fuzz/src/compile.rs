@@ -1,6 +1,7 @@
-//! From text to everything that runs: the front end as the macros use it, lowering, passes, emission.
+//! Compilation of a text into all of its executable forms: the front end as the macros use it,
+//! lowering, passes, emission.
 
-// Names of device functions are resolved as the tests of the front end do it.
+// Names of device functions are resolved as in the tests of the front end.
 #[path = "../../../kernel-dsl/compiler/tests/frontend/support.rs"]
 #[allow(missing_docs)]
 mod support;
@@ -13,37 +14,38 @@ use kernel_dsl_compiler::{driver, emit, ir, syntax};
 use std::collections::BTreeMap;
 use support::{Crate, Function};
 
-/// What kernels may call that stands in no text of theirs: `kernel_dsl::math`.
+/// Front end with the functions of `kernel_dsl::math`, which kernels may call without containing
+/// their text.
 pub struct Frontend {
     library: BTreeMap<String, Library>,
 }
 
-/// A kernel in all forms that something runs.
+/// Kernel in all executable forms.
 pub struct Compiled {
-    /// As lowered.
+    /// IR as lowered.
     pub lowered: ir::Kernel,
-    /// After all passes.
+    /// IR after all passes.
     pub optimised: Optimized,
-    /// Its PTX.
+    /// PTX of the kernel.
     pub ptx: String,
-    /// The form that checks itself, as lowered.
+    /// Checked form as lowered.
     pub form: Checked,
-    /// The same after all passes.
+    /// Checked form after all passes.
     pub checked: Optimized,
-    /// Its PTX.
+    /// PTX of the checked form.
     pub checked_ptx: String,
-    /// Blocks.
+    /// Number of blocks.
     pub grid: u32,
     /// Threads of a block.
     pub block: [u32; 3],
 }
 
-/// Where a kernel was not taken, and what was said.
+/// Rejection of a kernel: the stage and its message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
-    /// The stage.
+    /// Stage that rejected the kernel.
     pub stage: &'static str,
-    /// Its words.
+    /// Message of the error.
     pub said: String,
 }
 
@@ -62,14 +64,14 @@ impl Default for Frontend {
     }
 }
 
-/// The last name of a path, and the path as it is written.
+/// Returns the last name of a path, and the path as written.
 fn named(path: &syn::Path) -> (String, String) {
     let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
     (names.last().cloned().unwrap_or_default(), names.join("::"))
 }
 
 impl Frontend {
-    /// What the front end makes of a text with one kernel, and the device functions that it calls, which come before.
+    /// Parses and checks a text of one kernel, preceded by the device functions that it calls.
     pub fn program(&self, text: &str) -> Result<Program, Refused> {
         let said = |errors: support::Refusal| {
             let said = errors.0.iter().map(|complaint| complaint.render(text)).collect::<Vec<_>>().join("\n");
@@ -102,7 +104,7 @@ impl Frontend {
         Err(refused("the front end")("there is no kernel in the text".to_string()))
     }
 
-    /// The kernel of a text, in all its forms.
+    /// Compiles the kernel of a text into all its forms.
     pub fn compile(&self, text: &str) -> Result<Compiled, Refused> {
         let program = self.program(text)?;
         let target = program.launch.target;

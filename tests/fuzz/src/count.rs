@@ -1,4 +1,5 @@
-//! What kernels were made of: so that it can be seen that all of the language comes.
+//! Statistics of the language constructs in the kernels, which show that the whole language is
+//! covered.
 
 use crate::forms::{BLOCKS, FORMS, Form, SCANS, Slot, TOGETHER};
 use crate::program::Kernel;
@@ -6,21 +7,21 @@ use kernel_dsl_compiler::Scalar;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often each construct came.
+/// Number of occurrences of each construct.
 #[derive(Clone, Default, Debug, Serialize)]
 pub struct Count {
-    /// Kernels.
+    /// Number of kernels.
     pub kernels: u64,
-    /// Values and statements in them.
+    /// Number of values and statements.
     pub nodes: u64,
-    /// By construct.
+    /// Occurrences by construct.
     pub constructs: BTreeMap<&'static str, u64>,
-    /// Operations and the types of their results that came.
+    /// Operations that occurred, with their result types.
     #[serde(skip)]
     pairs: BTreeSet<(&'static str, Scalar)>,
 }
 
-/// All operations with all types that they have as results.
+/// Returns all operations, each with all of its result types.
 fn possible() -> BTreeSet<(&'static str, Scalar)> {
     let results = |form: &'static Form| match form.result {
         Slot::T => form.over.to_vec(),
@@ -42,7 +43,7 @@ impl Count {
             *self.constructs.entry(construct).or_default() += 1;
         }
         self.pairs.extend(values);
-        // What threads do together stands in a `let`, whose type the construct has.
+        // A collective operation is the value of a `let`, which has the type of the construct.
         let together = [TOGETHER, BLOCKS, SCANS].into_iter().flatten();
         for form in together.filter(|form| statements.contains(&form.name)) {
             kernel.visit(&mut |_| {}, &mut |s| {
@@ -54,7 +55,7 @@ impl Count {
         }
     }
 
-    /// Both together.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: Count) {
         self.kernels += other.kernels;
         self.nodes += other.nodes;
@@ -64,13 +65,13 @@ impl Count {
         self.pairs.extend(other.pairs);
     }
 
-    /// Operations on types that came, and how many there are.
+    /// Returns the number of covered operations on types, and the number of all.
     pub fn covered(&self) -> (usize, usize) {
         let possible = possible();
         (possible.iter().filter(|pair| self.pairs.contains(pair)).count(), possible.len())
     }
 
-    /// Those that did not come.
+    /// Returns the operations that no kernel contained.
     pub fn missing(&self) -> Vec<String> {
         possible()
             .iter()

@@ -1,43 +1,45 @@
-//! What a kernel is launched on: by its parameters and a seed.
+//! Launch data of a kernel, from its parameters and a seed.
 
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half::{bf16_from_f32, f16_from_f32};
 use kernel_dsl_compiler::ir::{Element, Kernel, Role};
 use runtime::testing::Random;
 
-/// An argument.
+/// Argument of a kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Argument {
     /// A scalar's bits.
     Scalar(u64),
     /// A slice or view.
     Memory {
-        /// What it is called.
+        /// Name of the parameter.
         name: String,
-        /// What it holds.
+        /// Type of the elements.
         element: Scalar,
-        /// Its contents.
+        /// Contents of the buffer.
         bytes: Vec<u8>,
         /// Whether the kernel may write it.
         mutable: bool,
-        /// Elements in each dimension.
+        /// Extents of each dimension.
         extents: Vec<u32>,
-        /// From one index to the next.
+        /// Strides of each dimension.
         strides: Vec<u32>,
     },
 }
 
-/// Rows and columns of views, and the distance of rows.
+/// Rows, columns and row pitch of views.
 const VIEW: [u32; 3] = [8, 8, 9];
 
-/// The arguments of a kernel of `threads` threads in all: half of them are edges of their types.
+/// Generates the arguments of a kernel with `threads` threads in total. Half of the values are edge
+/// cases of their types.
 pub fn arguments(kernel: &Kernel, threads: u32, seed: u64) -> Vec<Argument> {
     let count = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
     let mut all = Vec::new();
     for argument in 0..count {
         let of_it = || kernel.parameters.iter().filter(|p| p.argument == argument);
         for parameter in of_it() {
-            // By name: it keeps its contents where another parameter goes.
+            // The random sequence depends on the name: the contents stay if another parameter is
+            // removed.
             let name = parameter.name.bytes().fold(seed, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
             let mut random = Random::new(name);
             match parameter.role {
@@ -51,7 +53,8 @@ pub fn arguments(kernel: &Kernel, threads: u32, seed: u64) -> Vec<Argument> {
                     let [rows, columns, pitch] = VIEW;
                     let (extents, strides, len) = match is_view {
                         true => (vec![rows, columns], vec![pitch, 1], rows * pitch),
-                        // Four elements for each thread, and as many as the least index may reach.
+                        // Four elements for each thread: every index up to the smallest extent is
+                        // valid.
                         false => (vec![4 * threads], vec![1], 4 * threads),
                     };
                     let counts = parameter.name.starts_with("count");
@@ -70,7 +73,7 @@ pub fn arguments(kernel: &Kernel, threads: u32, seed: u64) -> Vec<Argument> {
     all
 }
 
-/// A small whole number, whose sums are exact.
+/// Draws a small whole number, so that sums are exact.
 fn small(ty: Scalar, random: &mut Random) -> u64 {
     let n = random.below(100);
     match ty {
@@ -80,7 +83,7 @@ fn small(ty: Scalar, random: &mut Random) -> u64 {
     }
 }
 
-/// Any value, half of them at an edge.
+/// Draws a value of the type; half of the values are edge cases.
 pub fn value(ty: Scalar, random: &mut Random) -> u64 {
     let edge = random.below(2) == 0;
     let ordinary = random.unit() * [1.0, 10.0, 1000.0, 1e9][random.below(4)];
@@ -106,7 +109,7 @@ pub fn value(ty: Scalar, random: &mut Random) -> u64 {
     let small = random.below(4) == 0;
     match ty {
         Scalar::Bool => bits & 1,
-        // Whatever bits there are, at times: subnormals, NaNs of any payload.
+        // Some floats have arbitrary bits: subnormals, and NaNs with any payload.
         _ if (ty.is_float() || ty.is_half()) && small => bits & ty.mask(),
         Scalar::F16 => f16_from_f32(number as f32).into(),
         Scalar::Bf16 => bf16_from_f32(number as f32).into(),
@@ -123,7 +126,7 @@ pub fn value(ty: Scalar, random: &mut Random) -> u64 {
     }
 }
 
-/// Bits that stand for a value: all NaNs are one.
+/// Returns the representative bits of a value: all NaNs are equal.
 pub fn class(ty: Scalar, bits: u64) -> u64 {
     let (exponent, mantissa) = match ty {
         Scalar::F16 => (0x7c00, 0x3ff),

@@ -1,35 +1,36 @@
-//! The operations that kernels are made of: a row each, with the types that it has.
+//! A table of the operations that kernels consist of: a row each, with its types.
 //!
-//! Each is defined for all values of its operands, and no check has anything to say of it: what could overflow, divide by zero or
-//! show the bits of a NaN is written such that it does not.
+//! Each operation is defined for all operand values and passes every check. Operations that could
+//! overflow, divide by zero or expose the bits of a NaN are written so that they cannot.
 
 use kernel_dsl_compiler::Scalar::{self, *};
 
-/// A type in a row.
+/// Type in a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slot {
-    /// The one that the row is over.
+    /// The operand type of the row.
     T,
-    /// One of those that the row results in.
+    /// One of the result types of the row.
     R,
-    /// This.
+    /// A fixed type.
     Of(Scalar),
 }
 
-/// An operation. In its text `$T` is the type that it is over, `$R` that of its result, `$W` the bits of `$T` less one.
+/// An operation. In its text, `$T` is the operand type, `$R` the result type, and `$W` the number
+/// of bits of `$T` minus one.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// What the statistics call it.
+    /// Name in the statistics.
     pub name: &'static str,
-    /// What is written, its operands `$0`, `$1`, ….
+    /// Text with operands `$0`, `$1`, ….
     pub text: &'static str,
-    /// Which types `T` may be.
+    /// Types that `T` may be.
     pub over: &'static [Scalar],
-    /// What it gives.
+    /// Type of the result.
     pub result: Slot,
-    /// What `R` may be.
+    /// Types that `R` may be.
     pub results: &'static [Scalar],
-    /// What it takes.
+    /// Types of the operands.
     pub takes: &'static [Slot],
 }
 
@@ -69,7 +70,7 @@ const B: Slot = Slot::Of(Bool);
 const X: Slot = Slot::Of(Usize);
 const F: Slot = Slot::Of(F32);
 
-/// What any thread may do by itself.
+/// Operations of a single thread.
 pub const FORMS: &[Form] = &[
     // Integers.
     form("wrapping_add", INTEGERS, &[T, T], T, "$0.wrapping_add($1)"),
@@ -272,7 +273,8 @@ pub const FORMS: &[Form] = &[
     form("saturating_sub of indices", INDEX, &[T, T], T, "$0.saturating_sub($1)"),
 ];
 
-/// What threads do together, where all of the block come. Of floats the order is part of what it means.
+/// Collective operations of a warp, where all threads of the block are converged. For floats, the
+/// order of operations is part of the meaning.
 pub const TOGETHER: &[Form] = &[
     form("warp::sum", WIDE, &[T], T, "warp::sum($0 & 0xffff)"),
     form("warp::sum of floats", FLOATS, &[T], T, "warp::sum($0)"),
@@ -307,7 +309,8 @@ pub const TOGETHER: &[Form] = &[
     form("group.any", BOOLEAN, &[T], B, "warp::group::<4>().any($0)"),
 ];
 
-/// The same of a block: what they give is one value for all of it, save where it says otherwise.
+/// Collective operations of a block, whose result is uniform across the block unless stated
+/// otherwise.
 pub const BLOCKS: &[Form] = &[
     form("block::sum", WIDE, &[T], T, "block::sum($0 & 0xffff)"),
     form("block::sum of floats", FLOATS, &[T], T, "block::sum($0)"),
@@ -319,7 +322,7 @@ pub const BLOCKS: &[Form] = &[
     form("block::any", BOOLEAN, &[T], B, "block::any($0)"),
 ];
 
-/// Of which each thread has its own, or which is not proven to be one for all.
+/// Collective operations whose result differs between threads or is not proven to be uniform.
 pub const SCANS: &[Form] = &[
     form("block::scan", INTEGERS, &[T], T, "{ let (p, _) = block::scan($0, 0, |a, b| a.wrapping_add(b)); p }"),
     form(

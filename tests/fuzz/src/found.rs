@@ -1,4 +1,4 @@
-//! Kernels on which executors did not agree, in files that a test runs.
+//! Files of kernels on which executors disagreed; a test runs them.
 
 use crate::program::Kernel;
 use crate::run::Failure;
@@ -6,23 +6,23 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A kernel that something was wrong with.
+/// File of a failing kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// What the file is called.
+    /// Name of the file.
     pub name: String,
-    /// The seed of what it is launched on.
+    /// Seed of the launch data.
     pub seed: u64,
-    /// The file's text, which the front end takes as it is.
+    /// Text of the file, which the front end reads unchanged.
     pub text: String,
 }
 
-/// The folder of those that are kept.
+/// Returns the folder of the committed kernels.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/found")
 }
 
-/// The files in a folder, by name.
+/// Reads the files of a folder, sorted by name.
 pub fn read(folder: &Path) -> io::Result<Vec<Found>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -40,7 +40,7 @@ pub fn read(folder: &Path) -> io::Result<Vec<Found>> {
     Ok(all)
 }
 
-/// Writes a kernel that was made small: the file's path.
+/// Writes a shrunk kernel and returns the path of the file.
 pub fn write(folder: &Path, seed: u64, kernel: &Kernel, failure: &Failure) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let path = folder.join(format!("seed_{seed}.rs"));

@@ -1,6 +1,7 @@
-//! Kernels on a GPU, through its driver alone, as its JIT makes them at two levels of optimisation.
+//! Execution of kernels on a GPU, directly through its driver, at two optimization levels of its
+//! JIT.
 //!
-//! Only what the interpreters found good runs here: nothing else protects the device.
+//! Only kernels that the interpreters accepted run here: the device has no other protection.
 
 use crate::batch::merged;
 use crate::data::Argument;
@@ -9,18 +10,18 @@ use cudarc::driver::sys::{self, CUjit_option, CUresult};
 use std::ffi::{CString, c_void};
 use std::ptr::{self, null_mut};
 
-/// A GPU, and memory of it for one launch at a time.
+/// GPU with memory for one launch at a time.
 pub struct Gpu {
     context: sys::CUcontext,
     name: String,
 }
 
-// SAFETY: a context may be used from any thread that makes it its own, which each call does.
+// SAFETY: any thread may use a context after making it current, which each call does.
 unsafe impl Send for Gpu {}
-// SAFETY: as above.
+// SAFETY: any thread may use a context after making it current, which each call does.
 unsafe impl Sync for Gpu {}
 
-/// What the driver said.
+/// Converts a driver result code to an error message.
 fn good(what: &str, code: CUresult) -> Result<(), String> {
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(format!("{what}: {code:?}")) }
 }
@@ -30,7 +31,7 @@ struct Module(sys::CUmodule);
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: loaded, and dropped once.
+        // SAFETY: the module was loaded and is dropped once.
         let _ = unsafe { sys::cuModuleUnload(self.0) };
     }
 }
@@ -40,23 +41,23 @@ struct Memory(sys::CUdeviceptr);
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated, and dropped once.
+        // SAFETY: the memory was allocated and is dropped once.
         let _ = unsafe { sys::cuMemFree_v2(self.0) };
     }
 }
 
-/// What device addresses are multiples of.
+/// Alignment of device addresses in bytes.
 const ALIGNMENT: usize = 256;
 
 impl Gpu {
-    /// The first one.
+    /// Opens the first GPU.
     pub fn open() -> Result<Gpu, String> {
-        // SAFETY: opening the driver library runs its initialisers.
+        // SAFETY: the initializers of the driver library have no harmful effects.
         if !unsafe { sys::is_culib_present() } {
             return Err("there is no driver library".to_string());
         }
         let (mut device, mut context, mut name) = (0, null_mut(), [0u8; 128]);
-        // SAFETY: each result has a place, of the size that is told.
+        // SAFETY: each result pointer refers to a buffer of the stated size.
         unsafe {
             good("cuInit", sys::cuInit(0))?;
             good("cuDeviceGet", sys::cuDeviceGet(&mut device, 0))?;
@@ -67,15 +68,15 @@ impl Gpu {
         Ok(Gpu { context, name: String::from_utf8_lossy(&name[..end]).into_owned() })
     }
 
-    /// What it calls itself.
+    /// Returns the name of the device.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs kernels that the interpreters agree about, all in one module, at both levels: what is wrong, by the kernel's number. An error of
-    /// the driver's own ends it.
+    /// Runs kernels on which the interpreters agree, all in one module, at both levels. Returns the
+    /// failures by kernel index, or an error of the driver itself.
     pub fn run(&self, goods: &[&Good]) -> Result<Vec<(usize, Failure)>, String> {
-        // SAFETY: the context lives as long as the process.
+        // SAFETY: the context lives until the process ends.
         good("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context) })?;
         let text = merged(goods.iter().map(|good| good.compiled.ptx.as_str()));
         let mut wrong = Vec::new();
@@ -102,7 +103,8 @@ impl Gpu {
             values.push(ptr::without_provenance_mut(0));
         }
         let mut module = null_mut();
-        // SAFETY: the text ends with a NUL; as many options as values, each of its kind, and all outlive the call.
+        // SAFETY: the text ends with a NUL; each option has a value of its type, and all outlive
+        // the call.
         let code = unsafe {
             let (count, options) = (options.len() as u32, options.as_mut_ptr());
             sys::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), count, options, values.as_mut_ptr())
@@ -112,14 +114,14 @@ impl Gpu {
         Ok(Module(module))
     }
 
-    /// What a kernel leaves.
+    /// Runs a kernel and returns its arguments after the launch.
     fn launch(&self, module: &Module, kernel: &Good) -> Result<Vec<Argument>, String> {
         let lowered = &kernel.compiled.lowered;
         let mut function = null_mut();
         let name = CString::new(lowered.instance.as_str()).map_err(|e| e.to_string())?;
-        // SAFETY: the module is loaded, the name ends with a NUL.
+        // SAFETY: the module is loaded, and the name ends with a NUL.
         good("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut function, module.0, name.as_ptr()) })?;
-        // All arguments in one piece of memory, one after the other.
+        // One allocation holds all arguments consecutively.
         let (mut host, mut starts) = (Vec::new(), Vec::new());
         for argument in &kernel.arguments {
             host.resize(host.len().next_multiple_of(ALIGNMENT), 0u8);
@@ -129,10 +131,10 @@ impl Gpu {
             }
         }
         let mut address = 0;
-        // SAFETY: a place for the result.
+        // SAFETY: `address` is valid for writes.
         good("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, host.len().max(1)) })?;
         let memory = Memory(address);
-        // SAFETY: as many bytes on both sides.
+        // SAFETY: both sides have the same number of bytes.
         good("cuMemcpyHtoD", unsafe { sys::cuMemcpyHtoD_v2(memory.0, host.as_ptr().cast(), host.len()) })?;
         let mut values: Vec<u64> = parameters(lowered, &kernel.arguments)
             .into_iter()
@@ -143,13 +145,13 @@ impl Gpu {
             .collect();
         let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
         let ([x, y, z], grid) = (kernel.compiled.block, kernel.compiled.grid);
-        // SAFETY: a pointer to a value for each parameter, lowest byte first; the interpreters ran it on the same arguments and found
-        // it right.
+        // SAFETY: each parameter has a pointer to a little-endian value; the interpreters accepted
+        // the kernel with the same arguments.
         let code = unsafe {
             sys::cuLaunchKernel(function, grid, 1, 1, x, y, z, 0, null_mut(), pointers.as_mut_ptr(), null_mut())
         };
         good("cuLaunchKernel", code)?;
-        // SAFETY: as many bytes on both sides; it waits for the kernel.
+        // SAFETY: both sides have the same number of bytes; the copy waits for the kernel.
         good("after the launch", unsafe { sys::cuMemcpyDtoH_v2(host.as_mut_ptr().cast(), memory.0, host.len()) })?;
         let mut left = kernel.arguments.clone();
         for (argument, start) in left.iter_mut().zip(starts) {

@@ -1,4 +1,5 @@
-//! Differential fuzzing of whole kernels: right ones, made at random, which every executor must agree about bit for bit.
+//! Differential fuzzing of whole kernels: random correct kernels on which all executors must agree
+//! bit for bit.
 //!
 //! ```text
 //! seed ─ generate ─▶ program ─ text ─▶ compile ─▶ run: interpreter × PTX interpreter ─▶ batch: ptxas, GPU

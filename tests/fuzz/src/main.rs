@@ -1,4 +1,5 @@
-//! Makes kernels at random and runs each on every executor: `cargo run --release -p fuzz -- --count 100000 --seed 1`.
+//! Generates random kernels and runs each on every executor:
+//! `cargo run --release -p fuzz -- --count 100000 --seed 1`.
 
 use clap::Parser;
 use fuzz::campaign::{Campaign, Summary};
@@ -13,42 +14,45 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Makes kernels at random, each right by construction, and runs each on the interpreter as lowered under every check, in other orders, after all
-/// passes and in its checked form, on the PTX interpreter, through ptxas, and on a GPU: all must agree bit for bit, and no check may say
-/// anything. What goes wrong is made small and written to a file that a test picks up.
+/// Generates random kernels, each correct by construction, and runs each on all executors
+///
+/// The executors are the interpreter on IR as lowered with every check, in other orders, after all
+/// passes, and on the checked form; the PTX interpreter; ptxas; and a GPU. All must agree bit for
+/// bit, and no check may report anything. A failing kernel is shrunk and written to a file that a
+/// test runs.
 #[derive(Parser)]
 #[command(name = "fuzz", after_help = "Exit codes: 0 all agree; 1 they do not; 2 it could not be tried.")]
 struct Arguments {
-    /// Kernels.
+    /// Number of kernels
     #[arg(long, default_value_t = 2000)]
     count: u64,
-    /// The seed of the first; the others follow.
+    /// Seed of the first kernel; the others have the following seeds
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Run them on the first GPU too, by its JIT at its default and at -O0.
+    /// Also run the kernels on the first GPU, at the default level of its JIT and at -O0
     #[arg(long)]
     gpu: bool,
-    /// Leave ptxas out, which is used where it is found.
+    /// Do not assemble the kernels, even if ptxas is found
     #[arg(long)]
     no_ptxas: bool,
-    /// Threads; as many as there are cores without.
+    /// Number of threads; by default the number of cores
     #[arg(long)]
     threads: Option<NonZeroUsize>,
-    /// Failures after which it ends.
+    /// Number of failures that ends the campaign
     #[arg(long, default_value_t = 8)]
     limit: usize,
-    /// Where kernels go that are wrong; without, the folder of the test of them.
+    /// Folder for failing kernels; by default the folder of their test
     #[arg(long)]
     found: Option<PathBuf>,
-    /// Print what came of it as JSON.
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Print the kernel of the seed, and run nothing.
+    /// Print the kernel of the seed, and run nothing
     #[arg(long)]
     show: bool,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report<'s> {
     seconds: f64,
@@ -90,7 +94,7 @@ fn main() -> ExitCode {
         limit: arguments.limit,
         shrinks: true,
     };
-    // What panics is told as a failure, with the kernel.
+    // A panic is reported as a failure of the kernel.
     std::panic::set_hook(Box::new(|_| {}));
     let start = Instant::now();
     let bar = bar(arguments.count);
@@ -116,7 +120,7 @@ fn main() -> ExitCode {
     if summary.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// On stderr, and hidden where that is no terminal.
+/// Returns a progress bar on stderr, hidden unless stderr is a terminal.
 fn bar(count: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::hidden());
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} kernels, {per_sec} {elapsed}") {

@@ -1,88 +1,91 @@
-//! A kernel as a tree of text with holes: what the generator makes, the shrinker takes apart, and the compiler reads as Rust.
+//! A kernel as a tree of text with holes: the generator makes it, the shrinker reduces it, and the
+//! compiler reads it as Rust.
 //!
-//! A node does not know what it means; its construct's name, its type and what fills its holes are all that shrinking and counting need.
+//! A node has no semantics. Shrinking and counting need only the name of its construct, its type,
+//! and the contents of its holes.
 
 use kernel_dsl_compiler::Scalar;
 use std::fmt::{self, Write};
 
-/// A value: text in which `$0` to `$9` stand for other values.
+/// A value: text in which `$0` to `$9` are placeholders of other values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expr {
-    /// What it is of the language, for the statistics.
+    /// Name of the language construct, for the statistics.
     pub construct: &'static str,
-    /// Its type.
+    /// Type of the value.
     pub ty: Scalar,
-    /// The text with its holes.
+    /// Text with holes.
     pub text: String,
-    /// What fills them.
+    /// Values of the placeholders.
     pub arguments: Vec<Expr>,
 }
 
-/// A statement: text in which `$0` stands for values, and `@0` for lists of statements.
+/// A statement: text in which `$0` and so on are placeholders of values, and `@0` and so on of
+/// lists of statements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Statement {
-    /// What it is of the language, for the statistics.
+    /// Name of the language construct, for the statistics.
     pub construct: &'static str,
-    /// The text with its holes.
+    /// Text with holes.
     pub text: String,
-    /// What fills `$0` and on.
+    /// Values of `$0` and so on.
     pub values: Vec<Expr>,
-    /// What fills `@0` and on.
+    /// Statements of `@0` and so on.
     pub blocks: Vec<Vec<Statement>>,
 }
 
 /// A device function that the kernel calls.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Names and types of its parameters.
+    /// Parameter names and types.
     pub parameters: Vec<(String, Scalar)>,
-    /// What it gives, at its end.
+    /// Value of the function, at its end.
     pub value: Expr,
-    /// What comes before.
+    /// Statements before the value.
     pub body: Vec<Statement>,
 }
 
-/// A kernel, and the functions that it calls.
+/// Kernel and the functions that it calls.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Kernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
-    /// Names and types of its parameters, as text.
+    /// Parameter names and types, as text.
     pub parameters: Vec<(String, String)>,
-    /// Threads of a block.
+    /// Threads of a block in x and y.
     pub block: [u32; 2],
-    /// Blocks.
+    /// Number of blocks.
     pub grid: u32,
-    /// Clauses of the attribute beside its shape, such as `, contract`.
+    /// Clauses of the attribute other than the block shape, such as `, contract`.
     pub clauses: &'static str,
-    /// What it may call.
+    /// Device functions that the kernel may call.
     pub functions: Vec<Function>,
-    /// What it does.
+    /// Statements of the kernel.
     pub body: Vec<Statement>,
 }
 
 impl Expr {
-    /// Text without holes.
+    /// Returns a text without placeholders.
     pub fn leaf(construct: &'static str, ty: Scalar, text: impl Into<String>) -> Expr {
         Expr { construct, ty, text: text.into(), arguments: Vec::new() }
     }
 
-    /// Calls `f` on it and all in it.
+    /// Calls `f` on the expression and all its operands.
     pub fn visit(&self, f: &mut impl FnMut(&Expr)) {
         f(self);
         self.arguments.iter().for_each(|argument| argument.visit(f));
     }
 
-    /// Values in it, itself among them.
+    /// Returns the number of values in the expression, including itself.
     pub fn size(&self) -> usize {
         1 + self.arguments.iter().map(Expr::size).sum::<usize>()
     }
 }
 
 impl Statement {
-    /// Calls `f` on all values in it, and `g` on it and all statements in it.
+    /// Calls `f` on all values of the statement, and `g` on the statement and all nested ones.
     pub fn visit(&self, f: &mut impl FnMut(&Expr), g: &mut impl FnMut(&Statement)) {
         g(self);
         self.values.iter().for_each(|value| value.visit(f));
@@ -135,7 +138,7 @@ impl fmt::Display for Expr {
     }
 }
 
-/// A list of statements, one a line.
+/// List of statements, printed one per line.
 struct Lines<'s>(&'s [Statement], usize);
 
 impl fmt::Display for Lines<'_> {

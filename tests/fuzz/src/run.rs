@@ -1,4 +1,4 @@
-//! One kernel on every executor of the CPU, and whether they agree.
+//! Execution of one kernel on every CPU executor, and the comparison of the results.
 
 use crate::compile::{Compiled, Frontend, Refused};
 use crate::data::{self, Argument};
@@ -12,27 +12,27 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What runs a kernel.
+/// Executor of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Executor {
-    /// The interpreter, the kernel as lowered, under every check: what the others are held against.
+    /// The interpreter on IR as lowered, with every check: the reference.
     Lowered,
-    /// The same, blocks and warps in another order.
+    /// The interpreter on IR as lowered, with blocks and warps in another order.
     Reordered,
-    /// The interpreter, after all passes.
+    /// The interpreter on IR after all passes.
     Optimized,
-    /// The interpreter, the checked form after all passes.
+    /// The interpreter on the checked form after all passes.
     Checked,
-    /// The PTX interpreter on the text.
+    /// The PTX interpreter on the kernel's text.
     Ptx,
-    /// The same, where lanes part the other side first.
+    /// The PTX interpreter on the kernel's text, where diverged lanes take the other path first.
     PtxReordered,
-    /// The PTX interpreter on the checked form's text.
+    /// The PTX interpreter on the text of the checked form.
     CheckedPtx,
-    /// A GPU, the text as its driver's JIT optimises it.
+    /// A GPU, with the text optimized by its driver's JIT.
     Gpu,
-    /// The same, not optimised.
+    /// A GPU, with the text compiled without optimization.
     GpuUnoptimised,
 }
 
@@ -52,41 +52,42 @@ impl fmt::Display for Executor {
     }
 }
 
-/// What is wrong with a kernel, or with what ran it.
+/// Failure of a kernel or of an executor.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Failure {
-    /// It was not compiled.
+    /// The kernel does not compile.
     Refused(Refused),
-    /// Something panicked.
+    /// A panic in the compiler or an executor.
     Panicked(String),
-    /// An executor did not take it.
+    /// An executor rejected the kernel.
     NotTaken(Executor, String),
-    /// A check found something.
+    /// A check reported something.
     Reported(Executor, String, String),
-    /// Two executors left different values.
+    /// Two executors computed different values.
     Differ(Executor, Mismatch),
-    /// ptxas did not take it.
+    /// ptxas rejected the kernel.
     Assembler(String),
 }
 
-/// Where an executor left something else than the interpreter as lowered.
+/// First difference between an executor and the interpreter on IR as lowered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
-    /// The argument.
+    /// Name of the argument.
     pub argument: String,
-    /// The element.
+    /// Index of the element.
     pub index: usize,
-    /// Bits there, of the interpreter.
+    /// Bits of the interpreter.
     pub expected: u64,
-    /// Bits there.
+    /// Bits of the executor.
     pub found: u64,
 }
 
 impl Failure {
-    /// Whether another failure is of the same kind: that is what shrinking keeps.
+    /// Returns whether both failures have the same cause, which shrinking must preserve.
     pub fn is_like(&self, other: &Failure) -> bool {
         match (self, other) {
-            // Not any refusal: a program that was taken apart is refused for many a reason.
+            // The message must be the same: a shrunk program may be rejected for many other
+            // reasons.
             (Failure::Refused(a), Failure::Refused(b)) => {
                 a.stage == b.stage && last_line(&a.said) == last_line(&b.said)
             }
@@ -120,22 +121,22 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Warp instructions after which a loop is taken to be endless.
+/// Warp instructions after which a loop counts as endless.
 const FUEL: u64 = 1 << 22;
 
-/// A kernel that all executors of the CPU agree about.
+/// Kernel on which all CPU executors agree.
 pub struct Good {
-    /// All its forms.
+    /// All forms of the kernel.
     pub compiled: Compiled,
-    /// What it was launched on.
+    /// Arguments of the launch.
     pub arguments: Vec<Argument>,
-    /// What it left there.
+    /// Arguments after the launch.
     pub left: Vec<Argument>,
-    /// Warp instructions of the interpreter.
+    /// Warp instructions in the interpreter.
     pub instructions: u64,
 }
 
-/// Compiles and runs a kernel. What panics is a failure too.
+/// Compiles and runs a kernel. A panic is a failure too.
 pub fn test(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> {
     let attempt = catch_unwind(AssertUnwindSafe(|| attempt(frontend, text, seed)));
     attempt.unwrap_or_else(|panic| {
@@ -179,7 +180,7 @@ fn attempt(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> 
     Ok(Good { compiled, arguments, left, instructions })
 }
 
-/// Whether an executor left what the interpreter as lowered left.
+/// Compares the results of an executor with those of the interpreter on IR as lowered.
 pub fn compare(executor: Executor, left: &[Argument], other: &[Argument]) -> Result<(), Failure> {
     for (a, b) in left.iter().zip(other) {
         let (Argument::Memory { name, element, bytes: a, .. }, Argument::Memory { bytes: b, .. }) = (a, b) else {
@@ -226,7 +227,7 @@ fn interpret(
         limit: 4,
         schedule,
         threads: NonZeroUsize::new(1),
-        // Values at the edges are what is tried.
+        // Edge case values are intended.
         without: Check::ORIGINS.into_iter().collect(),
         ..Default::default()
     };
@@ -256,7 +257,8 @@ fn binding(argument: &mut Argument) -> Binding<'_> {
     }
 }
 
-/// What the entry takes for each of its parameters: bits, or the number of an argument whose address it is.
+/// Returns the values of the entry's parameters: bits, or the index of the argument whose address
+/// the parameter holds.
 pub fn parameters(kernel: &ir::Kernel, arguments: &[Argument]) -> Vec<Parameter> {
     let one = |parameter: &ir::Parameter| {
         let argument = parameter.argument as usize;
@@ -278,16 +280,17 @@ pub fn parameters(kernel: &ir::Kernel, arguments: &[Argument]) -> Vec<Parameter>
     kernel.parameters.iter().map(one).collect()
 }
 
-/// A parameter of an entry.
+/// Parameter of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Parameter {
-    /// Bits, and bytes of them.
+    /// Bits, and their number of bytes.
     Bits(u64, u32),
-    /// The address of an argument.
+    /// Address of an argument.
     Address(usize),
 }
 
-/// Whether the PTX interpreter leaves the same of another text than the kernel's own.
+/// Returns an error unless the PTX interpreter computes the same from `text` as from the kernel's
+/// own text.
 pub fn agrees(good: &Good, text: &str) -> Result<(), Failure> {
     let executor = Executor::Ptx;
     let program = read(executor, text)?;
@@ -295,7 +298,7 @@ pub fn agrees(good: &Good, text: &str) -> Result<(), Failure> {
     compare(executor, &good.left, &left)
 }
 
-/// The one entry of a module.
+/// Parses the only entry of a module.
 fn read(executor: Executor, text: &str) -> Result<ptx::Program, Failure> {
     let not_taken = |said: String| Failure::NotTaken(executor, said);
     let module = parse::parse(text).map_err(|e| not_taken(e.to_string()))?;

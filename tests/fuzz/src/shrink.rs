@@ -1,15 +1,16 @@
-//! Makes a kernel small that goes wrong, and goes on to go wrong.
+//! Reduction of a failing kernel to a small one that still fails.
 
 use crate::program::{Expr, Kernel, Statement};
 use kernel_dsl_compiler::Scalar;
 
-/// The smallest kernel that can be reached by taking one thing away at a time for which `is_wrong` stays true.
+/// Returns the smallest kernel, reached by removing one piece at a time, for which `is_wrong` stays
+/// true.
 pub fn shrink(kernel: Kernel, mut is_wrong: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut kernel = kernel;
     loop {
         let before = kernel.clone();
         let mut n = 0;
-        // What follows a change that was kept has its number now.
+        // After a change is kept, the next change has its index.
         while let Some(smaller) = changed(&kernel, n) {
             if is_wrong(&smaller) { kernel = smaller } else { n += 1 }
         }
@@ -19,7 +20,7 @@ pub fn shrink(kernel: Kernel, mut is_wrong: impl FnMut(&Kernel) -> bool) -> Kern
     }
 }
 
-/// Change number `n` of a kernel; `None` where there are not as many.
+/// Returns the kernel after change number `n`; `None` if there are fewer changes.
 fn changed(kernel: &Kernel, n: usize) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut cursor = Cursor { left: n, done: false };
@@ -27,14 +28,14 @@ fn changed(kernel: &Kernel, n: usize) -> Option<Kernel> {
     cursor.done.then_some(kernel)
 }
 
-/// Counts changes down to the one that is to be made.
+/// Countdown to the change to make.
 struct Cursor {
     left: usize,
     done: bool,
 }
 
 impl Cursor {
-    /// Whether this is the change.
+    /// Returns whether the current change is the requested one.
     fn hit(&mut self) -> bool {
         if self.done {
             return false;
@@ -83,7 +84,7 @@ impl Cursor {
     }
 
     fn list(&mut self, list: &mut Vec<Statement>) {
-        // Many at once first.
+        // Larger pieces come first.
         let mut size = list.len() / 2;
         while size > 1 && !self.done {
             for start in (0..list.len()).step_by(size) {
@@ -133,7 +134,7 @@ impl Cursor {
     }
 }
 
-/// Calls of `function` without their argument number `parameter`.
+/// Removes argument number `parameter` from all calls of `function`.
 fn forget(list: &mut [Statement], function: &str, parameter: usize) {
     fn within(expr: &mut Expr, call: &str, parameter: usize) {
         if expr.text.starts_with(call) && expr.construct == "a call of a device function" {
@@ -149,7 +150,7 @@ fn forget(list: &mut [Statement], function: &str, parameter: usize) {
     }
 }
 
-/// The simplest value of a type, as text.
+/// Returns the simplest value of a type, as text.
 fn simple(ty: Scalar) -> String {
     match ty {
         Scalar::Bool => "true".to_string(),

@@ -20,27 +20,27 @@ use crate::ir::{DynamicId, Guard, Kernel, Label, Location, Op, Place, Region, Ro
 use crate::passes;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Memory that values go through.
+/// Memory through which values pass.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum MarkedMemory {
-    /// What an argument of the kernel points to, by its index.
+    /// Memory of the kernel's argument with this index.
     Argument(u32),
     Shared(SharedId),
     Dynamic(DynamicId),
     Local(u32),
 }
 
-/// A column of memory, by the last index; `None` is where that is not known, anywhere in it.
+/// Column of memory by the last index; `None` means an unknown column.
 type Column = (MarkedMemory, Option<u32>);
 
-/// What an approximation decides.
+/// Property that an approximation decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Decided {
-    /// Which way threads go, how often they run a loop, or whether an access is made.
+    /// The path of control, the number of iterations of a loop, or whether an access is executed.
     Branch,
-    /// Which element is accessed, or which lane asked.
+    /// The accessed element, or the source lane of an exchange.
     Index,
-    /// The value of an integer or truth value: a float cast to one, or one that is stored.
+    /// The value of an integer or truth value: a float cast to one, or a stored value.
     Integer,
 }
 
@@ -63,14 +63,14 @@ impl Decided {
     }
 }
 
-/// Something that an approximation decides, and where.
+/// Decision by an approximation, with its location.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Decision {
-    /// Where.
+    /// Location of the decision.
     pub location: Location,
-    /// What.
+    /// Property that is decided.
     pub decided: Decided,
-    /// The approximation that it comes of; of several, one.
+    /// Location of the approximation; one of them if there are several.
     pub from: Location,
 }
 
@@ -86,12 +86,12 @@ impl Decision {
     }
 }
 
-/// What comes of the approximations of a kernel as lowered.
+/// Results of the analysis of a kernel as lowered.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Approximations {
     /// Arguments of the kernel, by index, in whose memory approximate values may be stored.
     pub reached: BTreeSet<u32>,
-    /// What they decide, each place once, in the order of the program.
+    /// Decisions in program order, each location once.
     pub decisions: Vec<Decision>,
 }
 
@@ -103,7 +103,7 @@ impl Approximations {
         }
         match unrolled(kernel.clone()) {
             Ok(unrolled) => Approximations::found(&unrolled),
-            // What does not compile is looked at as it is.
+            // A kernel that does not compile is analyzed as it is.
             Err(_) => Approximations::found(kernel),
         }
     }
@@ -129,7 +129,7 @@ impl Approximations {
         let reached =
             flow.memory.keys().filter_map(|(m, _)| if let MarkedMemory::Argument(i) = m { Some(*i) } else { None });
         let mut decisions: Vec<Decision> = flow.decisions.into_iter().flatten().collect();
-        // Of one place that came out several times, once.
+        // Several instructions of one location give one decision.
         decisions.dedup_by_key(|decision| (decision.location, decision.decided));
         Approximations { reached: reached.collect(), decisions }
     }
@@ -148,20 +148,20 @@ fn approximates(region: &Region) -> bool {
 
 struct MarkFlow<'k> {
     kernel: &'k Kernel,
-    /// The marked values, and the approximation that each comes of.
+    /// Marked values, each with the location of its approximation.
     values: HashMap<Value, Location>,
     constants: HashMap<Value, u64>,
-    /// What an address may lie in.
+    /// Memory that an address may point to.
     bases: HashMap<Value, BTreeSet<MarkedMemory>>,
     /// Addresses that may not be those of a first column.
     moved: HashSet<Value>,
-    /// The memory in which marked values lie.
+    /// Memory that holds marked values.
     memory: BTreeMap<Column, Location>,
-    /// What the addresses that lie in variables point to.
+    /// Memory that addresses stored in variables point to.
     behind: BTreeMap<MarkedMemory, BTreeSet<MarkedMemory>>,
-    /// Results of the constructs, and parameters of the loops, by label.
+    /// Results of the open constructs and parameters of the open loops, by label.
     open: HashMap<Label, [Vec<Value>; 2]>,
-    /// What was found; `None` while marks still spread.
+    /// Decisions found; `None` while marks still spread.
     decisions: Option<BTreeSet<Decision>>,
     changed: bool,
 }
@@ -213,7 +213,7 @@ impl MarkFlow<'_> {
         self.constants.get(&last?).and_then(|n| u32::try_from(*n).ok())
     }
 
-    /// Marks `value` as `to` is marked.
+    /// Propagates the mark and the memory of `value` to `to`.
     fn flows(&mut self, value: Value, to: Value) {
         self.mark(to, self.values.get(&value).copied());
         if self.moved.contains(&value) {
@@ -264,7 +264,7 @@ impl MarkFlow<'_> {
         memories
     }
 
-    /// Returns the array whose bytes an array has.
+    /// Returns the array that provides the storage of `array`.
     fn bytes_of(&self, mut array: SharedId) -> SharedId {
         while let Some(under) = self.kernel.shared[array.0 as usize].over {
             array = under;
@@ -335,7 +335,8 @@ impl MarkFlow<'_> {
                 }
                 Op::Atomic { place, values, .. } => {
                     let (memories, column) = (self.memories(place, at), self.column(place));
-                    // All values go to one element: an exchange's, and what it is compared with.
+                    // An exchange stores its operand or the value that it compares, both to one
+                    // element.
                     values.iter().for_each(|value| self.stored(&memories, column, &[*value], at));
                     let from = self.held(&memories, column, 0);
                     results.iter().for_each(|r| self.mark(*r, from));
@@ -351,7 +352,7 @@ impl MarkFlow<'_> {
                     self.decides(Decided::Index, *index, at);
                     self.mark(results[0], self.memory.get(&(memory, None)).copied());
                     if let Some(bases) = self.behind.get(&memory).cloned() {
-                        // Which of those that were put there it is, is not followed.
+                        // The analysis does not track which of the stored addresses this is.
                         self.moves(results[0]);
                         self.lies(results[0], bases);
                     }
@@ -411,10 +412,10 @@ impl MarkFlow<'_> {
         }
     }
 
-    /// Returns the decision that an operation makes by one of its operands.
+    /// Propagates the mark of an operand, and the memory that it points to, to a result.
     fn computed(&mut self, operand: Value, result: Value) {
         self.mark(result, self.values.get(&operand).copied());
-        // A choice of addresses.
+        // The result is an address chosen among several.
         if !matches!(self.kernel.ty(result), Type::Scalar(_))
             && let Some(bases) = self.bases.get(&operand).cloned()
         {

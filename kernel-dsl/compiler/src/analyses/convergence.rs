@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::ir::{Inst, Kernel, Location, Op, Region, SourceLocation};
 use std::collections::BTreeMap;
 
-/// An operation that not all come to.
+/// Operation that not all required threads reach.
 struct Apart<'k> {
     inst: &'k Inst,
     scope: UniformScope,
@@ -29,7 +29,7 @@ pub(super) fn apart(kernel: &Kernel) -> Vec<Error> {
     errors.into_iter().map(|(_, error)| error).collect()
 }
 
-/// Returns whether the region has a common operation of a warp or block.
+/// Returns whether the region contains a collective operation of a warp or block.
 fn together(region: &Region) -> bool {
     region.insts.iter().any(|inst| needs(&inst.op).is_some() || inst.op.regions().into_iter().any(together))
 }
@@ -43,7 +43,7 @@ fn needs(op: &Op) -> Option<UniformScope> {
     }
 }
 
-/// Keeps the first operation at each location, of those that need the widest scope.
+/// Collects the first operation at each location among those that need the widest scope.
 fn collect<'k>(region: &'k Region, uniformity: &Uniformity<'k>, found: &mut BTreeMap<Location, Apart<'k>>) {
     for inst in &region.insts {
         if let Some(scope) = needs(&inst.op)
@@ -91,7 +91,7 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
     })
 }
 
-/// Returns the function that is called at a place, as the kernel writes it.
+/// Returns the function called at a location, as the kernel writes it.
 fn operation(kernel: &Kernel, at: &SourceLocation) -> Option<String> {
     let line = kernel.sources[at.source as usize].line_text(u32::from(at.span.line))?;
     let from: String = line.chars().skip(usize::from(at.span.column).checked_sub(1)?).collect();
@@ -118,7 +118,7 @@ fn trace(kernel: &Kernel, steps: &[Step]) -> Vec<String> {
         let (code, number) = (source.line_code(u32::from(at.1)), source.line + u32::from(at.1));
         let of = if at.0 == 0 { String::new() } else { format!("`{}`, ", source.name) };
         let code = if code.is_empty() { String::new() } else { format!(", `{code}`") };
-        // The last line is where threads begin to differ, whatever else stands on it.
+        // The last line is where threads begin to diverge, whatever else the line contains.
         let root = steps[i..].iter().all(|s| line(s) == at);
         let what = match step.what {
             Happening::Computed if root && steps[steps.len() - 1].what == Happening::Index => "differs between threads",

@@ -1,4 +1,4 @@
-//! What is known about a value across the lanes of a warp.
+//! An analysis of how values differ across the lanes of a warp.
 //!
 //! The cost of an access depends on how its index differs between lanes. So a value is tracked as
 //! 32 numbers, exactly or relative to a number that all lanes share. `grid::index()` is 0 to 31
@@ -10,33 +10,33 @@ use crate::ir::*;
 use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
-/// Lanes of a warp.
+/// Number of lanes of a warp.
 pub const LANES: usize = 32;
 
-/// What an argument's address is taken to be a multiple of: the driver aligns its allocations so,
-/// though a view may begin anywhere in one.
+/// Assumed alignment of an argument's address: the driver aligns its allocations this way, though a
+/// view may begin anywhere in one.
 const ALIGNED: u64 = 256;
 
-/// A number a lane.
+/// One number per lane.
 pub type Numbers = [i64; LANES];
 
-/// Returns what is known about `value`.
+/// Knowledge about a value across the lanes of a warp.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Across {
-    /// Lane by lane.
+    /// The number of each lane.
     Exact(Numbers),
-    /// The same unknown number in all lanes, a multiple of `multiple`, plus this.
+    /// An unknown multiple of `multiple`, the same in all lanes, plus the number of each lane.
     #[allow(missing_docs)]
     Relative { lanes: Numbers, multiple: u64 },
-    /// Nothing.
+    /// No information.
     Unknown,
 }
 
 impl Across {
-    /// The same unknown number in all lanes.
+    /// One unknown number, the same in all lanes.
     pub const UNIFORM: Across = Across::Relative { lanes: [0; LANES], multiple: 1 };
 
-    /// Returns the lanes' offsets from a number that all share.
+    /// Returns the offsets of the lanes from a common number.
     pub fn relative(self) -> Option<Numbers> {
         match self {
             Across::Exact(lanes) | Across::Relative { lanes, .. } => Some(lanes),
@@ -49,7 +49,7 @@ impl Across {
         self.relative().is_some_and(|lanes| same(&lanes))
     }
 
-    /// Returns the number that all lanes have, if it is known.
+    /// Returns the number that all lanes have, if known.
     pub fn constant(self) -> Option<i64> {
         match self {
             Across::Exact(lanes) if same(&lanes) => Some(lanes[0]),
@@ -57,8 +57,8 @@ impl Across {
         }
     }
 
-    /// Returns the largest number that what the lanes share is known to be a multiple of; of an
-    /// exact value, 0 is shared.
+    /// Returns the largest known divisor of the common part; 0 for exact values, whose common part
+    /// is 0.
     pub fn multiple(self) -> u64 {
         match self {
             Across::Exact(_) => 0,
@@ -67,7 +67,7 @@ impl Across {
         }
     }
 
-    /// Returns the same numbers without what is known about the shared part.
+    /// Returns the same offsets without the known divisor of the common part.
     fn loosened(self) -> Across {
         match self.relative() {
             Some(lanes) => Across::Relative { lanes, multiple: 1 },
@@ -80,11 +80,11 @@ fn same(lanes: &Numbers) -> bool {
     lanes.iter().all(|x| *x == lanes[0])
 }
 
-/// What is known of each value of a kernel, in one warp of each block.
+/// Knowledge about each value of a kernel, in one warp of each block.
 #[derive(Debug)]
 pub struct Lanes {
     values: Vec<Across>,
-    /// The warp, counted in its block.
+    /// Index of the warp in its block.
     warp: u32,
 }
 
@@ -96,19 +96,19 @@ impl Lanes {
         lanes
     }
 
-    /// What is known of `value`.
+    /// Returns what is known about `value`.
     pub fn get(&self, value: Value) -> Across {
         self.values[value.0 as usize]
     }
 
-    /// Returns the bytes from an element's first to what an access names within it.
+    /// Returns the byte offset from the start of an element to the accessed part of it.
     pub fn within(&self, within: Option<&Within>) -> Across {
         let Some(within) = within else { return Across::Exact([0; LANES]) };
         let steps = within.indices.iter().map(|step| (step.index, step.bytes));
         self.sum(Across::Exact([within.offset.into(); LANES]), steps)
     }
 
-    /// `first` + Σ index · scale.
+    /// Computes `first` + Σ index · scale.
     pub fn sum(&self, first: Across, terms: impl IntoIterator<Item = (Value, u32)>) -> Across {
         terms.into_iter().fold(first, |sum, (index, scale)| {
             let term = binary(Binary::Mul, Scalar::U64, self.get(index), Across::Exact([scale.into(); LANES]));
@@ -122,14 +122,14 @@ impl Lanes {
 
     fn region(&mut self, kernel: &Kernel, region: &Region) {
         for inst in &region.insts {
-            // What an earlier look at a loop's body took to be so may not be.
+            // An assumption about an earlier iteration of the analysis may not hold.
             inst.results.iter().for_each(|r| self.set(*r, Across::Unknown));
             match &inst.op {
                 Op::For(l) => {
                     let known = self.get(l.start);
                     let index = if self.get(l.step).is_uniform() { known.loosened() } else { Across::Unknown };
                     let index = match (index, self.get(l.step).constant()) {
-                        // Start and step tell what the shared part is a multiple of.
+                        // Start and step determine the divisor of the common part.
                         (Across::Relative { lanes, .. }, Some(step)) => {
                             Across::Relative { lanes, multiple: gcd(known.multiple(), step.unsigned_abs()).max(1) }
                         }
@@ -154,7 +154,7 @@ impl Lanes {
                     for (i, result) in inst.results.iter().enumerate() {
                         let across = match ends {
                             [Some(yes), Some(no)] => self.select(*condition, yes[i], no[i]),
-                            // What control comes from the other branch with, it does not.
+                            // Only one branch reaches the end: its values are the results.
                             [Some(one), None] | [None, Some(one)] => self.get(one[i]),
                             [None, None] => Across::Unknown,
                         };
@@ -172,8 +172,8 @@ impl Lanes {
         }
     }
 
-    /// A loop's body. A carried value is taken to be in all iterations what it is in the first, but
-    /// for what all lanes share, until the body shows otherwise.
+    /// Analyzes a loop's body. A carried value is assumed to have the offsets of the first
+    /// iteration in all iterations, with another common part, until the body shows otherwise.
     fn looping(&mut self, kernel: &Kernel, body: &Region, label: Label, inits: &[Value], carried: &[Value]) {
         for (parameter, init) in carried.iter().zip(inits) {
             self.set(*parameter, self.get(*init).loosened());
@@ -189,8 +189,8 @@ impl Lanes {
                     Some(lanes) => same(&std::array::from_fn(|l| lanes[l].wrapping_sub(first[l]))),
                     None => false,
                 };
-                // Where lanes come to the next iteration by several ways, each with a value of its
-                // own, they part.
+                // Lanes that reach the next iteration on different paths, with different values,
+                // diverge.
                 let one_way = next.iter().all(|v| v[i] == next[0][i]);
                 if !one_way || !next.iter().all(stays) {
                     self.set(*parameter, Across::Unknown);
@@ -242,7 +242,8 @@ impl Lanes {
             Op::Cast(a) if kernel.ty(*a).scalar().is_some_and(|s| s.is_integer() || s == Scalar::Bool) => {
                 let from = kernel.ty(*a).scalar().map_or(0, Scalar::bits);
                 match self.get(*a) {
-                    // What is cut off may differ where the sum with the unknown part carries.
+                    // The discarded bits may differ between lanes where the sum with the unknown
+                    // part carries.
                     a if integer.is_some_and(|s| s.bits() < from) && matches!(a, Across::Relative { .. }) => {
                         if a.is_uniform() { Across::UNIFORM } else { Across::Unknown }
                     }
@@ -263,7 +264,7 @@ impl Lanes {
             Op::Binary(op, a, b) if integer.is_some() => {
                 binary(*op, integer.unwrap_or(Scalar::U64), self.get(*a), self.get(*b))
             }
-            // Arrays of dynamic size begin where an access of the machine may.
+            // Arrays of dynamic size are aligned to the widest access of the machine.
             Op::Dynamic { .. } => Across::Relative { lanes: [0; LANES], multiple: WIDEST.into() },
             Op::Offset { base, terms, bytes } => terms.iter().fold(self.get(*base), |sum, (index, stride)| {
                 let stride = stride.map_or(Across::Exact([1; LANES]), |s| self.get(s));
@@ -273,8 +274,8 @@ impl Lanes {
             }),
             Op::Inline { code, .. } if code.effect() != Effect::None => Across::Unknown,
             op => {
-                // What all lanes compute from the same is the same; so is what they load from one
-                // place.
+                // Equal operands give equal results in all lanes, and one address gives one loaded
+                // value.
                 let mut uniform = op.is_pure() || matches!(op, Op::Load { .. } | Op::Inline { .. });
                 op.for_each_operand(|v| uniform &= self.get(v).is_uniform());
                 if uniform { Across::UNIFORM } else { Across::Unknown }
@@ -288,13 +289,13 @@ impl Lanes {
     }
 }
 
-/// A number as its type holds it.
+/// Returns a number wrapped to its type.
 fn wrapped(ty: Scalar, x: i64) -> i64 {
     let unused = 64 - ty.bits();
     if ty.is_signed() { x << unused >> unused } else { (x as u64 & ty.mask()) as i64 }
 }
 
-/// Returns whether control leaves the loop of that label and body before its count is through.
+/// Returns whether control leaves the loop with this label and body before its last iteration.
 fn leaves(body: &Region, label: Label) -> bool {
     fn labels(region: &Region, found: &mut Vec<Label>) {
         for inst in &region.insts {
@@ -345,7 +346,7 @@ fn compare(comparison: Comparison, a: Across, b: Across) -> Across {
     }
 }
 
-/// Returns the sum of addresses or parts of them.
+/// Returns the sum of addresses or of parts of them.
 pub(super) fn add(a: Across, b: Across) -> Across {
     binary(Binary::Add, Scalar::U64, a, b)
 }
@@ -362,7 +363,7 @@ fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
         (Exact(x), Exact(y)) => Exact(std::array::from_fn(|l| f(x[l], y[l] & i64::from(ty.bits() - 1)))),
         _ => both(|x, _| x),
     };
-    // The quotient of what is known to be a multiple, and the rest of which it is no part.
+    // The quotient of a known multiple, and the remainder without it.
     let divided = |by: i64, quotient: bool| match a {
         Relative { lanes, multiple } if !ty.is_signed() && by > 0 && multiple.is_multiple_of(by as u64) => {
             Some(match quotient {

@@ -4,9 +4,9 @@
 use crate::error::Error;
 use crate::ir::{Kernel, Parameter, Role};
 
-/// Bytes of an entry's parameters at most, on every target.
+/// Maximum size of an entry's parameters in bytes, on every target.
 const MAX_PARAMETER_BYTES: u32 = 4096;
-/// What the checked form needs of them: the address of its record.
+/// Bytes that the checked form needs for the address of its record.
 const RECORD_BYTES: u32 = 8;
 
 /// Returns an error for each limit that the kernel exceeds.
@@ -24,7 +24,7 @@ pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
     vec![error.help("put numbers into a slice, which takes 12 bytes whatever its length")]
 }
 
-/// Returns the size and alignment of a parameter.
+/// Returns the size of a parameter in bytes.
 fn bytes(parameter: &Parameter) -> u32 {
     match parameter.role {
         Role::Value(scalar) => scalar.bytes(),

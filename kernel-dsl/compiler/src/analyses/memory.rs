@@ -11,37 +11,37 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 use serde::Serialize;
 
-/// Bytes of a sector.
+/// Size of a sector in bytes.
 pub const SECTOR: i64 = 32;
-/// Sectors of a line of the caches.
+/// Number of sectors in a cache line.
 const LINE: i64 = 4;
-/// Banks of shared memory.
+/// Number of banks of shared memory.
 const BANKS: usize = 32;
-/// Bytes that shared memory gives at once.
+/// Bytes that shared memory delivers in one transaction.
 const MAX_TRANSACTION_BYTES: u32 = 128;
 
-/// An access to memory, or several that one place in the source became.
+/// Access to memory, or several accesses of one source location.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Site {
-    /// Where.
+    /// Location of the access.
     pub location: Location,
-    /// What it does.
+    /// Load, store or atomic operation.
     pub kind: AccessKind,
-    /// Name of the shared array, of the table, or of the kernel's parameter, where that is known.
+    /// Name of the shared array, the table, or the kernel's parameter, if known.
     pub array: Option<String>,
-    /// Bytes that a lane accesses.
+    /// Bytes accessed per lane.
     pub bytes: u32,
-    /// Instructions that the place became.
+    /// Number of instructions at the location.
     pub count: u32,
-    /// Loops around it that are still loops.
+    /// Number of enclosing loops that are not unrolled.
     pub loops: u32,
-    /// What it costs; `None` where the addresses of the lanes are not understood.
+    /// Cost of the access; `None` if the addresses of the lanes are not understood.
     pub cost: Option<Cost>,
-    /// The widest scope whose threads are proven to access one place.
+    /// Widest scope whose threads are proven to access one place.
     pub address: UniformScope,
 }
 
-/// What an access does.
+/// Operation of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -51,31 +51,31 @@ pub enum AccessKind {
     Atomic,
 }
 
-/// What an access costs a warp, in the worst of the block's warps.
+/// Cost of an access for a warp, in the worst warp of the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cost {
-    /// Of shared memory.
+    /// An access to shared memory.
     Shared {
-        /// Times that the busiest bank is asked, for each 128 bytes: 1 is without conflict.
+        /// Accesses to the busiest bank per 128 bytes: 1 is free of conflicts.
         ways: u32,
     },
-    /// Of global memory.
+    /// An access to global memory.
     Global {
-        /// Sectors that are touched, if buffers begin with one. Where it is not known how the first
-        /// byte lies, it is taken to.
+        /// Number of touched sectors, for buffers aligned to a sector. A first byte with unknown
+        /// alignment is assumed to be aligned.
         sectors: u32,
-        /// Sectors that the bytes would fill.
+        /// Minimum number of sectors that hold the bytes.
         least: u32,
-        /// Lines of 128 bytes that the sectors are of, if buffers begin with one.
+        /// Number of 128-byte lines that contain the sectors, for buffers aligned to a line.
         lines: u32,
-        /// Bytes that are asked for, each counted once: what moves is `sectors` · 32.
+        /// Number of distinct bytes requested; the transfer is `sectors` · 32 bytes.
         used: u32,
     },
-    /// Of constant memory.
+    /// An access to constant memory.
     Constant {
-        /// Places that lanes read, one after the other; of what is not understood, the most that
-        /// there can be.
+        /// Number of distinct places that lanes read one after another; the maximum possible number
+        /// if the addresses are not understood.
         words: u32,
     },
 }
@@ -91,8 +91,8 @@ impl Cost {
     }
 }
 
-/// Returns the accesses of `kernel`, in the order in which their places first appear. Its places
-/// must be such still: IR as lowered, or [`with_places`](crate::passes::with_places).
+/// Returns the accesses of `kernel`, in the order in which their locations first appear. The kernel
+/// must still contain places: IR as lowered, or [`with_places`](crate::passes::with_places).
 pub fn accesses(kernel: &Kernel) -> Vec<Site> {
     let origins = origins(kernel);
     let uniformity = Uniformity::new(kernel);
@@ -131,14 +131,14 @@ fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
     Some(if b.excess() > a.excess() { b } else { a })
 }
 
-/// What an address leads from.
+/// Memory that an address points into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AddressOrigin {
-    /// The parameter of that number.
+    /// The kernel's parameter with this index.
     Parameter(u32),
-    /// An array in shared memory whose size the launch evaluates.
+    /// A shared array whose size the launch evaluates.
     Dynamic(DynamicId),
-    /// A table.
+    /// A constant table.
     Table(TableId),
 }
 
@@ -166,7 +166,7 @@ pub(super) fn origins(kernel: &Kernel) -> Vec<Option<AddressOrigin>> {
     origins
 }
 
-/// Returns the name of what is accessed.
+/// Returns the name of the accessed memory.
 pub(super) fn name(kernel: &Kernel, origins: &[Option<AddressOrigin>], place: &Place) -> Option<String> {
     match place {
         Place::Shared { array, .. } => Some(kernel.shared[array.0 as usize].name.clone()),
@@ -242,7 +242,7 @@ impl AccessWalk<'_> {
             Place::Shared { array, indices, .. } => self.shared(*array, indices, within, asked),
             Place::Dynamic { base, dims, .. } => {
                 let (address, rows) = self.address(*base, dims, unit, within)?;
-                // Rows of unknown distance: who knows which banks they begin at.
+                // The first bank of a row is unknown if the pitch is unknown.
                 let one_row = rows.iter().all(|row| row.iter().all(|x| *x == row[0]));
                 one_row.then_some(Cost::Shared { ways: asked.ways(&address.relative()?) })
             }
@@ -262,14 +262,14 @@ impl AccessWalk<'_> {
         if let Some(addresses) = address.relative() {
             return Some(Cost::Constant { words: words(&addresses, asked.active, asked.bytes) });
         }
-        // The compiler puts there what is the same for all lanes, though this analysis does not see
-        // it.
+        // The compiler places a table in constant memory only if the index is uniform, though this
+        // analysis may not see that.
         let Some(AddressOrigin::Table(id)) = self.origins[base.0 as usize] else { return None };
         let table = self.kernel.table(id).filter(|t| t.placement == Placement::Constant)?;
         Some(Cost::Constant { words: (table.bytes / asked.bytes.max(1)).min(LANES as u32) })
     }
 
-    /// Returns the lanes in which a condition holds, if it is known of each.
+    /// Returns the lanes in which a condition holds, if it is known in each.
     fn holding(&self, condition: Value) -> Option<u32> {
         match self.lanes.get(condition) {
             Across::Exact(lanes) => Some((0..LANES).filter(|l| lanes[*l] != 0).fold(0, |m, l| m | 1 << l)),
@@ -286,8 +286,8 @@ impl AccessWalk<'_> {
         let (Some(swizzle), [.., row, _]) = (array.swizzle(), indices) else {
             return Some(Cost::Shared { ways: asked.ways(&addresses.map(|a| offset + a)) });
         };
-        // What all lanes share moves them alike from bank to bank, but where it decides which
-        // pieces are exchanged. So the worst is looked for among all that it may be.
+        // A common offset shifts all lanes alike from bank to bank, except that it selects the
+        // pieces that a swizzle exchanges. So the result is the worst over all possible offsets.
         let row = self.lanes.get(*row);
         let rows = row.relative()?;
         let (period, span) = (i64::from(swizzle.period()), i64::from(swizzle.mask + 1) * i64::from(Swizzle::PIECE));
@@ -304,8 +304,8 @@ impl AccessWalk<'_> {
         Some(Cost::Shared { ways: worst })
     }
 
-    /// Returns the address of an element of `unit` bytes, except the dimensions whose stride is not
-    /// known: of those, the indices.
+    /// Returns the address of an element of `unit` bytes. Dimensions with an unknown stride are
+    /// left out, and their indices are returned separately.
     fn address(&self, base: Value, dims: &[Dim], unit: u32, within: Across) -> Option<(Across, [Numbers; 5])> {
         let mut address = lanes::add(self.lanes.get(base), within);
         let mut rows = [[0i64; LANES]; 5];
@@ -320,8 +320,8 @@ impl AccessWalk<'_> {
                     let index = self.lanes.get(dim.index);
                     *row = index.relative()?;
                     if index.constant() != Some(0) {
-                        // All lanes in one row, and that a multiple of elements away; or who knows
-                        // where.
+                        // All lanes access one row at a multiple of the element size; other rows
+                        // may start anywhere.
                         let zero = row.iter().all(|x| *x == 0);
                         let multiple = if zero { index.multiple().saturating_mul(unit.into()) } else { 1 };
                         address = lanes::add(address, Across::Relative { lanes: [0; LANES], multiple });
@@ -333,14 +333,14 @@ impl AccessWalk<'_> {
     }
 }
 
-/// What a warp asks of memory at once.
+/// Request of a warp to memory.
 #[derive(Clone, Copy)]
 struct Asked {
-    /// The lanes that do.
+    /// Active lanes.
     active: u32,
-    /// Bytes that each accesses.
+    /// Bytes accessed per lane.
     bytes: u32,
-    /// Whether lanes that ask for one word are served together.
+    /// Whether lanes that access one word are served together.
     merged: bool,
 }
 
@@ -350,15 +350,15 @@ impl Asked {
     }
 }
 
-/// Returns the steps in which multiples of `multiple` go through what repeats after `period`.
+/// Returns the step between the distinct remainders of multiples of `multiple` modulo `period`.
 fn common(multiple: u64, period: i64) -> usize {
     lanes::gcd(period as u64, multiple).max(1) as usize
 }
 
-/// Returns how often the busiest bank is asked for another word, where lane l accesses `bytes`
-/// bytes at `addresses[l]`. Accesses of 8 and 16 bytes go by half and quarter warps. `merged`:
-/// lanes that ask for one word are served together, as loads and stores are; atomic operations take
-/// turns.
+/// Returns the number of different words that the busiest bank serves, where lane l accesses
+/// `bytes` bytes at `addresses[l]`. Accesses of 8 and 16 bytes are split into half and quarter
+/// warps. `merged`: lanes that access one word are served together, as in loads and stores. Atomic
+/// operations are serialized.
 pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
     let wide = bytes.clamp(4, WIDEST);
     let lanes_at_once = (MAX_TRANSACTION_BYTES / wide) as usize;
@@ -381,8 +381,8 @@ pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
     worst
 }
 
-/// Returns the different places of constant memory at which lanes read: its cache serves one after
-/// the other.
+/// Returns the number of distinct places of constant memory that lanes read: the constant cache
+/// serves one place at a time.
 fn words(addresses: &Numbers, active: u32, bytes: u32) -> u32 {
     let mut all: Vec<i64> =
         (0..LANES).filter(|l| active >> l & 1 == 1).map(|l| addresses[l].div_euclid(bytes.max(4).into())).collect();
@@ -391,8 +391,8 @@ fn words(addresses: &Numbers, active: u32, bytes: u32) -> u32 {
     all.len() as u32
 }
 
-/// Returns the sectors of an access of `bytes` bytes a lane. Lanes with different `rows` are far
-/// apart.
+/// Returns the cost in sectors of an access of `bytes` bytes per lane. Lanes with different `rows`
+/// are far apart.
 fn sectors(addresses: &Numbers, rows: &[Numbers; 5], active: u32, bytes: u32, aligned: bool) -> Cost {
     let mut lanes: Vec<usize> = (0..LANES).filter(|l| active >> l & 1 == 1).collect();
     let row = |l: usize| rows.map(|r| r[l]);
@@ -400,7 +400,7 @@ fn sectors(addresses: &Numbers, rows: &[Numbers; 5], active: u32, bytes: u32, al
     let (mut sectors, mut filled, mut lines) = (0, 0, 0);
     for group in lanes.chunk_by(|a, b| row(*a) == row(*b)) {
         let start = if aligned { 0 } else { addresses[group[0]] };
-        // The first sector, byte and line that are not counted yet.
+        // The first sector, byte and line that are not yet counted.
         let (mut sector, mut byte, mut line) = (i64::MIN, i64::MIN, i64::MIN);
         for lane in group {
             let (first, end) = (addresses[*lane] - start, addresses[*lane] - start + i64::from(bytes));
@@ -427,7 +427,7 @@ mod tests {
     #[test]
     fn banks_by_the_stride() {
         let stride = |words: i64| ways(&by(|l| 4 * words * l), u32::MAX, 4, true);
-        // 32 / gcd(stride, 32) banks serve 32 lanes.
+        // Lanes with this stride use 32 / gcd(stride, 32) banks.
         assert_eq!([0, 1, 2, 3, 16, 32, 33].map(stride), [1, 1, 2, 1, 16, 32, 1]);
         assert_eq!(ways(&by(|l| 4 * 32 * l), 0b11, 4, true), 2, "lanes that are not there ask for nothing");
         assert_eq!(ways(&by(|_| 0), u32::MAX, 4, false), 32, "atomic operations on one word");

@@ -4,7 +4,7 @@
 use crate::ptx::{Instruction, Modifier, Module, Opcode, Statement, Type};
 use serde::Serialize;
 
-/// A kind of instruction, by what executes it.
+/// Class of instructions, by the unit that executes them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -20,38 +20,38 @@ pub enum Class {
     Multiply,
     /// Quotients and remainders of integers.
     Divide,
-    /// Division, roots, and what the special function unit approximates.
+    /// Division, roots, and approximations of the special function unit.
     Special,
-    /// Between types.
+    /// Conversions between types.
     Convert,
     /// Comparison and selection.
     Compare,
-    /// Copies, and what reads addresses and special registers.
+    /// Copies, and reads of addresses and special registers.
     Move,
     /// Loads of parameters.
     Parameter,
     /// Loads from global memory.
     GlobalLoad,
-    /// Stores there.
+    /// Stores to global memory.
     GlobalStore,
     /// Loads from shared memory.
     SharedLoad,
-    /// Stores there.
+    /// Stores to shared memory.
     SharedStore,
     /// Accesses to local memory.
     Local,
     /// Atomic operations.
     Atomic,
-    /// Between lanes of a warp.
+    /// Exchange between lanes of a warp.
     Warp,
     /// Barriers and fences.
     Barrier,
-    /// Jumps and the end.
+    /// Jumps and exits.
     Control,
 }
 
 impl Class {
-    /// All of them, as they are declared.
+    /// All classes in declaration order.
     pub const ALL: [Class; 20] = [
         Class::Float,
         Class::Double,
@@ -105,7 +105,7 @@ impl Class {
     pub fn of(instruction: &Instruction) -> Class {
         use Opcode::*;
         let has = |m: Modifier| instruction.modifiers.contains(&m);
-        // The type that it works on stands last.
+        // The operand type is the last modifier.
         let ty = instruction.modifiers.iter().rev().find_map(|m| m.ty());
         let arithmetic = match ty {
             Some(Type::F32) => Class::Float,
@@ -142,8 +142,7 @@ impl Class {
     }
 }
 
-/// Returns how many instructions of each kind `module` has; those of which it has none are left
-/// out.
+/// Counts the instructions of `module` by class; absent classes are left out.
 pub fn mix(module: &Module) -> Vec<(Class, u32)> {
     let mut counts = [0u32; Class::ALL.len()];
     for statement in module.entries().filter_map(|entry| entry.body.as_ref()).flatten() {

@@ -1,4 +1,4 @@
-//! What is known about a kernel before it runs: which mistakes are proven, and what the kernel
+//! Analyses of a kernel before it runs: which mistakes are proven, and what the kernel
 //! costs.
 //!
 //! An analysis reads one instance for one target and changes nothing.

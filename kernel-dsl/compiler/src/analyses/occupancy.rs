@@ -3,34 +3,34 @@
 use crate::target::Target;
 use serde::Serialize;
 
-/// Threads of a warp.
+/// Number of threads of a warp.
 const WARP_THREADS: u32 = 32;
 
-/// What a multiprocessor of a target has. From the table of technical specifications in the
-/// appendix on compute capabilities of NVIDIA's CUDA C++ Programming Guide, and alike in the traits
-/// of NVIDIA's CCCL; the units of allocation from the occupancy calculator that came with CUDA
-/// until 11.
+/// Resources of a multiprocessor of a target. The source is the table of technical specifications
+/// in the appendix on compute capabilities of NVIDIA's CUDA C++ Programming Guide; the traits of
+/// NVIDIA's CCCL agree. The allocation units come from the occupancy calculator that CUDA contained
+/// until version 11.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Limits {
-    /// Warps that it holds.
+    /// Maximum number of resident warps.
     pub warps: u32,
-    /// Blocks that it holds.
+    /// Maximum number of resident blocks.
     pub blocks: u32,
-    /// Registers of 32 bits.
+    /// Number of 32-bit registers.
     pub registers: u32,
-    /// Registers are given to warps in multiples of this.
+    /// Allocation unit of the registers of a warp.
     pub register_unit: u32,
-    /// Parts that the registers are divided into, each with warps by itself.
+    /// Number of partitions of the register file, each with its own warps.
     pub parts: u32,
-    /// Registers that a thread may have.
+    /// Maximum number of registers of a thread.
     pub registers_of_thread: u32,
-    /// Bytes of shared memory, where as much as can be is set aside for it.
+    /// Maximum size of shared memory in bytes.
     pub shared: u32,
-    /// Bytes that a block may have without asking for more at the launch.
+    /// Bytes of shared memory that a block may use without an opt-in at the launch.
     pub shared_of_block: u32,
-    /// Shared memory is given to blocks in multiples of this.
+    /// Allocation unit of the shared memory of a block, in bytes.
     pub shared_unit: u32,
-    /// Bytes that each block takes beside its own.
+    /// Bytes of shared memory reserved by the system in each block.
     pub shared_reserved: u32,
 }
 
@@ -62,31 +62,31 @@ impl Limits {
     }
 }
 
-/// What a block takes.
+/// Resources of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// Threads.
+    /// Threads per block.
     pub threads: u32,
-    /// Registers a thread; `None` where nobody knows, and they are taken to be few enough.
+    /// Registers per thread; `None` if unknown, which counts as no limit.
     pub registers: Option<u32>,
-    /// Bytes of shared memory, sized at launch or not.
+    /// Bytes of shared memory, including arrays sized at launch.
     pub shared: u32,
 }
 
-/// What a multiprocessor holds.
+/// Resident blocks and warps of a multiprocessor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Occupancy {
-    /// Blocks at once.
+    /// Number of resident blocks.
     pub blocks: u32,
-    /// Warps at once.
+    /// Number of resident warps.
     pub warps: u32,
-    /// Warps that it could hold.
+    /// Maximum number of warps.
     pub of: u32,
-    /// What keeps it from more blocks: one, or several that come to the same.
+    /// Resources that limit the number of blocks: one, or several with the same limit.
     pub limited_by: Vec<Limit>,
 }
 
-/// What a multiprocessor has so much of and no more.
+/// Resource that limits the number of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -152,7 +152,7 @@ mod tests {
         (o.blocks, o.percent(), o.limited_by)
     }
 
-    /// Worked out by hand from the limits.
+    /// Compares with results derived by hand from the limits.
     #[test]
     fn the_scarcest_decides() {
         use Limit::*;
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(sm_61(128, 32, 16 << 10), (6, 38, vec![SharedMemory]));
         assert_eq!(sm_61(1024, 65, 0), (0, 0, vec![Registers]), "a block that cannot be launched");
         assert_eq!(occupancy(Target::SM_75, 256, 32, 0), (4, 100, vec![Warps]));
-        // A kibibyte of each block is the system's from sm_80 on.
+        // From sm_80 on, the system reserves 1 KiB in each block.
         assert_eq!(occupancy(Target::SM_86, 128, 32, 24 << 10), (4, 33, vec![SharedMemory]));
         assert_eq!(occupancy(Target::SM_90, 256, 64, 100 << 10), (2, 25, vec![SharedMemory]));
     }

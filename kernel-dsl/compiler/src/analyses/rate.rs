@@ -8,28 +8,28 @@ use super::mix::Class;
 use crate::ptx::{Instruction, Modifier, Opcode, Operand, Type};
 use std::fmt;
 
-/// A class of cost: the part of 128 results a clock, or what else decides.
+/// Throughput class: a fraction of 128 results per clock, or the resource that limits the rate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Rate {
-    /// 128 results a clock; of 64 bits, two such instructions.
+    /// 128 results per clock; 64-bit operations take two such instructions.
     Full,
-    /// 64.
+    /// 64 results per clock.
     Half,
-    /// 32.
+    /// 32 results per clock.
     Quarter,
-    /// 4: `f64`.
+    /// 4 results per clock: `f64`.
     Thirtysecond,
-    /// 2: arithmetic of 16-bit floats.
+    /// 2 results per clock: arithmetic on 16-bit floats.
     Sixtyfourth,
-    /// No instruction of the machine: ptxas writes several.
+    /// A sequence of several machine instructions.
     Sequence,
-    /// Decided by the banks of shared memory.
+    /// Limited by the banks of shared memory.
     Shared,
-    /// Decided by the sectors of global memory that are touched.
+    /// Limited by the touched sectors of global memory.
     Global,
-    /// Decided by how many threads meet at an address.
+    /// Limited by the number of threads that access one address.
     Atomic,
-    /// Decided by the last thread that comes, or by stores on their way.
+    /// Limited by the last arriving thread, or by stores in flight.
     Barrier,
     /// A jump.
     Branch,
@@ -57,13 +57,13 @@ impl Rate {
                 _ => Rate::Full,
             },
             Class::Multiply if matches!(instruction.opcode, Dp4a | Dp2a) => Rate::Full,
-            // A shift and an addition, as of an index on its way to an address.
+            // A shift and an addition, as in the conversion of an index to an address.
             Class::Multiply if by_power => Rate::Half,
             Class::Multiply | Class::Divide => Rate::Sequence,
             Class::Special if instruction.modifiers.contains(&Modifier::Approx) => Rate::Quarter,
             Class::Special => Rate::Sequence,
             Class::Convert if is_64_bits && is_float => Rate::Thirtysecond,
-            // The upper register is zero, or a shift.
+            // The upper register is zero, or the result of a shift.
             Class::Convert if is_64_bits => Rate::Half,
             Class::Convert => Rate::Quarter,
             Class::Compare if is_double => Rate::Thirtysecond,

@@ -11,45 +11,45 @@ use crate::scalar::Scalar;
 use crate::target::Target;
 use std::collections::HashMap;
 
-/// Something slow, and where.
+/// Slow operation and its location.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Lint {
-    /// What it is.
+    /// The slow operation.
     pub slow: Slow,
-    /// Where; `None` where the whole kernel is meant.
+    /// Location; `None` for the whole kernel.
     pub location: Option<Location>,
-    /// Instructions that the place became.
+    /// Number of instructions at the location.
     pub count: u32,
-    /// Whether a loop runs it.
+    /// Whether the operation is in a loop.
     pub looped: bool,
 }
 
-/// What is legal and slow.
+/// Operation that is legal and slow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Slow {
-    /// Arithmetic in `f64`, where the target has few units for it.
+    /// Arithmetic in `f64` on a target with few units for it.
     Double,
-    /// A quotient or remainder of integers by what is not constant.
+    /// Integer quotient or remainder by a divisor that is not constant.
     IntegerDivision(Scalar),
-    /// A product of integers of 64 bits.
+    /// Product of 64-bit integers.
     WideMultiply,
-    /// A correctly rounded quotient, in a loop.
+    /// Correctly rounded quotient, in a loop.
     FloatDivision(Scalar),
-    /// A correctly rounded square root, in a loop.
+    /// Correctly rounded square root, in a loop.
     SquareRoot(Scalar),
-    /// An atomic operation on shared memory that the machine has not: a loop of compare-and-swap.
+    /// Atomic operation on shared memory without a machine instruction: a compare-and-swap loop.
     SharedAtomic(Scalar),
-    /// Lanes ask a bank of shared memory for so many words.
+    /// Bank conflict of shared memory, with the number of words that one bank serves.
     BankConflict(u32),
-    /// Lanes read up to so many places of constant memory.
+    /// Read of constant memory, with the maximum number of distinct places.
     ConstantTurns(u32),
-    /// Lanes touch more sectors of global memory than their bytes would fill.
+    /// Access to more sectors of global memory than its bytes would fill.
     #[allow(missing_docs)]
     Scattered { sectors: u32, least: u32 },
-    /// Bytes a thread that ptxas keeps in local memory, since registers do not suffice.
+    /// Spills to local memory, in bytes per thread.
     #[allow(missing_docs)]
     Spills { stores: u32, loads: u32 },
-    /// The block's threads do not fill its last warp.
+    /// Block whose threads do not fill its last warp.
     PartialWarp(u32),
 }
 
@@ -71,7 +71,7 @@ impl Slow {
         }
     }
 
-    /// Returns the cost on `target`.
+    /// Returns the message with the cost on `target`.
     pub fn message(self, target: Target) -> String {
         match self {
             Slow::Double => {
@@ -152,7 +152,7 @@ fn f64_ratio(target: Target) -> u32 {
     }
 }
 
-/// Returns the machine instructions of a division of integers.
+/// Returns the number of machine instructions of an integer division.
 fn division(ty: Scalar, target: Target) -> u32 {
     match (ty.bits(), target < Target::SM_70) {
         (64, true) => 170,
@@ -162,7 +162,7 @@ fn division(ty: Scalar, target: Target) -> u32 {
     }
 }
 
-/// Returns whether ptxas makes a loop of an atomic operation on shared memory, on every target.
+/// Returns whether ptxas compiles an atomic operation on shared memory to a loop, on every target.
 fn loops(operation: Atomic, element: Scalar) -> bool {
     match operation {
         Atomic::Exchange | Atomic::CompareExchange => false,
@@ -186,7 +186,7 @@ pub fn lints(kernel: &Optimized, sites: &[Site]) -> Vec<Lint> {
         };
         found.push(Lint { slow, location: Some(site.location), count: site.count, looped: site.loops > 0 });
     }
-    // As the source has them.
+    // Order and spelling of the source.
     let place = |lint: &Lint| {
         let at = kernel.locations[lint.location.map_or(0, |l| l.0) as usize];
         (at.source, at.span)

@@ -1,4 +1,5 @@
-//! Attention: of many queries beside its two products alone, over masks beside the whole, and of a decoding step beside a copy.
+//! Benchmarks of attention: long queries compared with their two matrix products, masked attention
+//! compared with unmasked, and a decoding step compared with a copy.
 
 use super::device::{Timer, drawn};
 use super::{Error, Measured, Rate, Trial, all};
@@ -11,12 +12,12 @@ use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 
-/// Sequences, heads, queries and keys, elements of a head.
+/// Sequences, heads, queries and keys, and elements of a head.
 const SHAPES: [[usize; 4]; 4] = [[1, 16, 2048, 128], [4, 16, 512, 64], [1, 16, 4096, 128], [1, 16, 2048, 80]];
 
-/// What a measurement should last for launches and clocks not to show.
+/// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
 const LONG_NS: f64 = 5e6;
-/// A guess of an H100's speed, for how often something is run in one measurement.
+/// Estimated speed of an H100, which determines the number of launches in one measurement.
 const FLOP_PER_NS: f64 = 3e4;
 
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
@@ -44,7 +45,8 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// Beside the two products alone, of all keys, whose scores go to memory and come back.
+/// Measures attention compared with its two matrix products over all keys, whose scores go through
+/// global memory.
 fn whole<T: Draw + Float + GenericArgument>(
     kernel: &'static str,
     timer: &Timer,
@@ -81,7 +83,8 @@ fn whole<T: Draw + Float + GenericArgument>(
     all(vec![Trial { kernel, shape, rate: Some(Rate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
 }
 
-/// The three gradients, beside the call that they are of. The operations are those of the five products that they need, 2.5 × the call's (Dao and others, 2022).
+/// Measures the three gradients compared with the forward call. The operation count covers the five
+/// matrix products they need, 2.5 × the forward call's (Dao and others, 2022).
 fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Result<Vec<Measured>, Error> {
     let ([batch, heads, length, width], stream) = (shape, timer.stream());
     let (device, mut random) = (stream.device(), Random::new(1));
@@ -117,7 +120,7 @@ fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Re
     all(vec![Trial { kernel, shape, rate: Some(Rate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
 }
 
-/// Over a random mask, beside the whole.
+/// Measures attention with a random mask compared with unmasked attention.
 fn masked(
     timer: &Timer,
     shape: [usize; 4],
@@ -167,7 +170,7 @@ pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// Beside a copy of as many bytes.
+/// Measures a decoding step compared with a copy of the same number of bytes.
 fn decoded<T: Draw + Float + Stored + GenericArgument>(
     kernel: &'static str,
     timer: &Timer,

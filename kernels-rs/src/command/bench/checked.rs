@@ -1,4 +1,4 @@
-//! What the checked form of a kernel costs, beside its own PTX.
+//! Benchmarks of checked kernels compared with the unchecked PTX.
 
 use super::Error;
 use super::measure::Summary;
@@ -13,22 +13,24 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Seeds of which the largest case is taken.
+/// Number of seeds from which the largest case is taken.
 const SEEDS: u64 = 8;
-/// What an instance's rounds may take.
+/// Time limit for the rounds of one instance.
 const EACH: Duration = Duration::from_millis(100);
-/// Of all kernels, those are measured that were loaded by then, since the beginning,
+/// Time limit for loading when all kernels are measured. Instances loaded by then, counted from the
+/// start, are measured.
 const LOADED: Duration = Duration::from_secs(60);
-/// and were their turn by then: whoever waits gets what there is.
+/// Time limit for measuring all kernels, counted from the start. Instances not measured by then are
+/// left out of the result.
 const ALL: Duration = Duration::from_secs(90);
 
-/// The instances, and what checking costs in the middle of them.
+/// Instances and the cost of checking: the median of their ratios.
 #[derive(Serialize)]
 pub(super) struct Checked {
     pub device: String,
     /// The median of the instances' ratios.
     pub median_ratio: f64,
-    /// The same, of those that take longer than a launch does.
+    /// The median of the ratios of instances that run longer than a launch takes.
     pub median_ratio_long: Option<f64>,
     pub instances: Vec<super::Measured>,
     pub left_out: Vec<LeftOut>,
@@ -41,12 +43,14 @@ pub(super) struct LeftOut {
     why: String,
 }
 
-/// Launches follow one another every two microseconds or so: of a kernel that takes less than twice that, the ratio says little.
+/// Shortest kernel time, in milliseconds, for which the ratio is meaningful. Launches follow one
+/// another about every two microseconds, and this is twice that.
 const LONG_MS: f64 = 4e-3;
 
 type Of = (&'static Artifact, &'static Declared);
 
-/// The named kernels' declared instances, however long it takes; or all, in a time of minutes.
+/// Measures the declared instances of the named kernels without a time limit, or all instances
+/// within a few minutes.
 pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error> {
     let start = Instant::now();
     let within = |limit: Duration| !names.is_empty() || start.elapsed() < limit;
@@ -93,7 +97,7 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error>
     Ok(Checked { device: device.to_string(), median_ratio, median_ratio_long, instances, left_out })
 }
 
-/// The named kernels' declared instances, or all.
+/// Returns the declared instances of the named kernels, or of all kernels.
 fn declared(names: &[String]) -> Result<Vec<Of>, Error> {
     let kernels = kernel_dsl::kernels();
     let mut declared = Vec::new();
@@ -109,10 +113,11 @@ fn declared(names: &[String]) -> Result<Vec<Of>, Error> {
     Ok(declared)
 }
 
-/// What comes of an instance's loading: the case that it is to be measured on, if there is one.
+/// Result of loading an instance: the case to measure, if there is one.
 type Loaded = Option<Result<Option<Case>, Error>>;
 
-/// Has both forms of each instance loaded, on all of the host's cores, and nothing measured beside it; none where there is no time left.
+/// Loads both forms of each instance on all host cores, while nothing is measured. Skips instances
+/// once no time is left.
 fn load(device: &Device, declared: &[Of], bar: &ProgressBar, has_time: &(dyn Fn() -> bool + Sync)) -> Vec<Loaded> {
     on_every_core(declared, |(artifact, declared)| {
         let case = has_time().then(|| {
@@ -153,7 +158,7 @@ fn one(
     })
 }
 
-/// The case of most numbers that the kernel's subjects have for the instance.
+/// Returns the largest case, by number of values, that the kernel's subjects have for the instance.
 fn largest(artifact: &'static Artifact, declared: &'static Declared) -> Option<Case> {
     let instance = Instance(declared.constants.to_vec());
     let all = cases::of_kernel(artifact)

@@ -1,4 +1,4 @@
-//! Work on the device, by its own clock.
+//! Timing of work on the device by the device's own clock.
 
 use super::{Contender, Error};
 use crate::quant::peak::dp4a_peak;
@@ -7,7 +7,7 @@ use ::runtime::{Device, DeviceBuffer, Stream};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// `n` ordinary values on the device: clocks and power depend on them.
+/// Allocates `n` ordinary values on the device: clocks and power depend on the values.
 pub(super) fn drawn<T: Draw>(device: &Device, random: &mut Random, n: usize) -> Result<DeviceBuffer<T>, Error> {
     let some: Vec<T> = random.values(n.min(1 << 20));
     let mut all = some.repeat(n.div_ceil(some.len().max(1)));
@@ -15,20 +15,21 @@ pub(super) fn drawn<T: Draw>(device: &Device, random: &mut Random, n: usize) -> 
     device.upload(&all).map_err(Error::Device)
 }
 
-/// Measures work by the device's clock. The device is kept busy while the work is queued, so that what that takes the host does not show.
+/// Timer of device work by the device's clock. A kernel keeps the device busy while the work is
+/// queued, which hides the host's submission time.
 pub(super) struct Timer {
     stream: Stream,
-    /// Of the kernel that keeps the device busy: one block.
+    /// Input of the kernel that keeps the device busy: one block.
     x: DeviceBuffer<i32>,
     out: RefCell<DeviceBuffer<i32>>,
-    /// How long one of its turns takes.
+    /// Duration of one iteration of the kernel that keeps the device busy.
     turn: Duration,
 }
 
-/// Turns that are measured for how long one takes.
+/// Number of iterations measured to determine the duration of one.
 const TURNS: usize = 10_000;
 
-/// Longer than this the device is not kept busy.
+/// Maximum time for which the device is kept busy.
 const LONGEST: Duration = Duration::from_millis(50);
 
 impl Timer {
@@ -36,7 +37,7 @@ impl Timer {
         let make = || {
             let (stream, x) = (device.stream()?, device.upload(&(0..256).collect::<Vec<_>>())?);
             let mut timer = Timer { stream, x, out: RefCell::new(device.zeros(256)?), turn: Duration::ZERO };
-            // The first loads the kernel.
+            // The first launch loads the kernel.
             timer.busy(1)?;
             let start = timer.stream.record()?;
             timer.busy(TURNS)?;
@@ -53,11 +54,12 @@ impl Timer {
     }
 
     fn busy(&self, turns: usize) -> ::runtime::Result<()> {
-        // SAFETY: the kernel stays within its slices, whatever they hold: the oracle ran it (`kernels check`).
+        // SAFETY: the kernel stays within its slices for all contents: the oracle ran it
+        // (`kernels check`).
         unsafe { dp4a_peak::launch_unchecked(&self.stream, &self.x, turns, &mut *self.out.borrow_mut()) }
     }
 
-    /// Work of the library that is queued `times` times.
+    /// Returns a contender that queues the library's `work` `times` times.
     pub fn timed<'a>(
         &'a self,
         name: &'static str,
@@ -67,14 +69,14 @@ impl Timer {
         self.timed_peer(name, times, move || work().map_err(Error::Device))
     }
 
-    /// Work that is queued `times` times.
+    /// Returns a contender that queues the vendor's `work` `times` times.
     pub fn timed_peer<'a>(
         &'a self,
         name: &'static str,
         times: u32,
         mut work: impl FnMut() -> Result<(), Error> + 'a,
     ) -> Contender<'a> {
-        // How long queueing took the host last time.
+        // Time the host took to queue the work last time.
         let mut queueing = Duration::ZERO;
         Contender::new(name, move || {
             let ahead = queueing.mul_f64(1.5).min(LONGEST);

@@ -1,4 +1,4 @@
-//! The driver's calls with nothing around them: what ours are measured against.
+//! Direct driver calls, the baseline for the runtime's own calls.
 
 use super::Error;
 use cudarc::driver::{CudaContext, CudaGraph, CudaStream, result, sys};
@@ -9,17 +9,18 @@ use std::sync::Arc;
 /// A stream of the first device, and a kernel loaded there.
 pub(super) struct Driver {
     stream: Arc<CudaStream>,
-    /// Loaded for as long as the process lives.
+    /// Kernel, which stays loaded until the process ends.
     function: sys::CUfunction,
 }
 
 impl Driver {
-    /// With the PTX of a kernel.
+    /// Loads the PTX of a kernel and creates the launcher for `entry`.
     pub fn new(ptx: &str, entry: &str) -> Result<Driver, Error> {
         let [ptx, entry] = [ptx, entry].map(|text| CString::new(text).unwrap_or_default());
         let open = || {
             let stream = CudaContext::new(0)?.new_stream()?;
-            // SAFETY: the text ends with a NUL; the context is current, as it has just been made; the module is loaded.
+            // SAFETY: the text ends with a NUL; the context was just created and is current; the
+            // module is loaded.
             let function = unsafe {
                 let module = result::module::load_data(ptx.as_ptr().cast())?;
                 result::module::get_function(module, entry)?
@@ -29,12 +30,12 @@ impl Driver {
         open().map_err(failed)
     }
 
-    /// `cuLaunchKernel` of one block of 256 threads.
+    /// Calls `cuLaunchKernel` with one block of 256 threads.
     ///
     /// # Safety
-    /// `parameters` are those that the kernel takes.
+    /// `parameters` must match the kernel's parameters.
     pub unsafe fn launch(&self, parameters: &mut [*mut c_void]) -> Result<(), Error> {
-        // SAFETY: function and stream are alive; the rest by the caller's promise.
+        // SAFETY: function and stream are alive; the caller guarantees the rest.
         unsafe {
             let stream = self.stream.cu_stream();
             sys::cuLaunchKernel(self.function, 1, 1, 1, 256, 1, 1, 0, stream, parameters.as_mut_ptr(), ptr::null_mut())
@@ -43,7 +44,7 @@ impl Driver {
         .map_err(failed)
     }
 
-    /// The graph of what `launches` submits, captured.
+    /// Captures the launches submitted by `launches` into a graph.
     pub fn capture(&self, launches: impl FnOnce() -> Result<(), Error>) -> Result<CudaGraph, Error> {
         self.stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).map_err(failed)?;
         let launched = launches();
@@ -64,7 +65,8 @@ impl Driver {
     /// `cuMemAlloc` and `cuMemFree`.
     pub fn allocate(&self, bytes: usize) -> Result<(), Error> {
         let mut address = 0;
-        // SAFETY: the context is current: it was made so by this thread; what was made is freed, once.
+        // SAFETY: the context is current because this thread made it so; the allocation is freed
+        // exactly once.
         unsafe { sys::cuMemAlloc_v2(&mut address, bytes).result().and_then(|()| sys::cuMemFree_v2(address).result()) }
             .map_err(failed)
     }

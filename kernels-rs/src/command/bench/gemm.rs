@@ -1,4 +1,5 @@
-//! Products beside cuBLAS in `f32`, and beside a copy of as many bytes.
+//! Benchmarks of matrix products compared with cuBLAS in `f32` and with a copy of the same number
+//! of bytes.
 
 use super::cublas::{Cublas, Product};
 use super::device::{Timer, drawn};
@@ -28,12 +29,12 @@ const SHAPES: [([usize; 3], bool); 15] = [
     ([1, 8192, 8192], true),
 ];
 
-/// What a measurement should last for launches and clocks not to show.
+/// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
 const LONG_NS: f64 = 5e6;
-/// A guess of an H100's speed, for how often a product is run in one measurement.
+/// Estimated speed of an H100, which determines the number of launches in one measurement.
 const FLOP_PER_NS: f64 = 4e4;
 
-/// Those measured with matrices stored as `f16`, too.
+/// Shapes also measured with matrices stored as `f16`.
 const HALVES: [([usize; 3], bool); 4] =
     [([4096, 4096, 4096], false), ([4096, 4096, 4096], true), ([1, 8192, 8192], false), ([1, 8192, 8192], true)];
 
@@ -51,7 +52,8 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// A product of matrices stored as `T`; cuBLAS, where it is asked, of as many `f32`.
+/// Measures a product of matrices stored as `T`, and, on request, the `f32` product of the same
+/// shape in cuBLAS.
 fn one<T: Draw + Float + GenericArgument>(
     kernel: &'static str,
     timer: &Timer,
@@ -66,7 +68,7 @@ fn one<T: Draw + Float + GenericArgument>(
     let (a, b) = (drawn::<T>(device, &mut random, m * k)?, drawn::<T>(device, &mut random, k * n)?);
     let zeros = |n: usize| device.zeros::<T>(n).map_err(Error::Device);
     let (mut c, theirs) = (zeros(m * n)?, zeros(m * n)?);
-    // A copy reads a byte for each that it writes.
+    // A copy reads one byte for each byte that it writes.
     let elements = m * k + k * n + m * n;
     let (source, mut target) = (zeros(elements / 2)?, zeros(elements / 2)?);
     let bytes = elements * size_of::<T>();
@@ -81,7 +83,8 @@ fn one<T: Draw + Float + GenericArgument>(
     };
     let mut contenders = vec![timer.timed("ours", times, ours)];
     if let Some(cublas) = cublas {
-        // SAFETY: the buffers live as long as the contenders and hold the matrices; only this one uses its C.
+        // SAFETY: the buffers live as long as the contenders and hold the matrices; only this
+        // contender uses its C.
         contenders.push(timer.timed_peer("cublas", times, move || unsafe { cublas.queue(&product) }));
     }
     contenders.push(timer.timed("copy", times, || stream.copy(&source, &mut target)));

@@ -1,9 +1,9 @@
-//! Times of contenders, taken in turns, so that what the machine does meanwhile meets them all.
+//! Timing of contenders in alternation, so that disturbances of the machine affect all of them.
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// Something that is timed: it does its work once and says how long that took.
+/// Timed work: it runs once and returns its duration.
 pub(super) struct Contender<'a> {
     pub name: &'static str,
     pub run: Box<dyn FnMut() -> Result<Duration, super::Error> + 'a>,
@@ -15,18 +15,18 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// What a contender's times come to.
+/// Summary of a contender's times.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Summary {
     pub median_ms: f64,
-    /// What the median of all times that there could be lies in, 95 times of 100.
+    /// 95 % confidence interval of the true median, in milliseconds.
     pub ci95_ms: [f64; 2],
 }
 
-/// Rounds that are not counted: caches, clocks and pools settle.
+/// Number of warm-up rounds: caches, clocks and pools settle.
 const WARM_UP: usize = 5;
 
-/// Runs each contender once a round; their summaries in order.
+/// Runs each contender once a round and returns their summaries in order.
 pub(super) fn in_turns(
     contenders: &mut [Contender<'_>],
     rounds: usize,
@@ -46,8 +46,9 @@ pub(super) fn in_turns(
 }
 
 impl Summary {
-    /// The median, and the interval between two of the times that holds the true median whatever the times' distribution: of n times in
-    /// order, those n/2 ± 0.98 √n from the first (the binomial distribution, as a normal one).
+    /// Computes the median and the 95 % confidence interval, whatever the distribution of the
+    /// times. The bounds are order statistics: of n sorted times, those at n/2 ± 0.98 √n (the
+    /// normal approximation of the binomial distribution).
     pub fn of(mut times: Vec<f64>) -> Summary {
         times.sort_by(f64::total_cmp);
         let n = times.len();

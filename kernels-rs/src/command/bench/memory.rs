@@ -1,4 +1,5 @@
-//! What memory bounds, beside a device-to-device copy of as many bytes.
+//! Benchmarks of memory-bound kernels compared with a device-to-device copy of the same number of
+//! bytes.
 
 use super::device::Timer;
 use super::{Error, Measured, Rate, Trial, all};
@@ -14,7 +15,8 @@ use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument, Number};
 
-/// What a measurement should last for launches and clocks not to show, and how many bytes are moved meanwhile on an H200.
+/// Target traffic of one measurement in bytes, enough on an H200 to hide launch overhead and clock
+/// resolution.
 const LONG_BYTES: usize = 8 << 30;
 
 /// Rows and columns.
@@ -109,7 +111,8 @@ impl Bench<'_> {
         self.trial("row sum f16", 2 * m * n, || reduce::rows(on, Sum, &x.view([m, n])?, &mut y.range_mut(0..m)?))
     }
 
-    /// A row a token: heads of 128 numbers, and the rows of a table by number.
+    /// Measures rotary embedding with one row per token: heads of 128 elements, and table rows by
+    /// index.
     fn tokens<T: Draw + Float + GenericArgument>(
         &mut self,
         turned: &'static str,
@@ -144,7 +147,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Work that reads and writes `bytes`, and a copy that reads and writes as many.
+    /// Measures `work`, which reads and writes `bytes` bytes, and a copy with the same traffic.
     fn trial(
         &mut self,
         kernel: &'static str,
@@ -169,7 +172,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// `n` ordinary values: a million that come again and again.
+    /// Allocates `n` ordinary values: a repeated sequence of a million.
     fn drawn<T: Draw + Number + GenericArgument>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
         let few = n.min(1 << 20);
         let some = self.timer.stream().device().upload(&Random::new(1).values::<T>(few)).map_err(Error::Device)?;

@@ -1,4 +1,4 @@
-//! `kernels bench`: how long things take on this machine's GPU, beside the vendor's.
+//! `kernels bench`: speed on this machine's GPU, compared with the vendor's libraries.
 
 mod attention;
 mod checked;
@@ -23,18 +23,18 @@ use std::io::Write;
 
 pub(super) use super::Error;
 
-/// Measures speed on the GPU of this machine, beside the vendor's own
+/// Measures speed on this machine's GPU, compared with the vendor's libraries
 ///
-/// Contenders take turns, so that clocks and neighbours meet them all; a time is the median, with the interval that the true median lies in, 95
-/// times of 100.
+/// Contenders alternate, so that clock changes and other load affect all of them. A time is the
+/// median with its 95 % confidence interval.
 #[derive(Args)]
 pub(super) struct Bench {
-    /// What to measure
+    /// Group of measurements to run
     what: What,
-    /// Of `checked`: kernels or instances; all if none is named
+    /// For `checked`: kernels or instances to measure; all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Times that each thing is measured
+    /// Number of measurements of each item
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Print a JSON array of objects
@@ -44,44 +44,44 @@ pub(super) struct Bench {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
-    /// Launches, loads and allocations, beside the driver's own calls
+    /// Launches, loads and allocations, compared with direct driver calls
     Runtime,
-    /// Matrix products, beside cuBLAS and a copy of as many bytes
+    /// Matrix products, compared with cuBLAS and a copy of the same number of bytes
     Gemm,
-    /// Products of integers, beside cuBLAS in f32 and a copy of as many bytes
+    /// Integer products, compared with cuBLAS in f32 and a copy of the same number of bytes
     Quant,
-    /// What memory bounds, beside a copy of as many bytes
+    /// Memory-bound kernels, compared with a copy of the same number of bytes
     Memory,
-    /// Attention of many queries, dense and over masks of blocks, and its gradients
+    /// Attention with many queries, dense and with block masks, and its gradients
     Attention,
-    /// Attention of a decoding step, beside a copy of as many bytes
+    /// Attention of a decoding step, compared with a copy of the same number of bytes
     Decode,
-    /// Softmax of rows, beside a copy of as many bytes
+    /// Softmax of rows, compared with a copy of the same number of bytes
     Softmax,
-    /// Layer norm, RMS norm and group norm, beside a copy of as many bytes
+    /// Layer norm, RMS norm and group norm, compared with a copy of the same number of bytes
     Norm,
-    /// Cross-entropy and its gradient, beside a copy of as many bytes
+    /// Cross-entropy and its gradient, compared with a copy of the same number of bytes
     Loss,
-    /// Draws of tokens, beside a copy of as many bytes as the logits have
+    /// Token sampling, compared with a copy of as much data as the logits
     Sampling,
-    /// Every kernel's own PTX beside its checked form, by the device's clock
+    /// The PTX of every kernel, compared with its checked form, by the device's clock
     Checked,
-    /// What the kernels of matrix products cost here: the table that chooses among them, measured anew
+    /// Costs of the matrix product kernels on this device; prints a new selection table
     Plan,
 }
 
-/// A thing that is measured: ours first, then its peers.
+/// Trial of several contenders: this project's first, then its peers.
 struct Trial<'a> {
     kernel: &'static str,
     shape: String,
-    /// What it does in its time, where that says more than the time.
+    /// Rate of the work, where a rate is more informative than the time.
     rate: Option<Rate>,
     contenders: Vec<Contender<'a>>,
-    /// Between two rounds.
+    /// Work to do between two rounds.
     after: Box<dyn FnMut() + 'a>,
 }
 
-/// What is done, by what limits it.
+/// Unit of work, chosen by what limits the kernel.
 #[derive(Clone, Copy)]
 enum Rate {
     /// Floating-point operations.
@@ -90,7 +90,7 @@ enum Rate {
     Bytes(f64),
 }
 
-/// What was measured.
+/// Result of one measurement.
 #[derive(Serialize)]
 struct Measured {
     kernel: &'static str,
@@ -101,9 +101,10 @@ struct Measured {
     tflops: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tbps: Option<f64>,
-    /// By peer: its time over ours. Above 1, ours is the quicker.
+    /// Time of each peer divided by this project's time. A ratio above 1 means that this project is
+    /// faster.
     ratio: BTreeMap<&'static str, f64>,
-    /// By peer: its time.
+    /// Time of each peer.
     peers: BTreeMap<&'static str, Summary>,
 }
 
@@ -176,7 +177,7 @@ fn print(out: &mut dyn Write, measured: &[Measured], first: &str) -> Result<(), 
     Ok(())
 }
 
-/// Measures the trials, with a bar.
+/// Measures the trials and shows a progress bar.
 fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measured>, Error> {
     with_bar(trials.len(), |bar| {
         let measured = trials.into_iter().map(|mut trial| {
@@ -199,7 +200,7 @@ fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measured>, Error> {
     })
 }
 
-/// `1.234 µs (1.200 to 1.300)`
+/// Formats a time as `1.234 µs (1.200 to 1.300)`.
 fn shown(time: &Summary) -> String {
     let (unit, factor) = match time.median_ms {
         t if t < 1e-3 => ("ns", 1e6),

@@ -1,4 +1,4 @@
-//! What the kernels of a product cost on this device: the table that chooses among them, measured anew.
+//! Costs of the matrix product kernels on this device: a new selection table.
 
 use super::Error;
 use super::device::{Timer, drawn};
@@ -11,7 +11,7 @@ use ::runtime::Device;
 use ::runtime::testing::Random;
 use serde::Serialize;
 
-/// What was measured, and where.
+/// Measured costs and the device they were measured on.
 #[derive(Serialize)]
 pub(super) struct Planned {
     pub device: String,
@@ -44,11 +44,13 @@ pub(super) fn measure(rounds: usize) -> Result<Planned, Error> {
     Ok(Planned { device: device.to_string(), costs })
 }
 
-/// Nanoseconds of a multiprocessor for a product of each element of a block, of as many blocks on each as keep it busy.
+/// Returns the nanoseconds of a multiprocessor per block and step of the depth, with enough blocks
+/// to keep each multiprocessor busy.
 fn tile(timer: &Timer, tile: Tile, multiprocessors: usize, rounds: usize) -> Result<f64, Error> {
     let [rows, cols, warps] = tile.shape();
     let each = BUSY.div_ceil(warps);
-    // Of few rows the blocks share the depth, as they do where such a tile is chosen: what they read is not in the caches.
+    // For few rows the blocks split the depth, as in the products for which such a tile is chosen:
+    // their data is not in the caches.
     let (shape, splits) = match tile {
         Tile::Flat => (Shape { batch: 1, m: rows, n: cols * multiprocessors, k: 4096 }, each),
         _ => (Shape { batch: 1, m: rows * multiprocessors, n: cols * each, k: 4096 }, 1),
@@ -57,7 +59,7 @@ fn tile(timer: &Timer, tile: Tile, multiprocessors: usize, rounds: usize) -> Res
     Ok(ns / (each * shape.k / splits) as f64)
 }
 
-/// Nanoseconds of a product by a plan.
+/// Returns the nanoseconds that a product takes under a plan.
 fn product(timer: &Timer, plan: Plan, shape: Shape, rounds: usize) -> Result<f64, Error> {
     let Shape { batch, m, n, k } = shape;
     let (device, mut random) = (timer.stream().device(), Random::new(1));
@@ -71,14 +73,15 @@ fn product(timer: &Timer, plan: Plan, shape: Shape, rounds: usize) -> Result<f64
     })
 }
 
-/// Nanoseconds in which so many parts of a matrix are brought together.
+/// Returns the nanoseconds taken to combine `splits` partial results of a matrix.
 fn parts(timer: &Timer, [m, n]: [usize; 2], splits: usize, rounds: usize) -> Result<f64, Error> {
     let device = timer.stream().device();
     let parts = drawn::<f32>(device, &mut Random::new(1), splits * m * n)?;
     let mut c = device.zeros::<f32>(m * n).map_err(Error::Device)?;
     median(timer, rounds, || {
         let (parts, mut c) = (parts.view([splits, m, n])?, c.view_mut([1, m, n])?);
-        // SAFETY: the launch compares the extents, and the kernel stays within them: the oracle ran it (`kernels check`).
+        // SAFETY: the launch compares the extents, and the kernel stays within them: the oracle ran
+        // it (`kernels check`).
         unsafe {
             sum_splits::<f32, Identity, 4>::launch_unchecked(timer.stream(), 1.0, parts, splits, 0.0, &mut c, Identity)
         }

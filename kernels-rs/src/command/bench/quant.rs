@@ -1,4 +1,5 @@
-//! Integers: products beside cuBLAS in `f32` and beside what the device makes of `dp4a` alone, those of few rows beside a copy.
+//! Benchmarks of integer products: large ones compared with cuBLAS in `f32` and with the peak rate
+//! of `dp4a`, those of few rows compared with a copy.
 
 use super::cublas::{Cublas, Product};
 use super::device::{Timer, drawn};
@@ -25,12 +26,12 @@ const PRODUCTS: [([usize; 3], bool); 6] = [
 const WEIGHTS: [[usize; 3]; 5] =
     [[1, 8192, 8192], [4, 8192, 8192], [8, 8192, 8192], [1, 6144, 2048], [512, 6144, 2048]];
 
-/// What weights are stored as, and what the products are called.
+/// Weight formats and the names of their products.
 const FORMATS: [(Format, &str); 3] = [(Format::Q8, "Q8_0"), (Format::Q4, "Q4_0"), (Format::Rows, "int8")];
 
-/// What a measurement should last for launches and clocks not to show.
+/// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
 const LONG_NS: f64 = 5e6;
-/// A guess of an H100's speed, for how often a product is run in one measurement.
+/// Estimated speed of an H100, which determines the number of launches in one measurement.
 const OPERATIONS_PER_NS: f64 = 1e5;
 
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
@@ -54,14 +55,14 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// What all products are of: clocks and power depend on the numbers.
+/// Random operands shared by all products: clocks and power depend on the values.
 struct Drawn {
     floats: [DeviceBuffer<f32>; 2],
     bytes: [DeviceBuffer<i8>; 2],
 }
 
 impl Drawn {
-    /// As many as the largest weights have, and the largest other matrix.
+    /// Draws enough values for the largest weights and for the largest other matrix.
     fn new(device: &Device) -> Result<Drawn, Error> {
         let mut random = Random::new(1);
         let (most, other) = (8192 * 8192, 4096 * 4096);
@@ -78,7 +79,7 @@ impl Drawn {
     }
 }
 
-/// Where and how long.
+/// Context of the measurements: timer, peer, operands, and number of rounds.
 struct On<'a> {
     timer: &'a Timer,
     cublas: Option<&'a Cublas<'a>>,
@@ -87,7 +88,8 @@ struct On<'a> {
 }
 
 impl On<'_> {
-    /// A product that is written as `C`, with a scale for each row of both matrices; cuBLAS computes one of as many `f32`.
+    /// Measures a product that is written as `C`, with a scale for each row of both matrices.
+    /// cuBLAS computes an `f32` product of the same shape.
     fn product<C: Output + GenericArgument>(
         &self,
         kernel: &'static str,
@@ -116,7 +118,8 @@ impl On<'_> {
         if let Some(cublas) = cublas {
             let at = [floats[0].device_address(), floats[1].device_address(), theirs.device_address()];
             let product = Product { shape, turned_b, at };
-            // SAFETY: the buffers live as long as the contenders and hold the matrices; only this one uses its C.
+            // SAFETY: the buffers live as long as the contenders and hold the matrices; only this
+            // contender uses its C.
             contenders.push(timer.timed_peer("cublas, f32", times, move || unsafe { cublas.queue(&product) }));
         }
         let peak = Peak::new(device)?;
@@ -132,7 +135,7 @@ impl On<'_> {
         all(vec![trial], rounds)
     }
 
-    /// A product of activations stored as `T` with weights.
+    /// Measures a product of activations stored as `T` with weights.
     fn weighted<T: Draw + Float + GenericArgument>(
         &self,
         kernel: &'static str,
@@ -153,7 +156,7 @@ impl On<'_> {
         let weights = made().map_err(Error::Device)?;
         let x: DeviceBuffer<T> = drawn(device, &mut Random::new(1), m * k)?;
         let mut y = device.zeros::<T>(m * n).map_err(Error::Device)?;
-        // Bytes of 32 weights with their scale.
+        // Returns the size in bytes of 32 weights with their scale.
         let block = match format {
             Format::Q8 => 34,
             Format::Q4 => 18,
@@ -177,13 +180,13 @@ impl On<'_> {
     }
 }
 
-/// `dp4a` and nothing else, on all multiprocessors.
+/// Kernel of only `dp4a`, on all multiprocessors.
 struct Peak {
     x: DeviceBuffer<i32>,
     out: DeviceBuffer<i32>,
 }
 
-/// Turns of 64 `dp4a` that a thread makes in a measurement.
+/// Iterations of 64 `dp4a` that a thread executes in a measurement.
 const TURNS: usize = 1000;
 
 impl Peak {
@@ -193,11 +196,13 @@ impl Peak {
         Ok(Peak { x: device.upload(&x).map_err(Error::Device)?, out: device.zeros(threads).map_err(Error::Device)? })
     }
 
-    /// As long as so many operations would take, of which a `dp4a` is eight.
+    /// Returns a contender that runs for the time of `operations` operations; a `dp4a` counts as
+    /// eight.
     fn contender(mut self, timer: &Timer, operations: f64) -> Contender<'_> {
         let share = operations / (self.x.len() as f64 * TURNS as f64 * 64.0 * 8.0);
         let mut all = timer.timed("dp4a alone", 1, move || {
-            // SAFETY: the kernel stays within its slices, whatever they hold: the oracle ran it (`kernels check`).
+            // SAFETY: the kernel stays within its slices for all contents: the oracle ran it
+            // (`kernels check`).
             unsafe { dp4a_peak::launch_unchecked(timer.stream(), &self.x, TURNS, &mut self.out) }
         });
         Contender::new(all.name, move || Ok((all.run)()?.mul_f64(share)))

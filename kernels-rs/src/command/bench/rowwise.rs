@@ -1,4 +1,4 @@
-//! Row kernels beside a copy of as many bytes.
+//! Benchmarks of row kernels compared with a copy of the same number of bytes.
 
 use super::device::{Timer, drawn};
 use super::{Error, Measured, Rate, Trial, all};
@@ -9,17 +9,18 @@ use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 
-/// Rows and columns: many rows, long ones, short ones, one.
+/// Rows and columns: many rows, long rows, short rows, and one row.
 const SHAPES: [[usize; 2]; 8] =
     [[4096, 4096], [32768, 4096], [2048, 32768], [1024, 65536], [8192, 1024], [65536, 256], [32768, 4095], [1, 4096]];
 
-/// What a measurement should last for launches and clocks not to show, and the most launches.
+/// Target duration of one measurement, long enough to hide launch overhead and clock resolution,
+/// and the maximum number of launches.
 const LONG_NS: f64 = 2e6;
 const MOST: f64 = 50.0;
-/// A guess of how much a device moves.
+/// Estimated memory bandwidth of the device.
 const BYTES_PER_NS: f64 = 4e3;
 
-/// Memory of one shape.
+/// Memory of matrices of one shape.
 struct Rows<T: Float> {
     shape: [usize; 2],
     x: DeviceBuffer<T>,
@@ -36,7 +37,7 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
         Ok(Rows { shape, x, y, column })
     }
 
-    /// Bytes of a matrix.
+    /// Returns the size of a matrix in bytes.
     fn bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * size_of::<T>()
     }
@@ -45,7 +46,8 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
         (LONG_NS / (2.0 * self.bytes() as f64 / BYTES_PER_NS)).clamp(3.0, MOST) as u32
     }
 
-    /// `work` reads and writes as many bytes as `matrices` matrices have; a copy reads half and writes half.
+    /// Measures `work`, whose traffic is `matrices` matrices, compared with a copy that reads half
+    /// of those bytes and writes half.
     fn beside_copy(
         &mut self,
         timer: &Timer,
@@ -73,7 +75,7 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
     }
 }
 
-/// Softmax and its logarithm.
+/// Measures softmax and log-softmax.
 pub(super) fn softmax(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
@@ -105,11 +107,11 @@ fn softmax_of<T: Draw + Float + GenericArgument>(
     Ok(())
 }
 
-/// Tokens and vocabulary: of a training step, and of steps of decoding.
+/// Tokens and vocabulary size, of a training step and of decoding steps.
 const LOGITS: [[usize; 2]; 2] = [[2048, 32_000], [512, 151_936]];
 const DECODED: [[usize; 2]; 2] = [[1, 151_936], [64, 151_936]];
 
-/// Cross-entropy and its gradient.
+/// Measures cross-entropy and its gradient.
 pub(super) fn loss(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
@@ -133,7 +135,8 @@ pub(super) fn loss(rounds: usize) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// Draws of a token a row: of all, of a few, of those that reach a probability. The rate is that of the logits being read once.
+/// Measures drawing a token per row: from all tokens, from the top k, and from those within a total
+/// probability. The rate counts one read of the logits.
 pub(super) fn sampling(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
@@ -155,10 +158,10 @@ pub(super) fn sampling(rounds: usize) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// Samples, groups, channels and elements of a channel: of a U-Net's stages.
+/// Samples, groups, channels and elements per channel of the stages of a U-Net.
 const GROUPED: [[usize; 4]; 3] = [[8, 32, 320, 64 * 64], [8, 32, 1280, 16 * 16], [64, 8, 64, 32 * 32]];
 
-/// Group norm and its gradient by x.
+/// Measures group norm and its gradient with respect to x.
 fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measured>, Error> {
     let mut measured = Vec::new();
     for [samples, groups, channels, spatial] in GROUPED {
@@ -182,7 +185,7 @@ fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// Layer norm and RMS norm, each alone and with the residual added; and group norm.
+/// Measures layer norm and RMS norm, each alone and with the residual added, and group norm.
 pub(super) fn norm(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;

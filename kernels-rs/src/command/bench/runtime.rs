@@ -1,4 +1,4 @@
-//! What the runtime adds to the driver's calls.
+//! Benchmarks of the runtime's overhead over direct driver calls.
 
 use super::cublas::{Cublas, Product};
 use super::driver::Driver;
@@ -12,14 +12,15 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
-/// Launches in a row, fewer than a driver's queue holds, so that none waits for the device.
+/// Number of successive launches, less than a driver's queue holds, so that none waits for the
+/// device.
 const LAUNCHES: u32 = 200;
 
-/// Loads that are measured at most: each needs a context of its own.
+/// Maximum number of measured loads: each needs its own context.
 const LOADS: usize = 10;
 
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
-    // First: a context has to be made for each load, and there is none so far.
+    // Loads are measured first: each needs a new context, and none exists yet.
     let mut loaded = loads(rounds.min(LOADS))?;
     let device = Device::cuda(0).map_err(Error::Device)?;
     let driver = Driver::new(saxpy::PTX, "saxpy")?;
@@ -30,15 +31,16 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// The time of one of `count` calls.
+/// Returns the mean time of one of `count` calls.
 fn each(count: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
     let start = Instant::now();
     (0..count).try_for_each(|_| call())?;
     Ok(start.elapsed() / count)
 }
 
-/// A kernel's first launch made ready, by the driver, which may have a cache (CUDA_CACHE_DISABLE=1 switches that off). The checked form is made at run
-/// time: with our cache on disk, and without.
+/// Measures the preparation of a kernel's first launch. The driver may use its own cache
+/// (CUDA_CACHE_DISABLE=1 disables it). The checked form is made at run time: with the disk cache of
+/// this crate, and without it.
 fn loads(rounds: usize) -> Result<Vec<Measured>, Error> {
     let folder = std::env::temp_dir().join(format!("kernels-bench-{}", std::process::id()));
     let store = Store::new(&folder, 64 << 20);
@@ -48,7 +50,7 @@ fn loads(rounds: usize) -> Result<Vec<Measured>, Error> {
         let (stream, x, mut y) = (device.stream()?, device.upload(&[1f32; 256])?, device.upload(&[1f32; 256])?);
         let call = saxpy::call(2.0, &x, &mut y);
         let start = Instant::now();
-        // SAFETY: the kernel looks at its own elements only, which there are.
+        // SAFETY: the kernel accesses only elements within bounds.
         let ready = if is_checked { stream.prepare(call)? } else { unsafe { stream.prepare_unchecked(call)? } };
         let time = start.elapsed();
         drop(ready);
@@ -68,7 +70,7 @@ fn loads(rounds: usize) -> Result<Vec<Measured>, Error> {
     let checked = vec![contender("ours", Some(&store), true), contender("without our cache", None, true)];
     let trials = vec![trial("load", vec![contender("ours", None, false)]), trial("load of the checked form", checked)];
     let measured = all(trials, rounds);
-    // What is left of it is in a folder for what is left.
+    // A failure is ignored: the folder is a temporary one.
     let _ = std::fs::remove_dir_all(&folder);
     measured
 }
@@ -78,21 +80,22 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
     let x = device.upload(&[1f32; 256]).map_err(Error::Device)?;
     let buffer = || device.upload(&[1f32; 256]).map_err(Error::Device);
     let (mut bare, mut checked, mut typed, mut theirs) = (buffer()?, buffer()?, buffer()?, buffer()?);
-    // The address of a buffer is in what it passes to a kernel.
+    // The kernel parameters contain the address of a buffer.
     let address = |buffer: &::runtime::DeviceBuffer<f32>| buffer.device_address();
     let (x_address, y_address) = (address(&x), address(&theirs));
     let _keep = &mut theirs;
 
-    // SAFETY: the kernel looks at its own elements only, which there are.
+    // SAFETY: the kernel accesses only elements within bounds.
     let mut bare = unsafe { stream.prepare_unchecked(saxpy::call(2.0, &x, &mut bare)) }.map_err(Error::Device)?;
     let mut checked = stream.prepare(saxpy::call(2.0, &x, &mut checked)).map_err(Error::Device)?;
     let launch_by_driver = || {
         let mut parameters = Saxpy { a: 2.0, x: x_address, y: y_address, n: 256 };
         let mut pointers = parameters.pointers();
-        // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the rounds.
+        // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the
+        // rounds.
         each(LAUNCHES, || unsafe { driver.launch(&mut pointers) })
     };
-    // Of the smallest product that has no case of its own: what the library does on the host, and its launch.
+    // The smallest product without a special case measures the library's host work and its launch.
     let cublas = Cublas::open(&stream)?;
     let shape = [16; 3];
     let matrices = [buffer()?, buffer()?, buffer()?];
@@ -104,7 +107,8 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
     let trial = |kernel, ours| {
         let mut contenders = vec![ours, Contender::new("cuLaunchKernel", launch_by_driver)];
         if let Some(cublas) = &cublas {
-            // SAFETY: the matrices are of 256 numbers each, and outlive the rounds; nobody else uses them.
+            // SAFETY: each matrix has 256 elements and outlives the rounds; no other work uses the
+            // matrices.
             let launch = || each(LAUNCHES, || unsafe { cublas.queue(&product) });
             contenders.push(Contender::new("cublasSgemm", launch));
         }
@@ -133,7 +137,8 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
     all(trials, rounds)
 }
 
-/// Launches that wait for one another, as the layers of a model do: what each costs from the first submission until all are over.
+/// Measures dependent launches, as in the layers of a model: the time of each, from the first
+/// submission to the completion of all.
 fn graphs(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {
     const NODES: u32 = 100;
     const REPLAYS: u32 = 20;
@@ -147,7 +152,7 @@ fn graphs(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measure
         for _ in 0..NODES {
             match checked {
                 true => saxpy::launch(&recording, 2.0, x, y)?,
-                // SAFETY: the kernel looks at its own elements only, which there are.
+                // SAFETY: the kernel accesses only elements within bounds.
                 false => unsafe { saxpy::launch_unchecked(&recording, 2.0, x, y)? },
             }
         }
@@ -164,7 +169,8 @@ fn graphs(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measure
     };
     let mut parameters = Saxpy { a: 2.0, x: x_address, y: y_address, n: 256 };
     let mut launch = move || {
-        // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the rounds.
+        // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the
+        // rounds.
         unsafe { driver.launch(&mut parameters.pointers()) }
     };
     let captured = driver.capture(|| (0..NODES).try_for_each(|_| launch()))?;
@@ -204,7 +210,7 @@ fn graphs(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measure
     all(trials, rounds)
 }
 
-/// What saxpy takes.
+/// Parameters of saxpy.
 struct Saxpy {
     a: f32,
     x: u64,

@@ -1,11 +1,11 @@
-//! Elements of buffers: their types, how they are written, and what a buffer begins with.
+//! Elements of buffers: their types, their notation, and initial contents.
 
 use kernel_dsl::compiler::half;
 use kernel_dsl::compiler::ptx::Type;
 use runtime::testing::Random;
 use std::collections::TryReserveError;
 
-/// What a buffer holds, or a scalar is.
+/// Type of a buffer's elements or of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Element {
     Unsigned(Width),
@@ -16,7 +16,7 @@ pub(super) enum Element {
     Double,
 }
 
-/// Bytes of an integer.
+/// Size of an integer in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Width {
     One = 1,
@@ -25,7 +25,7 @@ pub(super) enum Width {
     Eight = 8,
 }
 
-/// The names of types, in PTX's spelling and in Rust's.
+/// Names of the types, in PTX's and in Rust's spelling.
 pub(super) const NAMES: &str = "f32, f64, f16, bf16, u8, u16, u32, u64, s8 to s64 or i8 to i64, b8 to b64";
 
 impl Element {
@@ -62,8 +62,8 @@ impl Element {
         }
     }
 
-    /// Whether a parameter of that type of PTX can be one. A type of bits can be all of its size, as can an integer, whose sign
-    /// PTX does not keep apart.
+    /// Returns whether a PTX parameter of type `ty` accepts the element. A bit type accepts all
+    /// types of its size, and an integer accepts both signs: PTX does not distinguish them.
     pub(super) fn fits(self, ty: Type) -> bool {
         let is_float = matches!(self, Element::Float | Element::Double);
         let alike = match ty {
@@ -83,8 +83,8 @@ impl Element {
         }
     }
 
-    /// The bits of a number as it is written: decimal, or of an integer `0x…`; rounded to the nearest that a float has. `None` if
-    /// it is no number, or an integer that the type does not have.
+    /// Parses a number into its bits: decimal, or `0x…` for integers; floats are rounded to
+    /// nearest. Returns `None` for text that is not a number and for integers out of range.
     pub(super) fn parse(self, text: &str) -> Option<u64> {
         match self {
             Element::Float => text.parse::<f32>().ok().map(|x| x.to_bits().into()),
@@ -102,14 +102,14 @@ impl Element {
                     Some(digits) => 0i128 - i128::from(integer(digits)?),
                     None => integer(text)?.into(),
                 };
-                // `0x…` may be the bits of a negative one.
+                // `0x…` may give the bits of a negative number.
                 let most = if text.starts_with("0x") { 1i128 << bits } else { 1i128 << (bits - 1) };
                 (-(1i128 << (bits - 1))..most).contains(&n).then_some(n as u64 & u64::MAX >> (64 - bits))
             }
         }
     }
 
-    /// A number by its bits, so that [`Element::parse`] reads it again.
+    /// Formats the number with these bits so that [`Element::parse`] can parse it again.
     pub(super) fn show(self, bits: u64) -> String {
         match self {
             Element::Float => format!("{:?}", f32::from_bits(bits as u32)),
@@ -124,7 +124,7 @@ impl Element {
         }
     }
 
-    /// The bits of `n`, as near as the type comes to it.
+    /// Returns the bits of `n`, rounded to the type.
     fn count(self, n: u64) -> u64 {
         match self {
             Element::Float => (n as f32).to_bits().into(),
@@ -135,9 +135,10 @@ impl Element {
         }
     }
 
-    /// The bits of a number made of random ones: a float of [−1, 1) with steps that it has, any integer.
+    /// Converts random bits to the bits of a number: a float of [−1, 1) in exactly representable
+    /// steps, or any integer.
     fn random(self, bits: u64) -> u64 {
-        // 8 bits are few enough for a `bf16`.
+        // A `bf16` represents 8 bits exactly.
         let unit = |bits_kept: u32| (bits >> (64 - bits_kept)) as f64 / f64::from(1 << (bits_kept - 1)) - 1.0;
         match self {
             Element::Float => (unit(24) as f32).to_bits().into(),
@@ -153,7 +154,7 @@ impl Element {
         to.extend_from_slice(&bits.to_le_bytes()[..self.bytes()]);
     }
 
-    /// The bits of each element of some bytes.
+    /// Iterates over the bits of each element in `bytes`.
     pub(super) fn read(self, bytes: &[u8]) -> impl Iterator<Item = u64> {
         bytes.chunks_exact(self.bytes()).map(|bytes| {
             let mut word = [0; 8];
@@ -163,7 +164,7 @@ impl Element {
     }
 }
 
-/// Decimal or `0x…`.
+/// Parses a decimal or `0x…` integer.
 fn integer(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -171,21 +172,21 @@ fn integer(text: &str) -> Option<u64> {
     }
 }
 
-/// What a buffer begins with.
+/// Initial content of a buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Content {
-    /// Each element these bits.
+    /// The same bits for each element.
     Each(u64),
     /// 0, 1, 2, …
     Iota,
-    /// By a seed.
+    /// Random numbers from a seed.
     Random(u64),
-    /// The bytes of a file, as they lie in memory.
+    /// Content of a file, in memory layout.
     File(String),
 }
 
 impl Content {
-    /// Bytes of `count` elements. Those of a file are not made here.
+    /// Returns the bytes of `count` elements. The content of a file is read elsewhere.
     pub(super) fn fill(&self, element: Element, count: usize) -> Result<Vec<u8>, TryReserveError> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(count.saturating_mul(element.bytes()))?;

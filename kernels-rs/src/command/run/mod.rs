@@ -1,4 +1,4 @@
-//! `kernels run`: a kernel of any PTX file, in the PTX interpreter.
+//! `kernels run`: runs a kernel of any PTX file in the PTX interpreter.
 
 mod element;
 mod parameters;
@@ -21,41 +21,44 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Runs a kernel of a PTX file, whoever wrote it, on the CPU, and checks what it does
+/// Runs a kernel of any PTX file on the CPU and checks it
 ///
-/// Every access is checked for bounds, alignment and state space, every barrier and exchange between lanes for who takes
-/// part, and what nothing has written for whether it matters. What of the PTX is not known is told before anything runs.
+/// Every access is checked for bounds, alignment and state space. Every barrier and exchange
+/// between lanes is checked for its participants, and uninitialized data for whether it affects the
+/// results. Unsupported PTX is reported before anything runs.
 ///
-/// The entry's parameters are --arg and --buffer, in its order:
-/// kernels run saxpy.ptx --grid 4 --block 256 --arg f32:2 --buffer x:f32[1000]=iota --arg u32:1000 --buffer y:f32[1000]=1 --arg u32:1000
+/// The entry's parameters are given with --arg and --buffer, in order:
+/// kernels run saxpy.ptx --grid 4 --block 256 --arg f32:2 --buffer x:f32[1000]=iota \
+///   --arg u32:1000 --buffer y:f32[1000]=1 --arg u32:1000
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Run {
-    /// The PTX
+    /// The PTX file
     file: PathBuf,
     /// The kernel, if the file has several
     entry: Option<String>,
-    /// Blocks in x, y, z
+    /// Number of blocks in x, y, z
     #[arg(long, value_name = "X,Y,Z", default_value = "1", value_parser = grid)]
     grid: [u32; 3],
-    /// Threads of a block in x, y, z; what the kernel requires, if it does
+    /// Threads of a block in x, y, z; by default the size that the kernel requires
     #[arg(long, value_name = "X,Y,Z", value_parser = extent)]
     block: Option<[u32; 3]>,
-    /// Bytes of shared memory beside what the kernel declares
+    /// Bytes of shared memory in addition to what the kernel declares
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u32,
     #[command(flatten)]
     parameters: Parameters,
-    /// Write a buffer to a file when the kernel has run, as its bytes lie in memory
+    /// Write a buffer to a file after the run, in memory layout
     #[arg(long, value_name = "NAME=FILE", value_parser = save)]
     save: Vec<Save>,
-    /// Elements of each buffer that are printed
+    /// Number of elements printed per buffer
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     first: usize,
-    /// Which lanes run first where a warp's lanes diverge: a correct kernel gives the same by each
+    /// Choice of the lanes of a diverged warp that run first: a correct kernel computes the same
+    /// with each
     #[arg(long, value_enum, default_value_t = Policy::Stack)]
     policy: Policy,
-    /// Instructions of warps after which a loop is taken not to end
+    /// Warp instructions after which a loop counts as endless
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
     /// Print a JSON object
@@ -63,20 +66,20 @@ pub(super) struct Run {
     json: bool,
 }
 
-/// A buffer to be written to a file.
+/// Buffer to write to a file.
 #[derive(Clone, Debug)]
 struct Save {
     name: String,
     file: PathBuf,
 }
 
-/// As [`ptx::Policy`] has them.
+/// Command line form of [`ptx::Policy`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Policy {
-    /// As hardware before Volta: lanes reconverge at the immediate post-dominator of the branch
-    /// where they diverged
+    /// Reconvergence at the immediate post-dominator of the diverging branch, as in hardware before
+    /// Volta
     Stack,
-    /// Those with the lowest program counter
+    /// The lanes with the lowest program counter
     Lowest,
 }
 
@@ -89,14 +92,14 @@ impl From<Policy> for ptx::Policy {
     }
 }
 
-/// Why nothing was run.
+/// Error that kept the kernel from running.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("cannot read {}: {source}", .file.display())]
     Read { file: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}", .file.display())]
     Write { file: PathBuf, source: io::Error },
-    /// Of the text, rendered.
+    /// Error in the PTX text, rendered.
     #[error("{0}")]
     Text(String),
     #[error("{file} has no kernel")]
@@ -107,26 +110,26 @@ pub(super) enum Error {
     NoBlock,
     #[error("two buffers are called `{0}`")]
     Twice(String),
-    #[error("there is not the memory for buffer `{name}`")]
+    #[error("cannot allocate buffer `{name}`: out of memory")]
     Memory { name: String },
     #[error("no buffer is called `{name}`; {}", given(.known))]
     NoBuffer { name: String, known: Vec<String> },
     #[error("{} has {bytes} bytes, which {fits}", .file.display())]
     Length { file: PathBuf, bytes: usize, fits: String },
-    #[error("parameter {number}, `{name}`, is {ty}, and {given} is given")]
+    #[error("parameter {number}, `{name}`, is {ty}, but {given} was given")]
     Type { number: usize, name: String, ty: String, given: String },
     #[error("{mismatch}\n{entry} takes {takes}")]
     Mismatch { mismatch: Mismatch, entry: String, takes: String },
 }
 
 impl Error {
-    /// Whether what was asked was good, and the file is not.
+    /// Returns whether the error is in the PTX file, and not in the arguments.
     pub(super) fn is_of_the_file(&self) -> bool {
         matches!(self, Error::Text(_))
     }
 }
 
-/// How a run went.
+/// Result of a run.
 #[derive(Serialize)]
 struct Told<'a> {
     entry: &'a str,
@@ -134,20 +137,20 @@ struct Told<'a> {
     block: [u32; 3],
     statistics: Statistics,
     findings: &'a [Finding],
-    /// Whether the run was stopped for having found as much as is told.
+    /// Whether the run stopped because it reached the limit of findings.
     truncated: bool,
     buffers: Vec<Left<'a>>,
 }
 
-/// What a buffer holds when the kernel has run.
+/// Content of a buffer after the run.
 #[derive(Serialize)]
 struct Left<'a> {
     name: &'a str,
     r#type: String,
     count: usize,
-    /// Whether it holds what comes of an approximation, so that a GPU may leave something else.
+    /// Whether the content depends on an approximation, so that a GPU may give other values.
     approximate: bool,
-    /// As many as were asked for.
+    /// The first elements, in the number that the command line requests.
     first: Vec<String>,
 }
 
@@ -207,7 +210,7 @@ impl Run {
         Ok(if outcome.report.is_good() { Outcome::Good } else { Outcome::Bad })
     }
 
-    /// The entry that is named, or the only one.
+    /// Returns the named entry, or the only one.
     fn entry(&self, module: &Module, file: &str) -> Result<String, Error> {
         let entries: Vec<String> = module.entries().map(|entry| entry.name.clone()).collect();
         match (&self.entry, &entries[..]) {
@@ -218,7 +221,7 @@ impl Run {
         }
     }
 
-    /// The buffers in their order, and what they begin with.
+    /// Returns the buffers in order, and their initial contents.
     fn buffers(&self) -> Result<(Vec<&Buffer>, Vec<Vec<u8>>), Error> {
         let mut names: Vec<&Buffer> = Vec::new();
         let mut contents = Vec::new();
@@ -238,7 +241,8 @@ impl Run {
         Ok((names, contents))
     }
 
-    /// What the entry is given. A scalar of another type is more likely a slip than meant as its bits.
+    /// Returns the values of the entry's parameters. Rejects a scalar of another type: it is more
+    /// likely a mistake than a reinterpretation of its bits.
     fn values(&self, program: &Program, buffers: &[&Buffer]) -> Result<Vec<Value>, Error> {
         for (i, (given, takes)) in self.parameters.0.iter().zip(program.parameters()).enumerate() {
             if let Parameter::Scalar(element, _) = given
@@ -259,7 +263,7 @@ impl Run {
     }
 }
 
-/// What an entry takes, in words.
+/// Describes the parameters of an entry.
 fn takes(program: &Program) -> String {
     let parameters = program.parameters().iter().map(|p| format!("{} ({})", type_of(p), p.name));
     let parameters: Vec<_> = parameters.collect();
@@ -276,7 +280,7 @@ fn position(buffers: &[&Buffer], name: &str) -> Result<usize, Error> {
     found.ok_or_else(|| Error::NoBuffer { name: name.to_string(), known: known() })
 }
 
-/// The bytes of a file, which must be as many as the buffer has.
+/// Returns the bytes of a file. Fails unless the file is as long as the buffer.
 fn from_file(buffer: &Buffer, file: PathBuf) -> Result<Vec<u8>, Error> {
     let bytes = fs::read(&file).map_err(|source| Error::Read { file: file.clone(), source })?;
     let element = buffer.element;
@@ -284,13 +288,13 @@ fn from_file(buffer: &Buffer, file: PathBuf) -> Result<Vec<u8>, Error> {
         Some(count) if count * element.bytes() != bytes.len() => {
             format!("is not {count} elements of {}: {} bytes", element.name(), count * element.bytes())
         }
-        None if !bytes.len().is_multiple_of(element.bytes()) => format!("is no whole number of {}", element.name()),
+        None if !bytes.len().is_multiple_of(element.bytes()) => format!("is not a whole number of {}", element.name()),
         _ => return Ok(bytes),
     };
     Err(Error::Length { file, bytes: bytes.len(), fits })
 }
 
-/// What the interpreter does not run, each where it stands.
+/// Lists the unsupported statements, each with its place.
 fn refused(snippet: &Snippet, unsupported: &Unsupported) -> String {
     let mut text = format!("the PTX interpreter does not run `{}`", unsupported.entry);
     for refusal in &unsupported.refusals {
@@ -331,7 +335,7 @@ impl Told<'_> {
         };
         let Statistics { warp_instructions, thread_instructions, .. } = statistics;
         writeln!(out, "{entry}, {} of {}: {found}", extent_in_words(grid, "block"), extent_in_words(block, "thread"))?;
-        writeln!(out, "{warp_instructions} instructions of warps, {thread_instructions} of threads")?;
+        writeln!(out, "{warp_instructions} warp instructions, {thread_instructions} thread instructions")?;
         for Left { name, r#type, count, approximate, first } in &self.buffers {
             let about = if *approximate { "≈" } else { "=" };
             let more = match count - first.len() {
@@ -345,7 +349,7 @@ impl Told<'_> {
     }
 }
 
-/// `4 blocks` or `2 x 2 x 1 blocks`.
+/// Formats `4 blocks` or `2 x 2 x 1 blocks`.
 fn extent_in_words(extent: &[u32; 3], noun: &str) -> String {
     match extent {
         [x, 1, 1] => counted(*x, noun),
@@ -353,20 +357,20 @@ fn extent_in_words(extent: &[u32; 3], noun: &str) -> String {
     }
 }
 
-/// Reads `4`, `4,2` or `4,2,1`.
+/// Parses `4`, `4,2` or `4,2,1`.
 fn extent(text: &str) -> Result<[u32; 3], String> {
     let mut extent = [1; 3];
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > extent.len() {
-        return Err("there are three dimensions".to_string());
+        return Err("expected at most three dimensions".to_string());
     }
     for (to, part) in extent.iter_mut().zip(parts) {
-        *to = part.trim().parse().map_err(|_| format!("`{part}` is no number of blocks or threads"))?;
+        *to = part.trim().parse().map_err(|_| format!("`{part}` is not a number of blocks or threads"))?;
     }
     Ok(extent)
 }
 
-/// The same, of a grid that a driver takes.
+/// Parses a grid size within the limits of the driver.
 fn grid(text: &str) -> Result<[u32; 3], String> {
     let grid = extent(text)?;
     match (0..3).find(|axis| grid[*axis] > MAX_GRID[*axis]) {

@@ -1,33 +1,34 @@
-//! What an entry is given: `--arg` and `--buffer`, each a parameter, in the order in which they stand.
+//! Values of the entry's parameters: `--arg` and `--buffer`, each one parameter, in command line
+//! order.
 
 use super::element::{Content, Element, NAMES};
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-/// A parameter of the entry.
+/// Parameter of the entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Parameter {
-    /// A scalar: its type and bits.
+    /// Scalar: its type and bits.
     Scalar(Element, u64),
-    /// The bytes of a structure.
+    /// Bytes of a structure.
     Bytes(Vec<u8>),
-    /// An address in a buffer that another parameter makes: its name, and bytes from its start.
+    /// Address in a buffer of another parameter: the buffer's name, and the offset in bytes.
     Inside(String, u64),
-    /// The address of a buffer.
+    /// Address of a buffer.
     Buffer(Buffer),
 }
 
-/// A buffer as it is asked for.
+/// Description of a buffer on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Buffer {
     pub(super) name: String,
     pub(super) element: Element,
-    /// `None` where the file tells.
+    /// Number of elements; `None` if the file determines it.
     pub(super) count: Option<usize>,
     pub(super) content: Content,
 }
 
-/// The parameters, in their order.
+/// Parameters in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Parameters(pub(super) Vec<Parameter>);
 
@@ -80,11 +81,11 @@ impl FromArgMatches for Parameters {
     }
 }
 
-/// Reads `f32:1.5`, `bytes:00ff`, `&x+16`.
+/// Parses `f32:1.5`, `bytes:00ff`, `&x+16`.
 fn argument(text: &str) -> Result<Parameter, String> {
     if let Some(place) = text.strip_prefix('&') {
         let (name, offset) = place.split_once('+').unwrap_or((place, "0"));
-        let offset = offset.parse().map_err(|_| format!("`{offset}` is no number of bytes"))?;
+        let offset = offset.parse().map_err(|_| format!("`{offset}` is not a number of bytes"))?;
         return Ok(Parameter::Inside(name.to_string(), offset));
     }
     let (ty, value) = text.split_once(':').ok_or("expected TYPE:VALUE, as in f32:1.5, or &BUFFER")?;
@@ -100,7 +101,7 @@ fn argument(text: &str) -> Result<Parameter, String> {
     scalar(element, value).map(|bits| Parameter::Scalar(element, bits))
 }
 
-/// Reads `x:f32[1024]=iota`.
+/// Parses `x:f32[1024]=iota`.
 fn buffer(text: &str) -> Result<Parameter, String> {
     const FORM: &str = "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota";
     let (declared, content) = match text.split_once('=') {
@@ -118,7 +119,9 @@ fn buffer(text: &str) -> Result<Parameter, String> {
         ("iota", _) => Content::Iota,
         ("random", _) => Content::Random(1),
         ("", _) => Content::Each(0),
-        (_, Some(seed)) => Content::Random(seed.parse().map_err(|_| format!("`{seed}` is no seed: a whole number"))?),
+        (_, Some(seed)) => {
+            Content::Random(seed.parse().map_err(|_| format!("`{seed}` is not a seed: expected a whole number"))?)
+        }
         (content, None) => match content.strip_prefix('@') {
             Some(file) => Content::File(file.to_string()),
             None => Content::Each(scalar(element, content)?),
@@ -126,18 +129,18 @@ fn buffer(text: &str) -> Result<Parameter, String> {
     };
     let count = match (count, &content) {
         ("", Content::File(_)) => None,
-        ("", _) => return Err("how many elements? Only a file tells by its length".to_string()),
-        (count, _) => Some(count.parse().map_err(|_| format!("`{count}` is no number of elements"))?),
+        ("", _) => return Err("missing number of elements; only a file implies it".to_string()),
+        (count, _) => Some(count.parse().map_err(|_| format!("`{count}` is not a number of elements"))?),
     };
     Ok(Parameter::Buffer(Buffer { name: name.to_string(), element, count, content }))
 }
 
 fn element(name: &str) -> Result<Element, String> {
-    Element::from_name(name).ok_or_else(|| format!("`{name}` is no type; there are {NAMES}"))
+    Element::from_name(name).ok_or_else(|| format!("`{name}` is not a type; the types are {NAMES}"))
 }
 
 fn scalar(element: Element, text: &str) -> Result<u64, String> {
-    element.parse(text).ok_or_else(|| format!("`{text}` is no {}", element.name()))
+    element.parse(text).ok_or_else(|| format!("`{text}` is not a valid {}", element.name()))
 }
 
 #[cfg(test)]
@@ -166,23 +169,23 @@ mod tests {
     fn what_cannot_be_is_told() {
         for (text, said) in [
             ("7", "expected TYPE:VALUE, as in f32:1.5, or &BUFFER"),
-            ("u8:256", "`256` is no u8"),
+            ("u8:256", "`256` is not a valid u8"),
             ("bytes:0", "`0` is not pairs of hexadecimal digits"),
             ("bytes:é", "`é` is not pairs of hexadecimal digits"),
-            ("&x+y", "`y` is no number of bytes"),
+            ("&x+y", "`y` is not a number of bytes"),
         ] {
             assert_eq!(argument(text), Err(said.to_string()));
         }
         for (text, said) in [
             ("x", "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota"),
             (":f32[1]", "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota"),
-            ("x:f32[]=0", "how many elements? Only a file tells by its length"),
-            ("x:f32[-1]=0", "`-1` is no number of elements"),
-            ("x:u8[1]=x", "`x` is no u8"),
-            ("x:u8[1]=random(x)", "`x` is no seed: a whole number"),
+            ("x:f32[]=0", "missing number of elements; only a file implies it"),
+            ("x:f32[-1]=0", "`-1` is not a number of elements"),
+            ("x:u8[1]=x", "`x` is not a valid u8"),
+            ("x:u8[1]=random(x)", "`x` is not a seed: expected a whole number"),
         ] {
             assert_eq!(buffer(text), Err(said.to_string()));
         }
-        assert!(argument("f8:1").unwrap_err().starts_with("`f8` is no type; there are f32, "));
+        assert!(argument("f8:1").unwrap_err().starts_with("`f8` is not a type; the types are f32, "));
     }
 }

@@ -1,20 +1,21 @@
-//! Values.
+//! Generation of expressions.
 
 use super::Generator;
 use crate::forms::{FORMS, Form, Slot};
 use crate::program::Expr;
 use kernel_dsl_compiler::Scalar::{self, *};
 
-/// The row's operation on values of these types: its text without what it takes.
+/// Returns the text of the operation for these types, without its operands.
 pub(super) fn written(form: &Form, over: Scalar, result: Scalar) -> String {
     let text = form.text.replace("$T", over.name()).replace("$R", result.name());
     let text = text.replace("$W", &(over.bits() - 1).to_string());
-    // A block stands for a value where something follows it.
+    // A block at the start of an expression needs parentheses if an operator follows.
     if text.starts_with(['{', '\'']) { format!("({text})") } else { text }
 }
 
 impl Generator {
-    /// A value of that type, at most `depth` operations deep. A `uniform` one is the same for the whole block.
+    /// Generates a value of the type, at most `depth` operations deep. A `uniform` value is the
+    /// same for the whole block.
     pub(super) fn value(&mut self, ty: Scalar, depth: u32, uniform: bool) -> Expr {
         if depth == 0 || self.one_in(4) {
             return self.leaf(ty, uniform);
@@ -34,7 +35,7 @@ impl Generator {
         self.made_of(form, ty, depth - 1, uniform)
     }
 
-    /// The operation of a row that gives `ty`.
+    /// Generates an operation of the row with result type `ty`.
     pub(super) fn made_of(&mut self, form: &Form, ty: Scalar, depth: u32, uniform: bool) -> Expr {
         let over = if form.result == Slot::T { ty } else { self.one_of(form.over) };
         let argument = |slot: &Slot| match slot {
@@ -46,7 +47,7 @@ impl Generator {
         Expr { construct: form.name, ty, text: written(form, over, ty), arguments }
     }
 
-    /// A call of a device function.
+    /// Generates a call of a device function.
     fn call(&mut self, ty: Scalar, depth: u32, uniform: bool) -> Option<Expr> {
         let all: Vec<_> = self.functions.iter().filter(|function| function.value.ty == ty).cloned().collect();
         let function = self.random.choose(&all)?.clone();
@@ -56,7 +57,7 @@ impl Generator {
         Some(Expr { construct: "a call of a device function", ty, text, arguments })
     }
 
-    /// A value of no operations.
+    /// Generates a value without operations.
     fn leaf(&mut self, ty: Scalar, uniform: bool) -> Expr {
         let of_type = |v: &&super::Variable| v.ty == ty && (v.uniform || !uniform);
         let variables: Vec<_> = self.scope.iter().filter(of_type).map(|v| v.name.clone()).collect();
@@ -69,7 +70,8 @@ impl Generator {
             return load;
         }
         if ty == Bool && !self.one_in(8) {
-            // Of a place of its own: no condition is known to the compiler, and few are one of all threads.
+            // The operand is a separate leaf: the compiler knows no condition on it, and few leaves
+            // are uniform.
             let place = self.leaf(Usize, uniform);
             let text = format!("($0 {} {})", self.one_of(&["<", ">", "==", "!="]), self.below(40));
             return Expr { construct: "a condition", ty, text, arguments: vec![place] };
@@ -83,7 +85,7 @@ impl Generator {
         Expr::leaf("a literal", ty, self.literal(ty))
     }
 
-    /// A number at the edge of its type, or an ordinary one.
+    /// Generates a number at the edge of its type, or an ordinary one.
     pub(super) fn literal(&mut self, ty: Scalar) -> String {
         let n = ty.name();
         match ty {

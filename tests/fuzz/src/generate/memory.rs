@@ -1,4 +1,4 @@
-//! Buffers, shared memory, and what threads do together.
+//! Generation of buffer accesses, shared memory, and collective operations.
 
 use super::{Generator, Place, Variable};
 use crate::forms::{BLOCKS, Form, SCANS, Slot, TOGETHER};
@@ -6,7 +6,7 @@ use crate::program::{Expr, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
 
 impl Generator {
-    /// An element of a buffer.
+    /// Generates a load of a buffer element.
     pub(super) fn load(&mut self, ty: Scalar, uniform: bool) -> Option<Expr> {
         let inputs: Vec<_> = self.inputs.iter().filter(|b| b.element == ty).map(|b| b.name.clone()).collect();
         let outputs: Vec<_> = self.outputs.iter().filter(|b| b.element == ty).map(|b| b.name.clone()).collect();
@@ -23,7 +23,7 @@ impl Generator {
                 "v.strided().transposed()[($0 & 7, $1 & 7)]".to_string(),
                 vec![index(self), index(self)],
             ),
-            // Its own element: what the thread stored there itself.
+            // The thread loads an element that it stored itself.
             4 | 5 if !outputs.is_empty() && !uniform => {
                 ("an own element", format!("{}[i]", self.one_of(&outputs)), vec![])
             }
@@ -44,7 +44,7 @@ impl Generator {
         Some(Expr { construct, ty, text, arguments })
     }
 
-    /// A variable of what threads do together.
+    /// Generates a variable with the result of a collective operation.
     pub(super) fn together(&mut self) -> Statement {
         let (all, uniform) = match self.below(8) {
             0..5 => (TOGETHER, false),
@@ -61,13 +61,13 @@ impl Generator {
         let values: Vec<Expr> = slots.map(|ty| self.value(ty, 1, false)).collect();
         let name = self.name("w");
         let text = format!("let {name}: {ty} = {};", super::expressions::written(&form, over, ty));
-        // Of narrower values it is not proven.
+        // Uniformity of narrower values is not proven.
         let uniform = uniform && (ty == Bool || ty.bits() >= 32);
         self.scope.push(Variable { name, ty, mutable: false, uniform });
         Statement { construct: form.name, text, values, blocks: Vec::new() }
     }
 
-    /// A variable of what another thread stored to shared memory.
+    /// Generates a variable with a value that another thread stored to shared memory.
     pub(super) fn shared(&mut self) -> Statement {
         let (n, ty) = (self.threads, self.element());
         let (name, s) = (self.name("w"), self.name("s"));
@@ -169,7 +169,7 @@ impl Generator {
                 ("shared memory of a warp", ty, text, &[ty])
             }
         };
-        // Where the copy begins is the same for all of the block.
+        // The start of the copy is uniform across the block.
         let takes: Vec<(Scalar, bool)> =
             takes.iter().enumerate().map(|(n, ty)| (*ty, construct == "shared.copy_async" && n > 1)).collect();
         let values = takes.into_iter().map(|(ty, uniform)| self.value(ty, 1, uniform)).collect();
@@ -177,7 +177,7 @@ impl Generator {
         Statement { construct, text, values, blocks: Vec::new() }
     }
 
-    /// A store to an own element.
+    /// Generates a store to an element of the thread.
     pub(super) fn store(&mut self) -> Statement {
         if let Some(quads) = self.quads.clone()
             && self.one_in(3)
@@ -193,7 +193,7 @@ impl Generator {
         Statement { construct, text, values, blocks: Vec::new() }
     }
 
-    /// An atomic operation, on counters or on an own element.
+    /// Generates an atomic operation, on counters or on an element of the thread.
     pub(super) fn atomic(&mut self) -> Statement {
         let words = [U32, I32, U64];
         let own: Vec<_> = self.outputs.iter().filter(|b| words.contains(&b.element)).cloned().collect();
@@ -224,7 +224,7 @@ impl Generator {
         Statement { construct, text, values, blocks: Vec::new() }
     }
 
-    /// A fence, or a barrier of the warp where all come.
+    /// Generates a fence or, where all threads are converged, a barrier of the warp.
     pub(super) fn order(&mut self, place: Place) -> Statement {
         let text = if place.uniform {
             self.one_of(&["warp::sync();", "block::sync();", "fence::block();", "fence::grid();"])

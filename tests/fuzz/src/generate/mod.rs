@@ -1,11 +1,19 @@
-//! Kernels by seed: right ones, whose every value is defined.
+//! A generator of correct kernels from seeds, in which every value is defined.
 //!
-//! *Defined* is by construction. An index is below the least extent that it may index, a thread stores to its own elements
-//! only, what threads exchange through shared memory is between barriers, atomic operations of one kind meet at an element, loops are
-//! short, and the operations are those of [`forms`](crate::forms). Where threads work together the generator knows that all of
-//! the block come: `uniform` values are those that the whole block shares.
+//! Values are *defined* by construction:
 //!
-//! All variables end in a hash of 64 bits a thread, NaNs as one: none is dead, and no NaN or infinity hides what it met.
+//! - An index is below the smallest extent that it may index.
+//! - A thread stores only to its own elements.
+//! - Barriers enclose every exchange through shared memory.
+//! - All atomic operations on an element have the same operator.
+//! - Loops are short.
+//! - The operations come from [`forms`](crate::forms).
+//!
+//! The generator tracks where all threads of the block are converged, which collective operations
+//! need. `uniform` values are the same for the whole block.
+//!
+//! All variables are folded into a hash of 64 bits per thread, with all NaNs equal. So no variable
+//! is dead, and no NaN or infinity hides the values that it was combined with.
 
 mod expressions;
 mod memory;
@@ -21,73 +29,73 @@ struct Variable {
     name: String,
     ty: Scalar,
     mutable: bool,
-    /// Whether it is the same for all threads of a block.
+    /// Whether the variable is uniform across the block.
     uniform: bool,
 }
 
-/// A loop around.
+/// Enclosing loop.
 #[derive(Clone, Copy, Debug)]
 struct Around {
     label: u32,
-    /// Whether threads may leave it one by one: then nothing in it is done together.
+    /// Whether threads may leave the loop separately. If so, it contains no collective operations.
     apart: bool,
 }
 
-/// What stands around a statement.
+/// Context of a statement.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Whether all threads of the block come here.
+    /// Whether all threads of the block reach the statement.
     uniform: bool,
-    /// Whether a thread may return here: nothing is done together afterwards.
+    /// Whether threads may return here. If so, no collective operations follow.
     returns: bool,
-    /// Constructs around.
+    /// Number of enclosing constructs.
     depth: u32,
-    /// Loops around.
+    /// Number of enclosing loops.
     loops: u32,
 }
 
-/// An array that the kernel is given.
+/// Array parameter of the kernel.
 #[derive(Clone, Debug)]
 struct Buffer {
     name: String,
     element: Scalar,
 }
 
-/// An operation on an array of counters that leaves the same in every order.
+/// Operation on an array of counters whose result does not depend on the order.
 #[derive(Clone, Debug)]
 struct Counters {
     buffer: Buffer,
     method: &'static str,
 }
 
-/// Makes a kernel.
+/// State of the generation of one kernel.
 struct Generator {
     random: Random,
     names: u32,
     scope: Vec<Variable>,
     around: Vec<Around>,
-    /// Threads of a block.
+    /// Threads per block.
     threads: u32,
     inputs: Vec<Buffer>,
     view: Option<Buffer>,
     outputs: Vec<Buffer>,
-    /// Of which each thread has four elements.
+    /// Buffer with four elements per thread.
     quads: Option<Buffer>,
     counters: Vec<Counters>,
     functions: Vec<Function>,
-    /// Inside a device function: what it gives.
+    /// Result type of the enclosing device function, if there is one.
     within: Option<Scalar>,
-    /// Statements that may still come.
+    /// Number of statements that may still be generated.
     budget: u32,
 }
 
-/// What values are of.
+/// Types of values.
 const TYPES: [Scalar; 13] = [Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, Bf16, F32, F64];
-/// What buffers hold.
+/// Types of buffer elements.
 const ELEMENTS: [Scalar; 12] = [I8, I16, I32, I64, U8, U16, U32, U64, F16, Bf16, F32, F64];
 const SHAPES: [[u32; 2]; 7] = [[32, 1], [64, 1], [96, 1], [128, 1], [8, 8], [16, 4], [32, 2]];
 
-/// The kernel of a seed, with the name `k` and the seed.
+/// Generates the kernel of a seed, with the name `k` and the seed.
 pub fn kernel(seed: u64) -> Kernel {
     let mut random = Random::new(seed);
     let block = *random.choose(&SHAPES).unwrap_or(&[32, 1]);
@@ -130,14 +138,14 @@ impl Generator {
         all[self.random.below(all.len())].clone()
     }
 
-    /// A name that nothing has.
+    /// Returns an unused name.
     fn name(&mut self, of: &str) -> String {
         self.names += 1;
         format!("{of}{}", self.names)
     }
 
     fn ty(&mut self) -> Scalar {
-        // Those that kernels are mostly of come more often.
+        // Types that are common in kernels are drawn more often.
         if self.one_in(3) { self.one_of(&[U32, I32, F32, U32]) } else { self.one_of(&TYPES) }
     }
 
@@ -145,7 +153,7 @@ impl Generator {
         if self.one_in(3) { self.one_of(&[U32, I32, F32]) } else { self.one_of(&ELEMENTS) }
     }
 
-    /// The kernel's parameters.
+    /// Generates the kernel's parameters.
     fn parameters(&mut self) -> Vec<(String, String)> {
         let mut list = Vec::new();
         for n in 0..1 + self.below(3) {
@@ -180,7 +188,8 @@ impl Generator {
                 U64 => self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_and", "fetch_or", "fetch_xor"]),
                 _ => self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_and", "fetch_or", "fetch_xor"]),
             };
-            // What a float counts is small whole numbers: their sums are exact. Its name tells that to whoever fills it.
+            // A float counter counts small whole numbers, so that sums are exact. The name tells
+            // the code that fills the buffer.
             let name = if element.is_float() { format!("count{n}") } else { format!("c{n}") };
             list.push((name.clone(), format!("&mut [{element}]")));
             self.counters.push(Counters { buffer: Buffer { name, element }, method });
@@ -189,7 +198,7 @@ impl Generator {
         list
     }
 
-    /// A device function of numbers.
+    /// Generates a device function on numbers.
     fn function(&mut self) -> Function {
         let outside = std::mem::take(&mut self.scope);
         let buffers = (std::mem::take(&mut self.inputs), self.view.take(), std::mem::take(&mut self.outputs));
@@ -216,7 +225,7 @@ impl Generator {
         Function { name: self.name("h"), parameters, value, body }
     }
 
-    /// The kernel's body.
+    /// Generates the kernel's body.
     fn body(&mut self) -> Vec<Statement> {
         let fixed = |text: &str| Statement {
             construct: "where a thread is",
@@ -226,7 +235,7 @@ impl Generator {
         };
         let mut body =
             vec![fixed("let t = thread::index();"), fixed("let i = grid::index();"), fixed("let mut h: u64 = 0;")];
-        // Some variables to begin with.
+        // The body begins with some variables.
         for _ in 0..3 {
             let statement = self.let_variable(Place { uniform: true, returns: false, depth: 0, loops: 0 });
             body.push(statement);
@@ -245,7 +254,7 @@ impl Generator {
     }
 }
 
-/// What takes a variable into the hash.
+/// Returns the statement that folds a variable into the hash.
 fn hashed(variable: &Variable) -> Statement {
     let bits = match variable.ty {
         F32 | F64 => "(if $0.is_nan() { 7 } else { $0.to_bits() }) as u64",

@@ -1,12 +1,12 @@
-//! Statements and control.
+//! Generation of statements and control flow.
 
 use super::{Around, Generator, Place, Variable};
 use crate::program::{Expr, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
 
-/// Constructs in one another at most.
+/// Maximum nesting depth of constructs.
 const DEPTH: u32 = 4;
-/// Loops in one another at most.
+/// Maximum nesting depth of loops.
 const LOOPS: u32 = 2;
 
 fn plain(construct: &'static str, text: impl Into<String>, values: Vec<Expr>) -> Statement {
@@ -14,7 +14,7 @@ fn plain(construct: &'static str, text: impl Into<String>, values: Vec<Expr>) ->
 }
 
 impl Generator {
-    /// At most `count` statements in a row.
+    /// Generates at most `count` statements.
     pub(super) fn statements(&mut self, count: u32, place: Place) -> Vec<Statement> {
         let mut all = Vec::new();
         for _ in 0..count {
@@ -27,7 +27,7 @@ impl Generator {
         all
     }
 
-    /// Statements in braces: what they declare is theirs.
+    /// Generates statements in braces, which scope their declarations.
     fn block(&mut self, place: Place) -> Vec<Statement> {
         let outside = self.scope.len();
         let count = 1 + self.below(4);
@@ -61,7 +61,8 @@ impl Generator {
     pub(super) fn let_variable(&mut self, place: Place) -> Statement {
         let ty = if self.one_in(6) { Usize } else { self.ty() };
         let mutable = self.one_in(2);
-        // One that is the same for the block, at times; only where all come is it so.
+        // Some variables are uniform. An assignment could make a mutable one differ, and so could
+        // divergence.
         let uniform = place.uniform && !mutable && self.one_in(4);
         let depth = 1 + self.below(3);
         let value = self.value(ty, depth, uniform);
@@ -71,7 +72,7 @@ impl Generator {
         plain("let", text, vec![value])
     }
 
-    /// Variables that can be set.
+    /// Returns the variables that can be assigned.
     fn mutable(&self) -> Vec<(String, Scalar)> {
         self.scope.iter().filter(|v| v.mutable).map(|v| (v.name.clone(), v.ty)).collect()
     }
@@ -115,7 +116,7 @@ impl Generator {
         }
     }
 
-    /// An array of registers: changed in a loop that is unrolled, and summed up.
+    /// Generates a register array that is changed in an unrolled loop and then summed.
     fn array(&mut self) -> Statement {
         let ty = self.one_of(&[U32, I32, I64, U64, U16, I8]);
         let (name, a) = (self.name("b"), self.name("r"));
@@ -134,11 +135,11 @@ impl Generator {
     }
 
     fn condition(&mut self, place: Place) -> Statement {
-        // Where threads are to stay together, they all go one way.
+        // Threads that must stay converged all take the same path.
         let uniform = place.uniform && self.one_in(2);
         let condition = self.value(Bool, 2, uniform);
         let inside = Place { uniform, ..place };
-        // Some may return in here: they must not be waited for.
+        // Some threads may return inside: no collective operation may wait for them.
         let inside = Place { returns: place.returns && !place.uniform, ..inside };
         let then = self.block(inside);
         if self.one_in(2) {
@@ -149,7 +150,7 @@ impl Generator {
         Statement { construct: "if", text: "if $0 {@0}".to_string(), values: vec![condition], blocks: vec![then] }
     }
 
-    /// Begins a loop: its label, and what stands around its statements.
+    /// Begins a loop; returns its label and the context of its statements.
     fn begin(&mut self, place: Place, together: bool) -> (u32, Place) {
         self.names += 1;
         let label = self.names;
@@ -197,13 +198,13 @@ impl Generator {
         Statement { construct: "while", text, values: vec![value], blocks: vec![body] }
     }
 
-    /// A loop that a value comes out of.
+    /// Generates a loop that yields a value.
     fn endless(&mut self, place: Place) -> Statement {
         let (n, name, ty) = (self.name("n"), self.name("b"), self.ty());
         let (label, inside) = self.begin(place, false);
         self.scope.push(Variable { name: n.clone(), ty: U32, mutable: false, uniform: false });
         let values = vec![self.value(Bool, 2, false), self.value(ty, 2, false), self.value(ty, 1, false)];
-        // Its breaks carry a value: those of other statements would not.
+        // Breaks of this loop carry a value, so other statements must not break from it.
         self.around.pop();
         let body = self.block(Place { loops: inside.loops, ..inside });
         self.scope.pop();
@@ -214,7 +215,8 @@ impl Generator {
         Statement { construct: "loop, break with a value", text, values, blocks: vec![body] }
     }
 
-    /// A break, a continue, or a return, of some threads or, where they are to stay together, of all.
+    /// Generates a break, a continue or a return, taken by some threads or, where threads must stay
+    /// converged, by all.
     fn leave(&mut self, place: Place) -> Option<Statement> {
         if place.returns && self.one_in(2) {
             let condition = self.value(Bool, 2, false);
@@ -228,7 +230,7 @@ impl Generator {
         }
         let around = self.around.clone();
         let uniform = place.uniform;
-        // Out of a loop that threads leave together, only together.
+        // Threads leave a converged loop only together.
         let all: Vec<Around> = around.iter().rev().take_while(|a| a.apart).copied().collect();
         let all = if uniform { around } else { all };
         let around = *self.random.choose(&all)?;

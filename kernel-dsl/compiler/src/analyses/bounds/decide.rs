@@ -3,10 +3,10 @@
 //! A `usize` is a polynomial over extents, indices of threads and blocks, iteration numbers of
 //! loops, and opaque values. No `usize` wraps, since its overflow is an error of the kernel. So the
 //! polynomial is one over the integers. Known facts are the bounds of these variables, the
-//! conditions of enclosing branches and loops, `#[requires]`, and that a block's index is below the
-//! number of blocks from `grid`. A comparison with one possible outcome ([`linear`]) becomes that
-//! outcome. Of two comparisons that differ only where operands cannot be equal, such as `<=` and
-//! `<`, the stricter one is used.
+//! conditions of enclosing branches and loops, and `#[requires]`. Another fact is that a block's
+//! index is below the number of blocks from `grid`. A comparison with one possible outcome
+//! ([`linear`]) becomes that outcome. Of two comparisons that differ only where operands cannot be
+//! equal, such as `<=` and `<`, the stricter one is used.
 //!
 //! For a mutant, as for passes, the result holds where none of its `usize` values wraps. Where one
 //! wraps, the oracle reports an error. A value that the program would not have computed may have
@@ -24,7 +24,7 @@ use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeSet, HashMap};
 
-/// What a variable stands for.
+/// Origin of a variable.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Of {
     Extent(Extent),
@@ -35,26 +35,26 @@ enum Of {
     Quotient(String),
     /// ⌈a / b⌉
     Ceiling(String),
-    /// The lesser or the larger of two.
+    /// Minimum (`Least`) or maximum (`Most`) of two numbers.
     Least(String),
     Most(String),
 }
 
-/// Variables, and what is known of them in every launch.
+/// Variables, and facts about them that hold in every launch.
 #[derive(Clone, Default)]
 pub struct Bounds {
     variables: HashMap<Of, Variable>,
-    /// Returns the meaning of each variable.
+    /// Origin of each variable, by number.
     named: Vec<Of>,
-    /// What every launch keeps: each is ≥ 0.
+    /// Polynomials that are ≥ 0 in every launch.
     known: Vec<Polynomial>,
-    /// What a variable is known by: each is ≥ 0 where what it stands for is asked for.
+    /// Polynomials about a variable that are ≥ 0 wherever its value is used.
     of: HashMap<Variable, Vec<Polynomial>>,
-    /// What a quotient, or the lesser or larger of two, is made of.
+    /// Operands of a quotient, minimum or maximum.
     made: HashMap<Variable, [Polynomial; 2]>,
-    /// What is the one or the other.
+    /// Condition and values of a variable that is chosen from two values.
     either: HashMap<Variable, (Value, Value, Value)>,
-    /// Blocks along each axis.
+    /// Number of blocks along each axis.
     grid: [Option<Polynomial>; 3],
 }
 
@@ -64,7 +64,7 @@ impl Bounds {
         Bounds::some(program, promised, true, true)
     }
 
-    /// Returns the facts of both that are queried.
+    /// Returns the facts of `#[requires]` if `requires`, and of `grid` if `grid`.
     pub(super) fn some(program: &Monomorphic, promised: &Promised, requires: bool, grid: bool) -> Bounds {
         let (launch, reader) = (&program.program().launch, Reader::of(program));
         let mut bounds = Bounds::default();
@@ -96,7 +96,7 @@ impl Bounds {
         self.variable(Of::Extent(promised.first(extent))).0
     }
 
-    /// a ≥ b, by what a variable is.
+    /// Records the fact a ≥ b about a variable.
     fn at_least(&mut self, variable: &Polynomial, a: &Polynomial, b: &Polynomial) {
         for of in variable.variables() {
             self.of.entry(of).or_default().push(a.plus(b, -1));
@@ -109,9 +109,9 @@ impl Bounds {
         }
     }
 
-    /// Returns whether a number is what its variables say even where nobody asks for it: all that
-    /// is divided in it, or chosen from, has not wrapped, as somebody asks for those; sums and
-    /// products may have, and are what they say modulo 2ⁿ.
+    /// Returns whether the polynomial of a number is correct even where the number is unused. The
+    /// operands of its quotients and choices must not have wrapped: the values in `asked` are used,
+    /// so they have not. Sums and products may have wrapped; they are correct modulo 2ⁿ.
     fn is_plain(&self, number: &Polynomial, asked: &[Polynomial]) -> bool {
         number.variables().into_iter().all(|variable| {
             let of = self.made.get(&variable).into_iter().flatten();
@@ -120,9 +120,9 @@ impl Bounds {
         })
     }
 
-    /// What is known of the variables of these, and of the variables that these are made of. What
-    /// is made of a variable says nothing of it: that may be computed where nobody asks for it, of
-    /// what has wrapped.
+    /// Returns the facts about the variables of `asked`, and about their operands. Facts about
+    /// values derived from a variable are excluded: such a value may be unused and computed from
+    /// wrapped operands.
     fn known_of(&self, asked: &[Polynomial]) -> Vec<Polynomial> {
         let mut known: Vec<Polynomial> = asked.to_vec();
         let mut seen = BTreeSet::new();
@@ -189,7 +189,7 @@ impl Bounds {
         }
     }
 
-    /// Returns the value of a launch expression in which nothing wraps.
+    /// Returns the value of a launch expression, which does not wrap.
     fn expression(&mut self, e: &Expr, reader: &Reader<'_>, promised: &Promised) -> Option<Polynomial> {
         if let Some(extent) = reader.extent(e) {
             return Some(self.extent(extent, promised));
@@ -232,7 +232,7 @@ impl Bounds {
         }
     }
 
-    /// Has the outcome in place of comparisons that are decided; whether there was one.
+    /// Replaces the decided comparisons by their outcomes. Returns whether there was one.
     pub fn apply(&self, kernel: &mut Kernel, promised: &Promised) -> bool {
         let outcomes = [0, 1].map(|bits: u64| (kernel.value(Type::Scalar(Scalar::Bool)), bits));
         let mut body = std::mem::take(&mut kernel.body);
@@ -265,8 +265,8 @@ impl Bounds {
         }
     }
 
-    /// Of each access, in the order of the code, whether its indices lie below their extents, and
-    /// what its bytes are. The kernel's places are such still.
+    /// Returns for each access, in program order, the proof that its indices are in bounds, and the
+    /// formula of its bytes. The kernel must still contain places.
     pub(super) fn accesses(&self, kernel: &Kernel, promised: &Promised) -> (Vec<Seen>, Variables) {
         let mut kernel = kernel.clone();
         let outcomes = [0, 1].map(|_| kernel.value(Type::Scalar(Scalar::Bool)));
@@ -279,7 +279,7 @@ impl Bounds {
         (look.seen, variables)
     }
 
-    /// What each variable stands for.
+    /// Returns the meaning of each variable.
     fn meanings(&self, kernel: &Kernel, promised: &Promised, turns: HashMap<Variable, Polynomial>) -> Variables {
         let parameter = |extent: Extent| {
             let is = |p: &u32| extent_of(kernel, *p).is_some_and(|e| promised.first(e) == extent);
@@ -305,7 +305,8 @@ impl Bounds {
         Variables(self.named.iter().enumerate().map(meaning).collect())
     }
 
-    /// Returns a number in the thread with these indices, where nothing else decides it.
+    /// Returns the value of a polynomial in the thread with these indices, if nothing else
+    /// determines it.
     fn in_thread(&self, number: &Polynomial, thread: [u32; 3]) -> Option<i128> {
         let variable = |variable: Variable| {
             let both = || {
@@ -328,33 +329,34 @@ impl Bounds {
     }
 }
 
-/// An access as it is come by.
+/// Result of the analysis of an access.
 #[derive(Clone)]
 pub(super) struct Seen {
     pub location: Location,
     pub kind: AccessKind,
     pub place: Place,
     pub bytes: u32,
-    /// The branches and loops by which its indices are below their extents; `None` where that is
-    /// not proved.
+    /// Branches and loops that keep the indices below their extents; `None` without a proof.
     pub proof: Option<Vec<Location>>,
-    /// Its bytes, where they and all conditions of its being made are understood.
+    /// Formula of the accessed bytes; `None` unless the bytes and all conditions of the access are
+    /// understood.
     pub formula: Option<Formula>,
 }
 
-/// What is noted where accesses are looked at.
+/// State of the collection of accesses.
 #[derive(Default)]
 struct Look {
     seen: Vec<Seen>,
-    /// Where in what is known here the facts of a branch or loop begin, and where that is.
+    /// Start of the facts of each enclosing branch or loop in the list of known facts, with its
+    /// location.
     groups: Vec<(usize, Location)>,
-    /// Whether control comes here by more than the conditions that are known.
+    /// Whether control reaches this point under more conditions than the known ones.
     obscure: bool,
-    /// The numbers of loops' turns, and what is ≥ 0 while such a loop goes on.
+    /// Iteration numbers of loops, each with a polynomial that is ≥ 0 while the loop continues.
     turns: HashMap<Variable, Polynomial>,
-    /// Bytes from the beginning of a buffer, a table, or an array of dynamic size.
+    /// Byte offsets from the start of a buffer, a table, or an array of dynamic size.
     addresses: HashMap<Value, Polynomial>,
-    /// Where conditions are computed.
+    /// Locations of the conditions.
     computed: HashMap<Value, Location>,
 }
 
@@ -371,7 +373,7 @@ fn facts(comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Vec<Polynomi
     }
 }
 
-/// How a truth value comes about.
+/// Definition of a truth value.
 #[derive(Clone, Copy)]
 enum Truth {
     Compare(Comparison, Value, Value),
@@ -383,23 +385,23 @@ enum Truth {
 struct Decider<'a> {
     /// `false` and `true`.
     outcomes: [Value; 2],
-    /// How much was known when a comparison was last looked at.
+    /// Number of known facts at the last attempt to decide a comparison.
     asked_at: HashMap<Value, usize>,
     bounds: Bounds,
     promised: &'a Promised,
     kernel: &'a Kernel,
     numbers: HashMap<Value, Polynomial>,
     truths: HashMap<Value, Truth>,
-    /// What holds here; each is ≥ 0.
+    /// Polynomials that are ≥ 0 at this point.
     here: Vec<Polynomial>,
-    /// What is compared to come here.
+    /// Operands of the comparisons that control depends on.
     asked: Vec<Polynomial>,
     changed: bool,
-    /// Where accesses are looked at, what is noted of them.
+    /// State of the collection of accesses, if requested.
     look: Option<Look>,
 }
 
-/// How often a question is split by which of two a value is.
+/// Maximum number of case distinctions over the two values of a choice.
 const MAX_SPLITS: usize = 3;
 
 impl Decider<'_> {
@@ -412,7 +414,7 @@ impl Decider<'_> {
     }
 
     fn inst(&mut self, inst: &mut Inst) {
-        // Where it is asked for more may be known than where it stands.
+        // More facts may hold where a comparison is used than where it is computed.
         inst.op.map_operands(|v| self.outcome(v).unwrap_or(v));
         if let [result] = inst.results[..] {
             self.learn(&inst.op, result);
@@ -431,7 +433,7 @@ impl Decider<'_> {
                     self.changed = true;
                 }
             }
-            // One of two of which the one is never beyond the other.
+            // A minimum or maximum equals one operand if that operand never exceeds the other.
             Op::Binary(operator @ (Binary::Min | Binary::Max), a, b) if self.is_usize(*a) => {
                 let (operator, a, b) = (*operator, *a, *b);
                 if let Some(first) =
@@ -441,7 +443,7 @@ impl Decider<'_> {
                     self.changed = true;
                 }
             }
-            // One that is the other where it is chosen: then it always is the other.
+            // If the two values are equal where one is chosen, the result always equals the other.
             Op::Select { condition, yes, no } if self.is_usize(*yes) && self.truths.contains_key(condition) => {
                 let (chosen, yes, no) = (*condition, *yes, *no);
                 let other = [true, false].into_iter().find(|holds| self.equal_where(chosen, *holds, yes, no));
@@ -458,12 +460,14 @@ impl Decider<'_> {
                     self.leave(kept);
                     self.obscured(obscure);
                 }
-                // Who left from within a side is not here, and by which conditions is forgotten.
+                // Threads that left from within a side are missing here, under conditions that are
+                // no longer known.
                 let within = |side: &Region| side.insts.iter().any(|i| i.op.regions().into_iter().any(escapes));
                 if within(then) || within(otherwise) {
                     self.obscured(true);
                 }
-                // What follows a side that leaves stands where the other was taken.
+                // If exactly one side leaves, the code after the branch runs only where the other
+                // side was taken.
                 if leaves(then) != leaves(otherwise) {
                     self.enter(at, *condition, leaves(otherwise));
                 }
@@ -508,7 +512,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Returns the outcome of a comparison that was undecided where it stands, where more is known.
+    /// Returns the outcome of a comparison that is decided only with the facts of its use.
     fn outcome(&mut self, value: Value) -> Option<Value> {
         let Some(Truth::Compare(comparison, a, b)) = self.truths.get(&value).copied() else { return None };
         if self.asked_at.insert(value, self.here.len())? >= self.here.len() {
@@ -530,7 +534,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Returns the polynomial of a result.
+    /// Records the polynomial of a result.
     fn learn(&mut self, op: &Op, result: Value) {
         let truth = match op {
             Op::Compare(comparison, a, b) if self.is_usize(*a) => Some(Truth::Compare(*comparison, *a, *b)),
@@ -613,7 +617,7 @@ impl Decider<'_> {
         variable
     }
 
-    /// Takes a truth value for `holds` until the region ends.
+    /// Assumes that a truth value equals `holds` until the region ends.
     fn assume(&mut self, condition: Value, holds: bool) {
         let mut found = Vec::new();
         self.meaning(condition, holds, &mut found);
@@ -621,7 +625,7 @@ impl Decider<'_> {
         self.compared(condition, holds);
     }
 
-    /// Learns what is compared where a truth value is `holds`.
+    /// Records the facts that follow from a truth value being `holds`.
     fn compared(&mut self, condition: Value, holds: bool) {
         match (self.truths.get(&condition).copied(), holds) {
             (Some(Truth::Compare(_, a, b)), _) => {
@@ -637,7 +641,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Forgets what holds in a region.
+    /// Removes the facts of a region.
     fn leave(&mut self, (here, asked): (usize, usize)) {
         self.here.truncate(here);
         self.asked.truncate(asked);
@@ -657,7 +661,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Records that the branch or loop at `location` implies the next facts.
+    /// Records that the following facts come from the branch or loop at `location`.
     fn group(&mut self, location: Location) {
         let first = self.here.len();
         if let Some(look) = &mut self.look {
@@ -665,14 +669,14 @@ impl Decider<'_> {
         }
     }
 
-    /// Takes the condition of the branch at `location` for `holds` until the region ends.
+    /// Assumes that the condition of the branch at `location` equals `holds` until the region ends.
     fn enter(&mut self, location: Location, condition: Value, holds: bool) {
         self.group(location);
         self.obscured(self.is_obscure() || self.look.is_some() && !self.is_clear(condition, holds));
         self.assume(condition, holds);
     }
 
-    /// Returns whether all that a condition says is learnt where it is `holds`.
+    /// Returns whether the facts of a condition being `holds` express it completely.
     fn is_clear(&self, condition: Value, holds: bool) -> bool {
         match (self.truths.get(&condition).copied(), holds) {
             (Some(Truth::Compare(comparison, ..)), _) => {
@@ -686,7 +690,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Notes the accesses of an instruction, and the address that it is.
+    /// Collects the accesses of an instruction, and records the address that it computes.
     fn see(&mut self, inst: &Inst) {
         type Asked = SmallVec<[Value; 2]>;
         let guarded = |guard: &Option<Value>| -> Asked { guard.iter().copied().collect() };
@@ -694,13 +698,13 @@ impl Decider<'_> {
             let kept = (this.here.len(), this.asked.len());
             let obscure = this.is_obscure();
             for condition in asked {
-                // Of a branch that has become a guard, the branch.
+                // For a branch that became a guard, the location is that of the branch.
                 let computed = this.look.as_ref().and_then(|look| look.computed.get(&condition).copied());
                 this.enter(computed.unwrap_or(inst.location), condition, true);
             }
             let dims = this.dims(place, element, n);
             let proof = this.proof(&dims);
-            // A copy past the registers reads as much as there is.
+            // An asynchronous copy reads only the elements that exist.
             let whole = bytes == n * element.bytes();
             let formula = if whole && !this.is_obscure() { this.formula(place, element, bytes) } else { None };
             this.leave(kept);
@@ -761,7 +765,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Returns the index, extent, and how many elements are accessed from there, in each dimension.
+    /// Returns the index, the extent and the number of accessed elements in each dimension.
     fn dims(&mut self, place: &Place, element: Scalar, n: u32) -> Vec<(Polynomial, Polynomial, u32)> {
         let reach = place.reach(n, element);
         let mut dims: Vec<(Polynomial, Polynomial, u32)> = match place {
@@ -787,8 +791,7 @@ impl Decider<'_> {
         dims
     }
 
-    /// Returns the branches and loops by which all indices are below their extents: with one less
-    /// they are not, or need not be.
+    /// Returns a minimal set of branches and loops that keep all indices below their extents.
     fn proof(&mut self, dims: &[(Polynomial, Polynomial, u32)]) -> Option<Vec<Location>> {
         let groups = self.look.as_ref().map_or(Vec::new(), |look| look.groups.clone());
         let here = std::mem::take(&mut self.here);
@@ -824,8 +827,8 @@ impl Decider<'_> {
         proof
     }
 
-    /// Returns whether `n` elements from `index` on lie within in every thread that there may be,
-    /// of which each is looked at.
+    /// Returns whether `n` elements from `index` on are in bounds in every possible thread, by
+    /// enumeration.
     fn in_all_threads(&self, index: &Polynomial, extent: &Polynomial, n: u32) -> bool {
         let [x, y, z] = self.kernel.block.most();
         let fits = |thread: [u32; 3]| {
@@ -836,7 +839,7 @@ impl Decider<'_> {
         all.try_for_each(fits).is_some()
     }
 
-    /// Returns the bytes that are accessed, from the first of the buffer or array.
+    /// Returns the formula of the accessed bytes, relative to the start of the buffer or array.
     fn formula(&mut self, place: &Place, element: Scalar, bytes: u32) -> Option<Formula> {
         let unit = place.unit(element);
         let mut first = match place {
@@ -883,13 +886,13 @@ impl Decider<'_> {
         }
     }
 
-    /// Returns whether these cannot hold here, each of them ≥ 0.
+    /// Returns whether the polynomials of `asked` cannot all be ≥ 0 here.
     fn never(&mut self, asked: &[Polynomial], splits: usize) -> bool {
         let known = self.bounds.known_of(&[&self.bounds.known[..], &self.here[..], asked].concat());
         if impossible(&known, asked) {
             return true;
         }
-        // Neither where a value is the one, nor where it is the other.
+        // The contradiction must hold for both values of the choice.
         let mut variables = asked.iter().flat_map(Polynomial::variables);
         let Some((variable, (condition, yes, no))) =
             variables.find_map(|variable| Some((variable, *self.bounds.either.get(&variable)?)))
@@ -908,7 +911,7 @@ impl Decider<'_> {
         })
     }
 
-    /// Returns `None` if a comparison never holds of two numbers that are used: neither wraps.
+    /// Returns `None` if a comparison of two used numbers never holds: neither number wraps.
     fn possibly(&mut self, comparison: Comparison, a: &Polynomial, b: &Polynomial) -> Option<()> {
         let asked = [facts(comparison, a, b), vec![a.clone(), b.clone()]].concat();
         (!self.never(&asked, MAX_SPLITS)).then_some(())
@@ -916,7 +919,7 @@ impl Decider<'_> {
 
     fn decided(&mut self, comparison: Comparison, a: Value, b: Value) -> Option<bool> {
         let (a, b) = (self.number(a), self.number(b));
-        // It holds, if the opposite never does.
+        // A comparison always holds if its opposite never does.
         let mut never = |comparison| match comparison {
             Comparison::Ne => [Comparison::Lt, Comparison::Gt].into_iter().all(|c| self.possibly(c, &a, &b).is_none()),
             _ => self.possibly(comparison, &a, &b).is_none(),
@@ -924,7 +927,7 @@ impl Decider<'_> {
         [true, false].into_iter().find(|holds| never(if *holds { comparison.inverse() } else { comparison }))
     }
 
-    /// Returns whether two are equal wherever a condition does, or does not, hold.
+    /// Returns whether two numbers are equal wherever a condition equals `holds`.
     fn equal_where(&mut self, condition: Value, holds: bool, a: Value, b: Value) -> bool {
         let (a, b) = (self.number(a), self.number(b));
         let chosen = if holds { &a } else { &b };
@@ -952,12 +955,12 @@ impl Decider<'_> {
     }
 }
 
-/// Returns whether control goes elsewhere at the end of a side of a branch.
+/// Returns whether control never reaches the end of a side of a branch.
 fn leaves(region: &Region) -> bool {
     region.yielded().is_none()
 }
 
-/// Returns whether control leaves anything from within the region.
+/// Returns whether control may leave the region before its end.
 fn escapes(region: &Region) -> bool {
     let one = |inst: &Inst| {
         matches!(inst.op, Op::Return | Op::Break(..) | Op::Continue(..)) || inst.op.regions().into_iter().any(escapes)
@@ -965,7 +968,7 @@ fn escapes(region: &Region) -> bool {
     region.insts.iter().any(one)
 }
 
-/// Returns whether threads end within the region.
+/// Returns whether threads may return within the region.
 fn returns(region: &Region) -> bool {
     region.insts.iter().any(|inst| matches!(inst.op, Op::Return) || inst.op.regions().into_iter().any(returns))
 }

@@ -7,34 +7,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A variable.
+/// Variable number.
 pub type Variable = u32;
 
-/// A product of variables, in order.
+/// Product of variables, in ascending order.
 pub type Monomial = Vec<Variable>;
 
-/// Σ factor · product; the empty product is the constant.
+/// Sum of coefficient · monomial; the empty monomial is the constant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Polynomial(BTreeMap<Monomial, i128>);
 
-/// More terms than that are no sum that anything is found of.
+/// Maximum number of terms: longer polynomials are unlikely to give a result.
 const MAX_TERMS: usize = 24;
-/// Factors beyond that are given up.
+/// Bound of the coefficients; larger ones are given up.
 const MAX_COEFFICIENT: i128 = 1 << 80;
-/// Inequalities at most, while variables go.
+/// Maximum number of inequalities during the elimination.
 const MAX_INEQUALITIES: usize = 400;
-/// Those that one question may take.
+/// Maximum number of inequalities of one query.
 const MAX_QUERY_INEQUALITIES: usize = 60;
 
 impl Polynomial {
-    /// A number.
+    /// Returns the constant polynomial n.
     pub fn constant(n: i128) -> Polynomial {
         let mut polynomial = Polynomial::default();
         polynomial.add(Monomial::new(), n);
         polynomial
     }
 
-    /// A variable.
+    /// Returns the polynomial of one variable.
     pub fn variable(variable: Variable) -> Polynomial {
         let mut polynomial = Polynomial::default();
         polynomial.add(vec![variable], 1);
@@ -84,7 +84,8 @@ impl Polynomial {
         (product.0.len() <= MAX_TERMS && product.0.keys().all(|monomial| monomial.len() <= 4)).then_some(product)
     }
 
-    /// Of n · product ≥ m, both one or more: that each variable of the product is.
+    /// Returns the polynomials of variable ≥ 1 for each factor of the product, if `self` ≥ 0 has
+    /// the form n · product ≥ m with n, m ≥ 1.
     fn factors_of_one_or_more(&self) -> Vec<Polynomial> {
         let mut monomials = self.monomials();
         match (monomials.next(), monomials.next()) {
@@ -101,7 +102,7 @@ impl Polynomial {
         self.0.keys().filter(|monomial| !monomial.is_empty())
     }
 
-    /// Returns all variables in it.
+    /// Returns all variables of the polynomial.
     pub fn variables(&self) -> BTreeSet<Variable> {
         self.0.keys().flatten().copied().collect()
     }
@@ -128,8 +129,8 @@ impl Polynomial {
         self.0.get(monomial).copied().unwrap_or(0)
     }
 
-    /// Returns the same inequality, `self` ≥ 0, with factors that have nothing in common: the
-    /// constant may be less, as all are integers.
+    /// Returns the inequality `self` ≥ 0 divided by the common factor of its coefficients. The
+    /// constant is rounded down, as all variables are integers.
     fn reduced(mut self) -> Polynomial {
         let common = self.monomials().map(|monomial| self.factor(monomial).unsigned_abs()).fold(0, gcd);
         if common > 1 {
@@ -147,10 +148,10 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns whether not all of these can be ≥ 0. `asked` are those that the question is of: of the
-/// others what has to do with them counts.
+/// Returns whether the polynomials of `asked` cannot all be ≥ 0. The polynomials of `known` are
+/// used if they share variables with the query.
 pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
-    // Where a product is one or more each of its factors is.
+    // If a product is at least 1, so is each of its factors.
     let asked = &[asked.to_vec(), asked.iter().flat_map(Polynomial::factors_of_one_or_more).collect()].concat()[..];
     let mut all: Vec<Polynomial> = asked.to_vec();
     let mut near: BTreeSet<Variable> = asked.iter().flat_map(Polynomial::variables).collect();
@@ -167,7 +168,8 @@ pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
         left = far;
     }
     let reached: BTreeSet<Monomial> = all.iter().flat_map(|p| p.monomials().cloned()).collect();
-    // What is asked, multiplied by a variable where all products are there: q ≥ m is q · n ≥ m · n.
+    // Queried inequalities are multiplied by a variable if all resulting products occur: q ≥ m
+    // gives q · n ≥ m · n.
     let factors: BTreeSet<Variable> = reached.iter().filter(|m| m.len() > 1).flatten().copied().collect();
     for of in asked {
         for factor in &factors {
@@ -178,7 +180,7 @@ pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
             }
         }
     }
-    // Variables, and so their products, are zero or more.
+    // Variables are non-negative, and so are their products.
     all.extend(reached.into_iter().map(|monomial| Polynomial([(monomial, 1)].into_iter().collect())));
     eliminated(all)
 }
@@ -207,7 +209,7 @@ fn eliminated(all: Vec<Polynomial>) -> bool {
             for down in with.iter().filter(|p| p.factor(&next) < 0) {
                 let (a, b) = (up.factor(&next), -down.factor(&next));
                 let sum = Polynomial::default().plus(up, b).plus(down, a).reduced();
-                // What saturates is no sum.
+                // Saturated coefficients make the sum useless.
                 if sum.0.values().all(|factor| factor.unsigned_abs() < MAX_COEFFICIENT.unsigned_abs()) {
                     rest.insert(sum);
                 }
@@ -248,14 +250,13 @@ mod tests {
         let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(0, &[(1, &[1, 2]), (-1, &[3])])];
         // q · n ≤ a ≤ m · n: q may be m.
         assert!(!impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
-        // All of it for every choice of small numbers: where nothing is said to be possible,
-        // nothing is.
+        // Exhaustive test over small numbers: a system reported as infeasible has no solution.
         let lines = (-2..=2).flat_map(|a| (-2..=2).map(move |b| of(-1, &[(a, &[0]), (b, &[1])])));
         let holds = |p: &Polynomial, x: i128, y: i128| {
             let p = p.with(0, &Polynomial::constant(x)).and_then(|p| p.with(1, &Polynomial::constant(y)));
             p.and_then(|p| p.number()).is_some_and(|n| n >= 0)
         };
-        // A bit for each of the points at which a line holds.
+        // A bit for each point at which the inequality holds.
         let points = |p: &Polynomial| (0..64).fold(0u64, |all, i| all | u64::from(holds(p, i % 8, i / 8)) << i);
         let lines: Vec<(Polynomial, u64)> = lines.map(|p| (p.clone(), points(&p))).collect();
         for (i, (p, at)) in lines.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which accesses are in bounds in every launch, and why.
+//! A proof of which accesses are in bounds in every launch, and by which facts.
 //!
 //! An index is a polynomial over extents, indices of threads and blocks, and iteration numbers of
 //! loops (`linear`). Known facts are the extents of block and grid, `#[requires]` (`promised`), and
@@ -25,46 +25,47 @@ use decide::Seen;
 use range::{Formula, Variables};
 use std::ops::Range;
 
-/// The accesses of a kernel.
+/// Accesses of a kernel.
 pub struct Reach {
-    /// In the order in which their places first appear.
+    /// Accesses in the order in which their locations first appear.
     pub sites: Vec<Site>,
     variables: Variables,
 }
 
-/// An access to memory, or several that one place in the source became.
+/// Access to memory, or several accesses of one source location.
 pub struct Site {
-    /// Where.
+    /// Location of the access.
     pub location: Location,
-    /// What it does.
+    /// Load, store or atomic operation.
     pub kind: AccessKind,
-    /// Name of the shared array, of the table, or of the kernel's parameter, where that is known.
+    /// Name of the shared array, the table, or the kernel's parameter, if known.
     pub array: Option<String>,
-    /// Bytes that a lane accesses.
+    /// Bytes accessed per lane.
     pub bytes: u32,
-    /// By what all of them lie within; `None` where that is not proved of one.
+    /// Facts that keep all these accesses in bounds; `None` if one of them is not proven.
     pub proof: Option<Proof>,
-    /// The bytes of each; `None` where one is not understood.
+    /// Formulas of the accessed bytes; `None` if one access is not understood.
     formulas: Option<Vec<Formula>>,
 }
 
-/// By what an access lies within its buffer or array, beyond the shapes of block and array, which
-/// are always known.
+/// Facts that keep an access in bounds, beyond the shapes of block and array, which are always
+/// known.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Proof {
-    /// The branches, loops and guards around it that are needed.
+    /// Branches, loops and guards that the proof needs.
     pub conditions: Vec<Location>,
-    /// Whether what `#[requires]` says is needed.
+    /// Whether the proof needs `#[requires]`.
     pub requires: bool,
-    /// Whether it is needed that a block's index is below the number of blocks.
+    /// Whether the proof needs that a block's index is below the number of blocks.
     pub grid: bool,
 }
 
-/// What of a launch is known, the less the better.
+/// Combinations of launch facts (`requires`, `grid`) in the order of the attempts, the weakest
+/// first.
 const PROMISES: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
 
 impl Reach {
-    /// Of `kernel`, an instance of `program` whose places are such still: as lowered, or
+    /// Analyzes `kernel`, an instance of `program` that still contains places: IR as lowered, or
     /// [`with_places`](crate::passes::with_places).
     pub fn of(program: &Monomorphic, kernel: &Kernel) -> Reach {
         let by = |requires: bool, grid: bool| {
@@ -74,7 +75,7 @@ impl Reach {
         let (all, variables) = by(true, true);
         let mut proofs: Vec<Option<Proof>> = vec![None; all.len()];
         for (requires, grid) in PROMISES {
-            // What all of it does not prove, nothing less does.
+            // An access that all facts together do not prove is not attempted with fewer.
             let open = |(seen, proof): (&Seen, &Option<Proof>)| seen.proof.is_some() && proof.is_none();
             if !all.iter().zip(&proofs).any(open) {
                 break;
@@ -102,9 +103,10 @@ impl Reach {
         Reach { sites, variables }
     }
 
-    /// Returns the bytes from the first to the last that `site` touches in a launch, counted from
-    /// the beginning of the buffer or array; an empty range where no thread comes there. `None`
-    /// where that cannot be told from the launch's extents, or only at length.
+    /// Returns the range from the first to the last byte that `site` touches in a launch, relative
+    /// to the start of the buffer or array. The range is empty if no thread reaches the access.
+    /// Returns `None` if the extents of the launch do not determine the range, or only at great
+    /// length.
     pub fn bytes(&self, site: &Site, launched: &Launched) -> Option<Range<u64>> {
         let mut all = Vec::new();
         for formula in site.formulas.as_ref()? {
@@ -116,7 +118,7 @@ impl Reach {
 }
 
 impl Site {
-    /// Adds another access of the same place.
+    /// Adds another access of the same location.
     fn and(&mut self, proof: Option<Proof>, formula: Option<Formula>) {
         self.proof = match (self.proof.take(), proof) {
             (Some(mut one), Some(other)) => {

@@ -1,19 +1,19 @@
-//! What every launch of a kernel guarantees: equal or known extents, and the number of blocks along
-//! an axis.
+//! The guarantees of every launch of a kernel: equal or known extents, and the number of blocks
+//! along an axis.
 
 use crate::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
 use crate::ir::{Binary, Comparison, Kernel, Op, Region, Role, Special, Value};
 use std::collections::HashMap;
 
-/// An extent of an argument: which, and of which dimension.
+/// Extent of an argument: indices of the argument and of the dimension.
 pub(super) type Extent = (u32, u32);
 
-/// What a launch that breaks it is refused for.
+/// Conditions whose violation makes a launch fail.
 pub struct Promised {
-    /// For each extent the first of those that are equal to it.
+    /// For each extent, the first of the extents equal to it.
     first: HashMap<Extent, Extent>,
     known: HashMap<Extent, u64>,
-    /// Blocks along each axis, where they are an extent.
+    /// Number of blocks along each axis, if it is an extent.
     grid: [Option<Extent>; 3],
 }
 
@@ -31,12 +31,12 @@ impl Promised {
         promised
     }
 
-    /// Returns no promises.
+    /// Returns an empty set of guarantees.
     pub(super) fn nothing() -> Promised {
         Promised { first: HashMap::new(), known: HashMap::new(), grid: [None; 3] }
     }
 
-    /// Returns the first of the extents that are equal to it.
+    /// Returns the first of the extents that are equal to `extent`.
     pub(super) fn first(&self, extent: Extent) -> Extent {
         self.first.get(&extent).copied().unwrap_or(extent)
     }
@@ -74,8 +74,8 @@ impl Promised {
         }
     }
 
-    /// Has what is known in place of what asks for it: equal extents are one, and a block's index
-    /// is below the number of blocks.
+    /// Replaces uses by the guaranteed facts: equal extents become one, and a block's index is
+    /// below the number of blocks.
     pub fn apply(&self, kernel: &mut Kernel) {
         let mut defined = HashMap::new();
         let mut body = std::mem::take(&mut kernel.body);
@@ -104,7 +104,7 @@ impl Promised {
                     defined.insert(inst.results[0], Term::One);
                 }
                 Op::Binary(Binary::Add | Binary::WrappingAdd, a, b) => {
-                    // Grids are smaller than the largest number: nothing wraps.
+                    // The grid is smaller than the largest number, so the sum does not wrap.
                     if let (Some(Term::Extent(e, 0)), Some(Term::One)) = (defined.get(a), defined.get(b)) {
                         let sum = Term::Extent(*e, 1);
                         defined.insert(inst.results[0], sum);
@@ -118,7 +118,7 @@ impl Promised {
                     if self.grid[usize::from(*axis)] != Some(*extent) {
                         continue;
                     }
-                    // Below the extent, and so below one more.
+                    // An index below the extent is also below the extent plus one.
                     debug_assert!(*more <= 1);
                     let holds = matches!(comparison, Comparison::Lt | Comparison::Le | Comparison::Ne);
                     inst.op = Op::Constant(holds.into());
@@ -130,16 +130,16 @@ impl Promised {
     }
 }
 
-/// A value that something is known of.
+/// Value with known properties.
 #[derive(Clone, Copy)]
 enum Term {
     Block(u8),
-    /// An extent, and what is added to it.
+    /// Extent plus a constant.
     Extent(Extent, u8),
     One,
 }
 
-/// Returns the extent that a parameter is, if it is one.
+/// Returns the extent that a parameter holds, if any.
 pub(super) fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
     let parameter = kernel.parameters.get(parameter as usize)?;
     match parameter.role {
@@ -152,15 +152,15 @@ fn first_parameter(kernel: &Kernel, extent: Extent) -> Option<u32> {
     (0..kernel.parameters.len() as u32).find(|p| extent_of(kernel, *p) == Some(extent))
 }
 
-/// The kernel's own names for things, in the expressions of its launch.
+/// Resolver of the kernel's names in launch expressions.
 pub(super) struct Reader<'p> {
     program: &'p Monomorphic,
-    /// By parameter, the argument of the launch that it is, if it is one alone.
+    /// Launch argument of each parameter that corresponds to exactly one.
     arguments: HashMap<u32, u32>,
 }
 
 impl<'p> Reader<'p> {
-    /// Collects the promises of an instance.
+    /// Maps the parameters of an instance to its launch arguments.
     pub fn of(program: &'p Monomorphic) -> Reader<'p> {
         let all = program.arguments();
         let alone = |parameter: u32| all.iter().filter(|a| a.parameter == parameter).count() == 1;
@@ -169,7 +169,7 @@ impl<'p> Reader<'p> {
         Reader { program, arguments }
     }
 
-    /// Returns an argument's extent, where an expression is one.
+    /// Returns the extent of an argument, if the expression is one.
     pub fn extent(&self, e: &Expr) -> Option<Extent> {
         let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } = &e.kind else { return None };
         let ExprKind::Local(LocalId(parameter)) = arguments.first()?.kind else { return None };
@@ -180,7 +180,7 @@ impl<'p> Reader<'p> {
         Some((*self.arguments.get(&parameter)?, dimension))
     }
 
-    /// A number, or a constant of the instance.
+    /// Returns the value of a number or of a constant of the instance.
     pub fn number(&self, e: &Expr) -> Option<u64> {
         match &e.kind {
             ExprKind::Literal(n) => Some(*n),

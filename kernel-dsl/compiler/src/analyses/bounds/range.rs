@@ -7,39 +7,39 @@ use crate::ir::Special;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Threads and turns that are gone through at most.
+/// Maximum number of enumerated threads and iterations.
 const MAX_ENUMERATED_STEPS: u32 = 1 << 18;
 
-/// What a launch is given.
+/// Parameters of a launch.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Launched {
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
     /// Threads of a block in x, y, z.
     pub block: [u32; 3],
-    /// What each of the kernel's parameters is; `None` for addresses.
+    /// Value of each of the kernel's parameters; `None` for addresses.
     pub parameters: Vec<Option<u64>>,
 }
 
-/// The bytes of an access.
+/// Bytes of an access.
 #[derive(Clone, PartialEq)]
 pub(super) struct Formula {
-    /// The first.
+    /// Offset of the first byte.
     pub first: Polynomial,
-    /// How many there are.
+    /// Number of bytes.
     pub bytes: u32,
-    /// Each is ≥ 0 where the access is made, and it is made where they all are.
+    /// Polynomials that are all ≥ 0 if and only if the access is executed.
     pub conditions: Vec<Polynomial>,
 }
 
-/// What a variable is.
+/// Meaning of a variable.
 #[derive(Clone)]
 pub(super) enum Meaning {
     Unknown,
-    /// The kernel's parameter of that number.
+    /// The kernel's parameter with this index.
     Parameter(u32),
     Special(Special),
-    /// The number of a loop's turn, which there is while this is ≥ 0.
+    /// The iteration number of a loop, which continues while the polynomial is ≥ 0.
     Turn(Polynomial),
     Quotient([Polynomial; 2]),
     Ceiling([Polynomial; 2]),
@@ -47,11 +47,11 @@ pub(super) enum Meaning {
     Most([Polynomial; 2]),
 }
 
-/// What all variables are, by number.
+/// Meanings of all variables, by number.
 pub(super) struct Variables(pub Vec<Meaning>);
 
 impl Variables {
-    /// Returns the bytes that are touched in a launch: none is an empty range.
+    /// Returns the range of bytes touched in a launch; an empty range if there is none.
     pub fn range(&self, formula: &Formula, launched: &Launched) -> Option<Range<u64>> {
         let mut search = Search {
             variables: self,
@@ -66,8 +66,8 @@ impl Variables {
         for polynomial in formula.conditions.iter().chain([&formula.first]) {
             search.settle(polynomial, &mut seen)?;
         }
-        // Threads and blocks before turns, and outer turns before inner ones, whose ends they may
-        // decide.
+        // Threads and blocks come before iterations, and outer iterations before inner ones, whose
+        // ends may depend on them.
         search.free.sort_by_key(|v| (matches!(self.0[*v as usize], Meaning::Turn(_)), *v));
         search.search(0)?;
         let Some((first, last)) = search.found else { return Some(0..0) };
@@ -80,17 +80,17 @@ struct Search<'a> {
     variables: &'a Variables,
     launched: &'a Launched,
     formula: &'a Formula,
-    /// What is gone through.
+    /// Variables to enumerate.
     free: Vec<Variable>,
     values: Vec<Option<i128>>,
     left: u32,
-    /// The smallest and the largest first byte.
+    /// Smallest and largest first byte.
     found: Option<(i128, i128)>,
 }
 
 impl Search<'_> {
-    /// Gives the variables of a polynomial what is known of them; `None` where one is not
-    /// understood.
+    /// Assigns the known values to the variables of a polynomial; returns `None` if a variable is
+    /// not understood.
     fn settle(&mut self, polynomial: &Polynomial, seen: &mut BTreeSet<Variable>) -> Option<()> {
         for variable in polynomial.variables() {
             if !seen.insert(variable) {
@@ -149,7 +149,8 @@ impl Search<'_> {
         }
     }
 
-    /// Goes through what the variables from the `next`th on may be; `None` where that is too much.
+    /// Enumerates the values of the variables from the `next`th on; returns `None` if there are too
+    /// many.
     fn search(&mut self, next: usize) -> Option<()> {
         let Some(variable) = self.free.get(next).copied() else { return self.one() };
         let (variables, axis) = (self.variables, |extents: [u32; 3], axis: u8| extents.get(usize::from(axis)).copied());
@@ -171,7 +172,7 @@ impl Search<'_> {
         Some(())
     }
 
-    /// Returns the value for one thread in one iteration.
+    /// Evaluates the access for one thread in one iteration.
     fn one(&mut self) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
         let formula = self.formula;

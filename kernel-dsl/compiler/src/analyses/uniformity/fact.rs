@@ -1,33 +1,34 @@
-//! What is known about a value: m·U + tₙ in thread n, and verdicts.
+//! Facts about a value: its form m·U + tₙ in thread n, and verdicts.
 
 use super::threads::{Threads, gcd};
 use super::verdict::{Entry, Hop, UniformScope, Verdict, Verdicts};
 use crate::ir::Location;
 
-/// All bits of a lane's index.
+/// All bits of the lane index.
 pub(super) const ALL_LANES: u8 = 31;
-/// The bit beside them for the warp's index.
+/// Additional bit for the warp index.
 pub const WARPS: u8 = 32;
 
-/// Of a value.
+/// Knowledge about a value.
 #[derive(Clone, Debug)]
 pub(super) struct Fact {
-    /// The m of m·U + tₙ; 0 where the value is known except the thread. Only of unsigned integers
-    /// is it more than 1, and only there does an unknown U stand beside tₙ, which are signed then.
+    /// The m of m·U + tₙ; 0 for a value known up to the thread index. It exceeds 1 only for
+    /// unsigned integers. Only unsigned integers combine an unknown U with tₙ, which are signed in
+    /// that case.
     pub multiple: u64,
-    /// The tₙ.
+    /// The tₙ of m·U + tₙ.
     pub threads: Threads,
-    /// Of U.
+    /// Verdicts about U.
     pub base: Verdicts,
-    /// Of tₙ.
+    /// Verdicts about tₙ.
     pub varies: Verdicts,
-    /// Bits of the lane's index, and [`WARPS`], that the value does not depend on: threads of a
-    /// block that differ in these alone have the same.
+    /// Bits of the lane index, and [`WARPS`], that the value does not depend on. Threads of a block
+    /// that differ only in these bits have the same value.
     pub merged: u8,
 }
 
 impl Fact {
-    /// A known number.
+    /// Returns the fact about a known number.
     pub fn known(threads: Threads, varies: Verdicts) -> Fact {
         let merged = threads.merged();
         Fact { multiple: 0, threads, base: Verdicts::UNIFORM, varies, merged }
@@ -38,7 +39,7 @@ impl Fact {
         Fact::known(Threads::Same(bits), Verdicts::UNIFORM)
     }
 
-    /// A value that nothing is known of but the verdicts.
+    /// Returns a fact that contains only verdicts.
     pub fn opaque(base: Verdicts) -> Fact {
         Fact { multiple: 1, threads: Threads::Same(0), base, varies: Verdicts::UNIFORM, merged: 0 }
     }
@@ -61,7 +62,7 @@ impl Fact {
         self.threads.same().filter(|_| self.is_known())
     }
 
-    /// Returns the bits that it does not depend on.
+    /// Returns the bits of the lane index, and [`WARPS`], that the value does not depend on.
     pub fn merged(&self) -> u8 {
         let uniform = |scope| self.verdicts().at(scope).verdict == Verdict::Uniform;
         match (uniform(UniformScope::Block), uniform(UniformScope::Warp)) {
@@ -83,14 +84,14 @@ impl Fact {
         fact
     }
 
-    /// A copy, told as `hop` at `location`.
+    /// Returns the fact about a copy, with `hop` at `location` added to the trace.
     pub fn told(&self, hop: Hop, location: Location) -> Fact {
         let (base, varies) = (self.base.told(hop, location), self.varies.told(hop, location));
         Fact { base, varies, ..self.clone() }
     }
 
-    /// Returns the value where threads come here for different reasons. A known number is what it
-    /// is however they came.
+    /// Returns the fact about a value that threads reach on different paths. A known number stays
+    /// the same on every path.
     pub fn tainted(mut self, by: Verdicts) -> Fact {
         if !by.is_uniform() && !self.is_known() {
             self.base = self.base.join(by);
@@ -99,8 +100,8 @@ impl Fact {
         self
     }
 
-    /// Returns the one or the other, the same way for all threads. `small`: whether it is an
-    /// unsigned integer of at most 32 bits.
+    /// Merges two facts about a value that all threads choose alike. `small`: whether the value is
+    /// an unsigned integer of at most 32 bits.
     pub fn or(&self, other: &Fact, small: bool) -> Fact {
         let base = self.base.join(other.base);
         let varies = self.varies.join(other.varies);
@@ -108,7 +109,7 @@ impl Fact {
         if self.multiple == other.multiple && self.threads == other.threads {
             return Fact { multiple: self.multiple, threads: self.threads.clone(), base, varies, merged };
         }
-        // What they have in common: a common distance, up to a common divisor.
+        // Both facts share a common distance, up to a common divisor.
         let distance = self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b)));
         if let (true, Some(Threads::Same(distance))) = (small, distance) {
             let multiple = gcd(gcd(self.multiple, other.multiple), (distance as i64).unsigned_abs());
@@ -119,8 +120,8 @@ impl Fact {
         Fact::merging(merged, base.join(varies))
     }
 
-    /// Returns whether the tₙ are the same up to what U may hold: one multiple of m for all
-    /// threads.
+    /// Returns whether the tₙ differ only by one multiple of m for all threads, which U may
+    /// contain.
     fn same_threads(&self, other: &Fact) -> bool {
         self.threads == other.threads
             || self.multiple > 0
@@ -130,17 +131,17 @@ impl Fact {
                 }
     }
 
-    /// Returns whether the same is known, whatever the causes.
+    /// Returns whether both facts are equal, whatever the causes.
     pub fn agrees(&self, other: &Fact) -> bool {
         self.multiple == other.multiple
             && self.same_threads(other)
-            // Which bits are noted, and which follow from the verdicts, is all the same.
+            // The bits count alike whether they are recorded or follow from the verdicts.
             && self.merged() == other.merged()
             && self.base.agrees(&other.base)
             && self.varies.agrees(&other.varies)
     }
 
-    /// In a block of one warp, what is the same for the warp is for the block.
+    /// Extends uniformity across the warp to the block, for a block of one warp.
     pub fn settle_only_warp(&mut self) {
         for verdicts in [&mut self.base, &mut self.varies] {
             settle_only_warp(verdicts);
@@ -148,7 +149,7 @@ impl Fact {
     }
 }
 
-/// In a block of one warp, what is the same for the warp is for the block.
+/// Extends uniformity across the warp to the block, for a block of one warp.
 pub(super) fn settle_only_warp(verdicts: &mut Verdicts) {
     let warp: Entry = verdicts.at(UniformScope::Warp);
     if warp.verdict == Verdict::Uniform {

@@ -4,7 +4,7 @@
 //! current point, and the open constructs. Threads diverge at an `If`, and at a `Break`, `Continue`
 //! or `Return` that not all of them reach. They reconverge at the end of the `If`, or of the
 //! construct that was left. In between, control is tainted by the condition of the `If`, or by the
-//! condition that decided who left.
+//! condition under which threads left.
 //!
 //! Where paths of control merge, a local that one of them wrote has either value. Where threads
 //! took different paths, the local differs between threads, even if it is uniform on each path.
@@ -20,19 +20,19 @@ use super::verdict::{Cause, Entry, Hop, UniformScope, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
 
-/// Who has left each open construct, innermost last, and the kernel.
+/// Uniformity of the threads that have left each open construct, innermost last, and the kernel.
 #[derive(Clone)]
 struct Gone {
     constructs: Vec<Left>,
     returned: Verdicts,
 }
 
-/// Who has left a construct.
+/// Uniformity of the threads that have left a construct.
 #[derive(Clone, Copy)]
 struct Left {
-    /// For good.
+    /// Threads that have left permanently.
     by_break: Verdicts,
-    /// Until its next iteration.
+    /// Threads that have left the current iteration.
     by_continue: Verdicts,
 }
 
@@ -58,32 +58,32 @@ impl Gone {
     }
 }
 
-/// A construct that the walk is in.
+/// Construct that the walk is in.
 struct Open {
-    /// What `Break` and `Continue` name; an `If` has no name.
+    /// Label of `Break` and `Continue`; `None` for an `If`.
     label: Option<Label>,
-    /// Who comes into it: an `If`'s condition, how often a loop runs.
+    /// Uniformity of the threads that enter: the condition of an `If`, or the number of iterations
+    /// of a loop.
     enters: Verdicts,
-    /// Of a loop: what was known before it.
+    /// For a loop, the facts before it.
     before: Option<State>,
-    /// Ways out by `Break`.
+    /// Paths out of the construct by `Break`.
     exits: Vec<Way>,
-    /// Ways to the next iteration by `Continue`.
+    /// Paths to the next iteration by `Continue`.
     again: Vec<Way>,
 }
 
-/// A way to where ways meet.
+/// Path to a point where paths merge.
 struct Way {
     state: State,
     values: Values,
-    /// Which threads take it, of those that came into the construct.
+    /// Uniformity of the threads that take the path, among the threads that entered the construct.
     who: Verdicts,
-    /// Whether it leaves a loop on the way, in different iterations: what is defined there is not
-    /// one value.
+    /// Whether the path leaves a loop in different iterations, so that values defined there differ.
     crosses: bool,
 }
 
-/// What is known at the head of a loop beside what was known before it.
+/// Facts at the head of a loop, in addition to the facts before it.
 #[derive(Default)]
 struct Head {
     locals: FastMap<u32, Fact>,
@@ -91,7 +91,7 @@ struct Head {
     left: Option<Verdicts>,
 }
 
-/// An analysis on its way.
+/// State of the analysis.
 pub(super) struct Flow<'k> {
     kernel: &'k Kernel,
     pub facts: Facts<'k>,
@@ -99,12 +99,11 @@ pub(super) struct Flow<'k> {
     open: Vec<Open>,
     gone: Gone,
     heads: FastMap<Label, Head>,
-    /// Control at the instructions with effects, by their address.
+    /// Uniformity of control at the instructions with effects, by their address.
     pub control: FastMap<usize, Verdicts>,
-    /// Why threads have left, for [`Hop::Left`].
+    /// Causes for threads having left, for [`Hop::Left`].
     pub leaving: Vec<Cause>,
-    /// Whether the threads that come into a loop leave it by its breaks together, by the
-    /// instruction's address.
+    /// Uniformity of the threads that leave a loop by its breaks, by the instruction's address.
     pub breaks: FastMap<usize, Verdicts>,
 }
 
@@ -128,7 +127,7 @@ impl<'k> Flow<'k> {
         self.region(&self.kernel.body);
     }
 
-    /// Returns the values of the region's `Yield`, if control comes to its end.
+    /// Returns the values of the region's `Yield`, if control reaches its end.
     fn region(&mut self, region: &'k Region) -> Option<Values> {
         for inst in &region.insts {
             if !inst.op.is_pure() && !matches!(inst.op, Op::ReadLocal { .. } | Op::WriteLocal { .. } | Op::Yield(_)) {
@@ -175,7 +174,7 @@ impl<'k> Flow<'k> {
         None
     }
 
-    /// Returns whether threads come to this point together.
+    /// Returns whether threads are converged at this point.
     fn control_now(&self) -> Verdicts {
         let mut all = self.since(0).join(self.gone.returned);
         if self.kernel.block.most_threads() <= 32 {
@@ -184,8 +183,8 @@ impl<'k> Flow<'k> {
         all
     }
 
-    /// Returns whether the threads that came into the open construct `depth` come to this point
-    /// together.
+    /// Returns whether the threads that entered the open construct `depth` are converged at this
+    /// point.
     fn since(&self, depth: usize) -> Verdicts {
         let entered = self.open[depth..].iter().fold(Verdicts::UNIFORM, |all, open| all.join(open.enters));
         let left = &self.gone.constructs[depth..];
@@ -202,7 +201,7 @@ impl<'k> Flow<'k> {
         (open, self.gone.constructs.pop().expect("a construct is open"))
     }
 
-    /// `left`, and now also those who leave at `inst`.
+    /// Returns `left` joined with the threads that leave at `inst`.
     fn left(&mut self, mut left: Verdicts, who: Verdicts, inst: &Inst) -> Verdicts {
         for scope in [UniformScope::Grid, UniformScope::Block, UniformScope::Warp] {
             let new = who.at(scope);
@@ -215,12 +214,12 @@ impl<'k> Flow<'k> {
         left
     }
 
-    /// `Break` or `Continue` (`again`).
+    /// Records a `Break` or, if `again`, a `Continue`.
     fn leave(&mut self, label: Label, values: &Values, again: bool, inst: &Inst) {
         let Some(depth) = self.open.iter().rposition(|o| o.label == Some(label)) else { return };
         let who = self.since(depth);
-        // Of a loop that is left on the way, threads have what it had in the iteration in which
-        // they left.
+        // In a loop that is left by the way, each thread keeps the values of the iteration in which
+        // it left.
         let crossed = if again { depth + 1 } else { depth };
         let mut crosses = false;
         for i in crossed..self.open.len() {
@@ -314,7 +313,7 @@ impl<'k> Flow<'k> {
                 let small = self.facts.is_small(other);
                 fact = fact.or(&self.facts.of(other).told(Hop::From(other), inst.location), small);
             }
-            // A value from inside of a loop is that of the iteration in which a thread left.
+            // A value from inside a loop is the one of the iteration in which the thread left.
             let left = crosses || matches!(inst.op, Op::Loop { .. } | Op::For(_));
             self.facts.set(*result, if one && !left { fact } else { fact.tainted(who) });
         }
@@ -322,7 +321,7 @@ impl<'k> Flow<'k> {
         true
     }
 
-    /// A loop, walked until nothing changes; a counted one has its range.
+    /// Walks a loop until nothing changes. A counted loop has a `range`.
     fn repeat(
         &mut self,
         label: Label,
@@ -337,7 +336,7 @@ impl<'k> Flow<'k> {
         let trips = range.map_or(Verdicts::UNIFORM, |range| self.facts.trips(range, at));
         let carried = usize::from(range.is_some());
         loop {
-            // At the head.
+            // Facts at the head.
             for (slot, fact) in &head.locals {
                 let slot = *slot as usize;
                 let fact = self.locals.known[before[slot] as usize].or(fact, self.locals.small[slot]);
@@ -359,7 +358,7 @@ impl<'k> Flow<'k> {
             let gone = self.gone.clone();
             self.push(Some(label), trips, Some(before.clone()), Left { by_break, by_continue: Verdicts::UNIFORM });
 
-            // Through the body, and back.
+            // The body, and the paths back to the head.
             let end = self.region(body);
             let (mut open, left) = self.pop();
             if let Some(values) = end {
@@ -375,7 +374,8 @@ impl<'k> Flow<'k> {
                 continue;
             }
 
-            // And out: a counted loop with what was known at its head, any by its breaks.
+            // The exits: a counted loop ends with the facts at its head, and any loop by its
+            // breaks.
             let mut ways = open.exits;
             if range.is_some() {
                 let values = body.parameters[carried..].into();
@@ -390,8 +390,8 @@ impl<'k> Flow<'k> {
         }
     }
 
-    /// Takes what comes back to the head of a loop into what is known there; whether that is less
-    /// than before.
+    /// Merges the paths back to the head of a loop into its facts. Returns whether the facts became
+    /// weaker.
     fn back(&mut self, head: &mut Head, at_head: &State, ways: Vec<Way>, parameters: &[Value]) -> bool {
         let who = ways.iter().fold(Verdicts::UNIFORM, |all, way| all.join(way.who));
         let mut changed = false;
@@ -421,8 +421,7 @@ impl<'k> Flow<'k> {
             let old = &self.locals.known[at_head[slot] as usize];
             let fact = old.or(&self.locals.known[end[slot] as usize], self.locals.small[slot]);
             let first = !head.locals.contains_key(&(slot as u32));
-            // Until a local has a fact of the head's own, the body was walked with one of before
-            // the loop.
+            // A local without a fact at the head was analyzed with its fact before the loop.
             if first || !fact.agrees(old) {
                 changed = true;
                 head.locals.insert(slot as u32, fact);

@@ -1,27 +1,27 @@
-//! What is known about locals at a point and where paths of control merge.
+//! Facts about locals at a point and where paths of control merge.
 
 use super::fact::Fact;
 use super::operation::{Facts, is_small};
 use super::verdict::{Hop, Verdict, Verdicts};
 use crate::ir::{Kernel, LocalId, Location, Value};
 
-/// Arrays of at most so many elements are known element by element.
+/// Maximum length of arrays that are tracked by element.
 const MAX_TRACKED_ELEMENTS: u32 = 16;
 
-/// What is known of each local's elements at a point: numbers of facts. Two of the same number come
-/// from the same write, or the same meeting of ways.
+/// Facts about the elements of each local at a point, by number. Equal numbers come from the same
+/// write or from the same merge of paths.
 pub(super) type State = Vec<u32>;
 
-/// The locals of a kernel, while it is walked.
+/// Locals of a kernel during the walk.
 pub(super) struct Locals<'k> {
     kernel: &'k Kernel,
-    /// First slot of each local, and whether each element has one.
+    /// First slot of each local, and whether each element has its own slot.
     slots: Vec<(u32, bool)>,
-    /// Whether a slot's numbers are unsigned, of at most 32 bits.
+    /// Whether the values of each slot are unsigned integers of at most 32 bits.
     pub small: Vec<bool>,
-    /// The facts that states number.
+    /// Facts by the numbers in states.
     pub known: Vec<Fact>,
-    /// Where the walk is.
+    /// State at the current point.
     pub now: State,
 }
 
@@ -36,7 +36,7 @@ impl<'k> Locals<'k> {
         Locals { kernel, slots, known: vec![Fact::undefined()], now: vec![0; small.len()], small }
     }
 
-    /// Merges the facts of paths that threads took as `who` says.
+    /// Merges the facts of paths whose threads have uniformity `who`.
     pub fn met(&mut self, ways: Vec<State>, who: Verdicts) -> State {
         let mut ways = ways.into_iter();
         let mut met = ways.next().unwrap_or_default();
@@ -54,8 +54,8 @@ impl<'k> Locals<'k> {
         met
     }
 
-    /// What was written since `before` is now what it was when a thread left, and who left when
-    /// says `who`.
+    /// Weakens the facts written since `before`: each thread keeps the value at the time it left,
+    /// with uniformity `who`.
     pub fn spread(&mut self, before: &State, who: Verdicts) {
         if who.is_uniform() {
             return;
@@ -73,7 +73,7 @@ impl<'k> Locals<'k> {
         self.known.len() as u32 - 1
     }
 
-    /// Returns the slots that an access may mean, and whether it means one for certain.
+    /// Returns the slots that an access may refer to, and whether it refers to exactly one.
     fn slots_of(&self, local: LocalId, index: Option<Value>, facts: &Facts) -> (std::ops::Range<usize>, bool) {
         let ((first, each), len) = (self.slots[local.0 as usize], self.kernel.locals[local.0 as usize].len);
         let first = first as usize;
@@ -95,8 +95,8 @@ impl<'k> Locals<'k> {
         if certain {
             return fact(first).clone();
         }
-        // Some element: where not all of them vary, it may be one that does not. An element of an
-        // array that is known as a whole may always.
+        // An access with a varying index may read any element: the result varies only if all
+        // elements do. An array tracked as a whole may always have such elements.
         let each = self.slots[local.0 as usize].1;
         let least = |scope| slots.clone().map(|slot| fact(slot).verdicts().at(scope).verdict).min();
         let surely = |scope| each && least(scope) == Some(Verdict::Varies);

@@ -1,4 +1,5 @@
-//! Which values are uniform across the threads of a scope, and where threads are converged.
+//! An analysis of which values are uniform across the threads of a scope, and where threads are
+//! converged.
 //!
 //! For each value and each point of control there is a [`Verdict`] for each scope: grid, block,
 //! warp. A parameter is uniform across the grid, and a block's index across the block.
@@ -29,56 +30,55 @@ use crate::ir::{Inst, Kernel, Location, Value};
 use flow::Flow;
 use verdict::{Cause, Hop};
 
-/// Hops of a trace at most; each is there for a line to read.
+/// Maximum number of steps in a trace, which people read line by line.
 const MAX_EXPLANATION_STEPS: usize = 64;
 
-/// Whether threads may store what others load, with nothing between.
+/// Whether threads may store what others load without synchronization.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Races {
     Possible,
-    /// What threads load together from one place is one value.
+    /// Threads that load together from one place get one value.
     None,
 }
 
-/// What is known of a kernel's values and of its control.
+/// Uniformity of a kernel's values and of its control flow.
 pub struct Uniformity<'k> {
     flow: Flow<'k>,
 }
 
-/// One step of a trace, from what was asked back to where threads begin to differ.
+/// Step of a trace, from the queried value back to the point where threads begin to differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What happens there.
+    /// Event of the step.
     pub what: Happening,
-    /// The Rust where it does.
+    /// Location in the Rust source.
     pub location: Location,
 }
 
-/// What makes threads differ, or passes on that they do.
+/// Event that makes threads differ, or passes a difference on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happening {
     /// The index of a thread or block is read.
     Index,
     /// Memory is read.
     Memory,
-    /// A value is computed from what differs, or becomes a variable's.
+    /// A value is computed from differing values, or assigned to a variable.
     Computed,
-    /// A condition differs, and so which way threads go.
+    /// A condition differs, so threads take different paths.
     Branch,
-    /// A loop's range differs, and so how often threads run it.
+    /// A loop's range differs, so threads run different numbers of iterations.
     Trips,
-    /// Threads leave: the others are alone from there on.
+    /// Some threads leave, and the others continue without them.
     Left,
 }
 
 impl<'k> Uniformity<'k> {
-    /// Analyses a kernel: one that verifies, as lowered or after passes.
+    /// Analyzes a kernel that passes verification, as lowered or after passes.
     pub fn new(kernel: &'k Kernel) -> Uniformity<'k> {
         Uniformity::assuming(kernel, Races::Possible)
     }
 
-    /// Analyses a kernel in which what threads do in memory is ordered, by barriers or fences,
-    /// wherever it matters.
+    /// Analyzes a kernel whose conflicting memory accesses are ordered by barriers or fences.
     pub fn without_races(kernel: &'k Kernel) -> Uniformity<'k> {
         Uniformity::assuming(kernel, Races::None)
     }
@@ -89,35 +89,35 @@ impl<'k> Uniformity<'k> {
         Uniformity { flow }
     }
 
-    /// Returns whether all threads of the scope that define `value` at the same point, in the same
-    /// iteration, have the same.
+    /// Returns whether `value` is the same in all threads of the scope that define it at the same
+    /// point, in the same iteration.
     pub fn of(&self, value: Value, scope: UniformScope) -> Verdict {
         self.flow.facts.of(value).verdicts().at(scope).verdict
     }
 
-    /// Returns the widest scope in which `value` is proven to be the same.
+    /// Returns the widest scope across which `value` is proven to be uniform.
     pub fn scope_of(&self, value: Value) -> UniformScope {
         let all = [UniformScope::Grid, UniformScope::Block, UniformScope::Warp];
         all.into_iter().find(|s| self.of(value, *s) == Verdict::Uniform).unwrap_or(UniformScope::Lane)
     }
 
-    /// What `value` is in each thread of a block, by linear index, where it follows from that and
-    /// constants alone: in the largest block that there may be, of which a smaller one has the
-    /// first.
+    /// Returns `value` in each thread of a block, by linear index, if it follows from that index
+    /// and constants alone. The block is the largest possible one; a smaller block has the first of
+    /// these values.
     pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
         self.flow.facts.numbers(value)
     }
 
-    /// Returns the bits of the lane's index that `value` does not depend on, and [`WARPS`] where it
-    /// does not on the warp's: threads of a block that differ in these alone, and come to its
-    /// definition together, have the same.
+    /// Returns the bits of the lane index that `value` does not depend on, with [`WARPS`] if it
+    /// does not depend on the warp index. Threads of a block that differ only in these bits, and
+    /// reach its definition together, have the same value.
     pub fn indifferent(&self, value: Value) -> u8 {
         self.flow.facts.of(value).merged()
     }
 
-    /// Returns whether all threads of the scope come to `inst` together: an instruction of this
-    /// very kernel that has an effect or holds regions. `None` for others, and where control does
-    /// not come at all.
+    /// Returns whether all threads of the scope reach `inst` together. `inst` is an instruction of
+    /// the analyzed kernel with an effect or with regions. Returns `None` for others and for
+    /// unreachable code.
     pub fn control_at(&self, inst: &Inst, scope: UniformScope) -> Option<Verdict> {
         self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope).verdict)
     }

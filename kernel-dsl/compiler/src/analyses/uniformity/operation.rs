@@ -10,12 +10,13 @@ use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy
 use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
-/// The facts of values, and what is remembered of how some came about.
+/// Facts about values, and the origin of some of them.
 pub(super) struct Facts<'k> {
     kernel: &'k Kernel,
     races: Races,
     by_value: Vec<Fact>,
-    /// Values that came from the lane whose index is the own XOR a constant, with that constant.
+    /// Values received from the lane whose index is this lane's index XOR a constant, with that
+    /// constant.
     exchanged: FastMap<Value, (Value, u8)>,
     /// The operands of sums.
     sums: FastMap<Value, (Value, Value)>,
@@ -31,13 +32,13 @@ impl<'k> Facts<'k> {
         &self.by_value[value.0 as usize]
     }
 
-    /// Returns the number of each thread, where it is known.
+    /// Returns the number of each thread, if known.
     pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
         let fact = self.of(value);
         fact.is_known().then(|| fact.threads.by_thread(self.kernel.block.most_threads()))
     }
 
-    /// Sets what is known of a value. A cause that was told stays, so that traces end.
+    /// Sets the fact about a value. An existing cause is kept, so that traces end.
     pub fn set(&mut self, value: Value, mut fact: Fact) {
         if self.kernel.block.most_threads() <= 32 {
             fact.settle_only_warp();
@@ -48,13 +49,12 @@ impl<'k> Facts<'k> {
         *old = fact;
     }
 
-    /// Returns whether its numbers are unsigned, of at most 32 bits.
+    /// Returns whether the value is an unsigned integer of at most 32 bits.
     pub fn is_small(&self, value: Value) -> bool {
         is_small(self.kernel.ty(value))
     }
 
-    /// Sets the results of an operation that computes, loads, or passes: whatever holds no
-    /// region and is no local's.
+    /// Sets the facts of the results of an operation without regions that does not access a local.
     pub fn inst(&mut self, inst: &Inst) {
         let at = inst.location;
         let fact = match &inst.op {
@@ -69,7 +69,7 @@ impl<'k> Facts<'k> {
                 let (ty, merged) = (self.kernel.ty(*a).scalar(), self.merged(&[*a, *b]));
                 self.both(*a, *b, at, |a, b| Some(u64::from(eval::compare(*op, ty?, a, b)))).unwrap_or_else(|| {
                     let all = self.told(&[*a, *b], at);
-                    // Two that vary may keep step.
+                    // Two varying operands may vary alike.
                     let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
                     let told = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
                         (Verdict::Varies, Verdict::Varies) => all.doubted().at(s),
@@ -81,7 +81,7 @@ impl<'k> Facts<'k> {
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no, at),
             Op::Load { place, policy, guard, .. } => self.load(place, *policy, guard.as_ref(), at),
             Op::Atomic { .. } => Fact::opaque(memory(at)),
-            // Who the thread is, or when: not known here.
+            // The result depends on the thread or on time in an unknown way.
             Op::Inline { code, .. } if code.effect() != Effect::None => Fact::opaque(memory(at)),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
             Op::Vote { value, .. } | Op::Reduce(_, value) => {
@@ -99,7 +99,7 @@ impl<'k> Facts<'k> {
         }
     }
 
-    /// Returns the verdicts of all of `values`, told as what is computed from them.
+    /// Returns the joined verdicts of `values`, traced as operands of a computation.
     pub fn told(&self, values: &[Value], at: Location) -> Verdicts {
         let told = values.iter().map(|v| self.of(*v).verdicts().told(Hop::From(*v), at));
         told.fold(Verdicts::UNIFORM, Verdicts::join)
@@ -114,7 +114,7 @@ impl<'k> Facts<'k> {
         values.iter().fold(ALL_LANES | WARPS, |merged, v| merged & self.of(*v).merged())
     }
 
-    /// m·U + tₙ, made from `values`.
+    /// Returns a fact of the form m·U + tₙ that is computed from `values`.
     fn made(&self, multiple: u64, threads: Threads, base: Verdicts, values: &[Value], at: Location) -> Fact {
         let varies = Verdicts::by_scope(|scope| {
             if threads.agree(scope) {
@@ -135,7 +135,7 @@ impl<'k> Facts<'k> {
             Special::Grid(_) => Fact::undefined(),
             Special::BlockDim(axis) => match self.kernel.block.extent(axis) {
                 Some(n) => Fact::constant(n.into()),
-                // A multiple of what is known to divide it.
+                // The extent is a multiple of its known divisor.
                 None => Fact { multiple: self.kernel.block.divisor(axis).into(), ..Fact::undefined() },
             },
             Special::Block(_) => {
@@ -151,7 +151,7 @@ impl<'k> Facts<'k> {
         }
     }
 
-    /// A number computed from a known one.
+    /// Returns the fact about a number computed from a known one.
     fn each(&self, a: Value, at: Location, f: impl Fn(Scalar, u64) -> Option<u64>) -> Fact {
         let fact = self.of(a);
         let known = self.kernel.ty(a).scalar().filter(|_| fact.is_known());
@@ -161,7 +161,7 @@ impl<'k> Facts<'k> {
         }
     }
 
-    /// A number computed from two known ones.
+    /// Returns the fact about a number computed from two known ones.
     fn both(&self, a: Value, b: Value, at: Location, f: impl Fn(u64, u64) -> Option<u64>) -> Option<Fact> {
         let (x, y) = (self.of(a), self.of(b));
         if !x.is_known() || !y.is_known() {
@@ -201,14 +201,14 @@ impl<'k> Facts<'k> {
         if matches!(op, Binary::Div | Binary::Shr | Binary::WrappingShr)
             || op == Binary::And && (constant(a) || constant(b))
         {
-            // What differs by little may be the same after.
+            // Slightly different operands may give equal results.
             fact.base = fact.base.doubted();
         }
         fact
     }
 
-    /// Returns the arithmetic on m·U + tₙ where what comes out has that form too. `usize` does not
-    /// wrap; other types may.
+    /// Computes m·U + tₙ for an operation whose result has that form too. `usize` does not wrap;
+    /// other types may.
     fn arithmetic(&self, op: Binary, ty: Scalar, a: Value, b: Value, at: Location) -> Option<Fact> {
         let (x, y) = (self.of(a), self.of(b));
         let made = |multiple, threads, base: [Verdicts; 2]| {
@@ -229,7 +229,7 @@ impl<'k> Facts<'k> {
                 let (by, of) = match (x.same(), y.same()) {
                     (_, Some(by)) => (by, x),
                     (Some(by), _) => (by, y),
-                    // Two that are multiples of numbers known.
+                    // Both operands are multiples of known numbers.
                     _ if x.threads.same() == Some(0) && y.threads.same() == Some(0) => {
                         return made(x.multiple.checked_mul(y.multiple)?, Threads::Same(0), [x.base, y.base]);
                     }
@@ -243,7 +243,7 @@ impl<'k> Facts<'k> {
                 let by = 1u64.checked_shl(y.same()? as u32 & (ty.bits() - 1))?;
                 quotient(x, by).and_then(|(m, threads)| made(m, threads, [x.base, y.base]))
             }
-            // What is left of the division has no U.
+            // The remainder does not depend on U.
             Binary::Rem => {
                 let threads = remainder(x, y.same()?)?;
                 made(0, threads, [Verdicts::UNIFORM; 2])
@@ -269,17 +269,17 @@ impl<'k> Facts<'k> {
         }
     }
 
-    /// Returns the bit of the lane's index over which `op` of `a` and `b` joins two lanes: one
-    /// operand is the other as it is there.
+    /// Returns the bit of the lane index over which `op` combines `a` and `b` of two lanes: one
+    /// operand is the other operand of the partner lane.
     fn step_of_a_butterfly(&self, op: Binary, a: Value, b: Value) -> Option<u8> {
-        // Of a sum, the lane and its partner compute a + b and b + a.
+        // In a sum, the lane and its partner compute a + b and b + a.
         let from = |exchanged: Value, own: Value| {
             self.exchanged.get(&exchanged).filter(|(source, _)| *source == own).map(|(_, distance)| *distance)
         };
         if op.commutes() { from(b, a).or_else(|| from(a, b)) } else { None }
     }
 
-    /// `yes` where the condition holds, `no` elsewhere.
+    /// Returns the fact about a selection between `yes` and `no`.
     pub fn select(&self, condition: Value, yes: Value, no: Value, at: Location) -> Fact {
         let (which, y, n) = (self.of(condition), self.of(yes), self.of(no));
         match which.same() {
@@ -326,9 +326,9 @@ impl<'k> Facts<'k> {
             Place::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == Layout::Exchange,
             _ => false,
         };
-        // Who stores there is ordered before all that load together, or behind.
+        // A store to the place is ordered before or after all loads that happen together.
         if exchanged || self.races == Races::None {
-            // In a block, an element is the same for all who ask.
+            // Within a block, all loads of an element give the same value.
             let mut fact = Fact::merging(self.merged(&values), verdicts);
             fact.base.set(UniformScope::Grid, memory(at).at(UniformScope::Grid));
             return fact;
@@ -346,7 +346,7 @@ impl<'k> Facts<'k> {
         let at = inst.location;
         let (merged, asked) = (self.of(value).merged(), self.of(selector).merged());
         if merged & ALL_LANES == ALL_LANES {
-            // Whichever lane is asked.
+            // The source lane does not matter.
             return self.of(value).told(Hop::From(value), at);
         }
         let within = (width - 1) as u8 & ALL_LANES;
@@ -359,7 +359,7 @@ impl<'k> Facts<'k> {
                 {
                     self.exchanged.insert(inst.results[0], (value, distance as u8));
                 }
-                // The lane asks another that differs in these bits, whoever asks.
+                // The source lane differs in these bits for every receiving lane.
                 if one { merged } else { 0 }
             }
             _ => 0,
@@ -367,7 +367,7 @@ impl<'k> Facts<'k> {
         Fact::merging(merged & (asked | ALL_LANES), self.told(&[value, selector], at))
     }
 
-    /// Returns how far threads run a loop from `start` to `end` equally often.
+    /// Returns the uniformity of the number of iterations of a loop from `start` to `end`.
     pub fn trips(&self, [start, end, step]: [Value; 3], at: Location) -> Verdicts {
         let ty = self.kernel.ty(start).scalar().unwrap_or(Scalar::Usize);
         let [from, to, by] = [start, end, step].map(|v| self.of(v));
@@ -383,7 +383,7 @@ impl<'k> Facts<'k> {
                 return Verdicts::by_scope(|s| if trips.agree(s) { Verdicts::UNIFORM.at(s) } else { all.at(s) });
             }
         }
-        // From i to i + n.
+        // The range is i to i + n.
         let beyond = self.sums.get(&end).and_then(|(a, b)| match (*a == start, *b == start) {
             (true, _) => Some(*b),
             (_, true) => Some(*a),
@@ -392,15 +392,14 @@ impl<'k> Facts<'k> {
         if let Some(length) = beyond.filter(|_| ty == Scalar::Usize) {
             return told(length).join(told(step));
         }
-        // Two that vary may keep step.
+        // Two varying bounds may vary alike.
         Verdicts::by_scope(|s| match (from.verdicts().at(s).verdict, to.verdicts().at(s).verdict) {
             (Verdict::Varies, Verdict::Varies) => all.doubted().at(s),
             _ => all.at(s),
         })
     }
 
-    /// Returns the index of a loop from `start` by `step`, in one and the same iteration of all
-    /// threads.
+    /// Returns the fact about the index of a loop, compared between threads in the same iteration.
     pub fn index(&self, start: Value, step: Value, at: Location) -> Fact {
         let (from, by) = (self.of(start), self.of(step));
         let verdicts = self.told(&[start, step], at);
@@ -419,25 +418,25 @@ fn memory(at: Location) -> Verdicts {
     Verdicts::all(Entry::because(Verdict::Unknown, Cause { hop: Hop::Memory, location: at }))
 }
 
-/// `by`, if the U of `fact`, which is not negative as a whole, leaves nothing of a division by it.
+/// Returns `by` as a signed number if it divides m, so that U contributes no remainder.
 fn divisor(fact: &Fact, by: u64) -> Option<i64> {
     i64::try_from(by).ok().filter(|d| *d > 0 && fact.multiple.is_multiple_of(by))
 }
 
-/// m·U + tₙ over `by`, rounded down.
+/// Returns m·U + tₙ divided by `by`, rounded down.
 fn quotient(fact: &Fact, by: u64) -> Option<(u64, Threads)> {
     let divisor = divisor(fact, by)?;
     let threads = fact.threads.map(|n| Some((n as i64).div_euclid(divisor) as u64))?;
     Some((fact.multiple / by, threads))
 }
 
-/// Returns m·U + tₙ divided by `by`.
+/// Returns the remainder of m·U + tₙ divided by `by`.
 fn remainder(fact: &Fact, by: u64) -> Option<Threads> {
     let divisor = divisor(fact, by)?;
     fact.threads.map(|n| Some((n as i64).rem_euclid(divisor) as u64))
 }
 
-/// Returns the new verdicts, with the old causes where those still hold.
+/// Returns the new verdicts, with the old causes of those that did not change.
 fn keep(old: Verdicts, new: Verdicts) -> Verdicts {
     Verdicts::by_scope(|scope| {
         let (old, new) = (old.at(scope), new.at(scope));
@@ -445,13 +444,13 @@ fn keep(old: Verdicts, new: Verdicts) -> Verdicts {
     })
 }
 
-/// Returns whether a type's numbers are never negative, and their bits are the number.
+/// Returns whether all values of a type are non-negative and equal to their bits.
 fn unsigned(ty: Type) -> bool {
     ty.scalar().is_some_and(|s| s.is_integer() && !s.is_signed())
 }
 
-/// Returns whether a type's numbers are unsigned, of at most 32 bits: sums of them are far from the
-/// limits that facts compute with.
+/// Returns whether a type is an unsigned integer of at most 32 bits, whose sums are far from the
+/// limits of the facts' arithmetic.
 pub(super) fn is_small(ty: Type) -> bool {
     unsigned(ty) && ty.scalar().is_some_and(|s| s.bits() <= 32)
 }

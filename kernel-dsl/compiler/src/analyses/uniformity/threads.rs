@@ -1,4 +1,4 @@
-//! What is known about a number, thread by thread.
+//! Numbers known separately for each thread.
 //!
 //! Values that depend on thread indices and constants alone are computed for each thread of the
 //! largest possible block. In a smaller block a thread has the same indices. Other numbers have the
@@ -12,15 +12,15 @@ use super::verdict::UniformScope;
 use crate::ir::Kernel;
 use std::rc::Rc;
 
-/// Lanes of a warp.
+/// Number of lanes of a warp.
 const LANES: usize = 32;
 
-/// A number for each thread of a block.
+/// Numbers of the threads of a block.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Threads {
-    /// One for all.
+    /// One number for all threads.
     Same(u64),
-    /// By linear thread index.
+    /// One number per thread, by linear thread index.
     Each(Rc<[u64]>),
 }
 
@@ -40,7 +40,7 @@ impl Threads {
         }
     }
 
-    /// `f` of each; `None` if it is for any.
+    /// Applies `f` to each number; returns `None` if `f` does for any.
     pub fn map(&self, mut f: impl FnMut(u64) -> Option<u64>) -> Option<Threads> {
         match self {
             Threads::Same(n) => f(*n).map(Threads::Same),
@@ -48,7 +48,7 @@ impl Threads {
         }
     }
 
-    /// `f` of each two; `None` if it is for any.
+    /// Applies `f` to each pair of numbers; returns `None` if `f` does for any.
     pub fn zip(&self, other: &Threads, mut f: impl FnMut(u64, u64) -> Option<u64>) -> Option<Threads> {
         match (self, other) {
             (a, Threads::Same(b)) => a.map(|a| f(a, *b)),
@@ -59,7 +59,7 @@ impl Threads {
         }
     }
 
-    /// Returns whether all threads of the scope have the same.
+    /// Returns whether all threads of the scope have the same number.
     pub fn agree(&self, scope: UniformScope) -> bool {
         match self {
             Threads::Same(_) => true,
@@ -68,7 +68,7 @@ impl Threads {
         }
     }
 
-    /// Returns the bits of the lane's index, and [`WARPS`], that it does not depend on.
+    /// Returns the bits of the lane index, and [`WARPS`], that the number does not depend on.
     pub fn merged(&self) -> u8 {
         let each = match self {
             Threads::Same(_) => return ALL_LANES | WARPS,
@@ -88,7 +88,7 @@ impl Threads {
         }
     }
 
-    /// Returns the one number of all threads.
+    /// Returns the number that all threads have in common, if there is one.
     pub fn same(&self) -> Option<u64> {
         match self {
             Threads::Same(n) => Some(*n),

@@ -3,7 +3,8 @@
 use crate::ir::{Location, Special, Value};
 use serde::Serialize;
 
-/// Threads that are asked to agree. What is the same for a scope is the same for all that it holds.
+/// Scope of threads that may agree on a value. A value that is uniform across a scope is uniform
+/// across all narrower ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UniformScope {
@@ -13,7 +14,7 @@ pub enum UniformScope {
     Block,
     /// The lanes of a warp.
     Warp,
-    /// One thread, which agrees with itself.
+    /// A single thread, which always agrees with itself.
     Lane,
 }
 
@@ -29,47 +30,47 @@ impl UniformScope {
     }
 }
 
-/// Scopes in which there is something to ask.
+/// Number of scopes for which verdicts are stored.
 const SCOPES: usize = 3;
 
-/// Whether all threads of a scope agree.
+/// Verdict on whether all threads of a scope agree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Verdict {
-    /// Proven: all of them.
+    /// Proven: all threads agree.
     Uniform,
-    /// Not known at compile time. It came through memory, or by arithmetic that may make different
-    /// values equal.
+    /// Unknown at compile time: the value came through memory, or from arithmetic that may make
+    /// different values equal.
     Unknown,
-    /// It is computed from what differs: from a thread's index, or for the grid a block's.
+    /// Computed from something that differs: a thread's index or, for the grid, a block's index.
     Varies,
 }
 
-/// What made a verdict other than uniform: one hop of a trace.
+/// Cause of a verdict other than uniform: one hop of a trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Cause {
     pub hop: Hop,
-    /// The Rust where it happens.
+    /// Location in the Rust source.
     pub location: Location,
 }
 
-/// What a trace passes, from its end back to its root.
+/// Hop of a trace, from its end back to its root.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Hop {
     /// A root: the index of a thread or block.
     Index(Special),
-    /// A root: what memory holds.
+    /// A root: the contents of memory.
     Memory,
     /// Computed from this value, or a copy of it.
     From(Value),
-    /// Only threads with this condition go here.
+    /// Only threads with this condition reach the point.
     Branch(Value),
-    /// This bound says how often the loop runs.
+    /// This bound determines the number of iterations of the loop.
     Trips(Value),
-    /// Threads have left here; why just these tells the cause with this number.
+    /// Threads have left here; the cause with this number explains which ones.
     Left(u32),
 }
 
-/// A verdict with its cause.
+/// Verdict with its cause.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Entry {
     pub verdict: Verdict,
@@ -86,13 +87,13 @@ impl Entry {
         }
     }
 
-    /// Returns the cause of the divergence.
+    /// Returns the cause of the verdict, if it is not uniform.
     pub fn cause(self) -> Option<Cause> {
         self.cause
     }
 }
 
-/// A verdict for each scope.
+/// Verdicts for each scope.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdicts([Entry; SCOPES]);
 
@@ -104,7 +105,7 @@ impl Verdicts {
         Verdicts([entry; SCOPES])
     }
 
-    /// Entries by scope, wide to narrow.
+    /// Collects an entry for each scope, from wide to narrow.
     pub fn by_scope(mut entry: impl FnMut(UniformScope) -> Entry) -> Verdicts {
         Verdicts([UniformScope::Grid, UniformScope::Block, UniformScope::Warp].map(&mut entry))
     }
@@ -126,8 +127,8 @@ impl Verdicts {
         self.0.iter().all(|e| e.verdict == Verdict::Uniform)
     }
 
-    /// What needs both to agree. Where both disagree alike, the first's cause is kept: so a cause,
-    /// once there, stays, and traces end.
+    /// Returns the verdicts that hold if both sides must agree. If both disagree alike, the first
+    /// cause is kept: so an existing cause stays, and traces end.
     pub fn join(self, other: Verdicts) -> Verdicts {
         let mut joined = self;
         for (mine, theirs) in joined.0.iter_mut().zip(other.0) {

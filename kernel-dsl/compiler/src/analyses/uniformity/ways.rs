@@ -3,22 +3,23 @@
 use super::{UniformScope, Uniformity, Verdict};
 use crate::ir::{Inst, Kernel, Location, Op, Place, Region, Value};
 
-/// A branch or a loop; or several that one place in the source became.
+/// Branch or loop, or several of one source location.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
-    /// Where.
+    /// Location of the branch or loop.
     pub location: Location,
-    /// Whether it is a loop.
+    /// Whether the construct is a loop.
     pub looped: bool,
-    /// Constructs that the place became.
+    /// Number of constructs at the location.
     pub count: u32,
-    /// The threads that come to it together and are proven to go the same way; of a loop, to go
-    /// round as often, except those that leave within a loop that counts, or return.
+    /// Scope of the threads that reach the construct together and are proven to take the same path.
+    /// For a loop, they run the same number of iterations, except threads that return or leave a
+    /// counted loop early.
     pub scope: UniformScope,
 }
 
-/// Returns the branches and loops of `kernel`, in the order in which their places first appear.
-/// What leaves a loop within is a branch itself, the condition of a `while` among it.
+/// Returns the branches and loops of `kernel`, in the order in which their locations first appear.
+/// An exit from inside a loop is a branch itself, such as the condition of a `while`.
 pub fn branches(kernel: &Kernel) -> Vec<Branch> {
     let mut found = Vec::new();
     walk(&Uniformity::new(kernel), &kernel.body, &mut found);
@@ -40,7 +41,7 @@ fn walk(uniformity: &Uniformity<'_>, region: &Region, found: &mut Vec<Branch>) {
     }
 }
 
-/// Returns whether it is a loop, and which threads go the same way.
+/// Returns whether the construct is a loop, and which threads take the same path.
 fn decided(uniformity: &Uniformity<'_>, inst: &Inst) -> Option<(bool, UniformScope)> {
     match &inst.op {
         Op::If { condition, .. } => Some((false, uniformity.scope_of(*condition))),
@@ -51,21 +52,21 @@ fn decided(uniformity: &Uniformity<'_>, inst: &Inst) -> Option<(bool, UniformSco
 }
 
 impl Uniformity<'_> {
-    /// Returns the widest scope in which all of these are proven to be the same.
+    /// Returns the widest scope across which all `values` are proven to be uniform.
     pub fn scope_of_all(&self, values: impl IntoIterator<Item = Value>) -> UniformScope {
         values.into_iter().map(|value| self.scope_of(value)).max().unwrap_or(UniformScope::Grid)
     }
 
-    /// Returns the widest scope whose threads are proven to leave `inst`, a loop of this very
-    /// kernel, in the same turn if they do so by its breaks; `None` where control does not come.
+    /// Returns the widest scope whose threads are proven to leave the loop `inst` in the same
+    /// iteration, if they leave by its breaks. Returns `None` if control does not reach the loop.
     fn scope_of_breaks(&self, inst: &Inst) -> Option<UniformScope> {
         let breaks = self.flow.breaks.get(&std::ptr::from_ref(inst).addr())?;
         let all = [UniformScope::Grid, UniformScope::Block, UniformScope::Warp];
         Some(all.into_iter().find(|s| breaks.at(*s).verdict == Verdict::Uniform).unwrap_or(UniformScope::Lane))
     }
 
-    /// Returns the widest scope whose threads are proven to access the same place, where they come
-    /// there together.
+    /// Returns the widest scope whose threads are proven to access the same place, if they reach it
+    /// together.
     pub fn scope_of_place(&self, place: &Place) -> UniformScope {
         let mut values: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         match place {
