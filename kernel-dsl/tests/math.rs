@@ -35,7 +35,7 @@ fn each_is_within_what_it_states() {
     }
 }
 
-/// Checks that the first line of a function's documentation ends with the bound in [`FUNCTIONS`].
+/// Checks that the first paragraph of a function's documentation ends with the bound in [`FUNCTIONS`].
 #[test]
 fn the_documentation_states_the_bounds() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/math");
@@ -45,7 +45,8 @@ fn the_documentation_states_the_bounds() {
     for (name, bound) in FUNCTIONS.iter().map(|f| (f.name, f.bound)).chain(pairwise) {
         let at = text.find(&format!("\npub fn {name}(")).unwrap_or_else(|| panic!("no `{name}`"));
         let documentation = &text[text[..at].rfind("\n\n").expect("an item before it")..at];
-        let first = documentation.trim_start().lines().next().unwrap_or_default();
+        let lines = documentation.trim_start().lines().map(|line| line.trim_start_matches("///").trim());
+        let first = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
         assert!(first.ends_with(&format!(", to {bound} ulp.")), "{name} is to {bound} ulp, and says: {first}");
     }
 }

@@ -193,7 +193,7 @@ fn views_are_checked_against_their_buffer() {
 fn hir_that_cannot_be_read_is_an_error() {
     let broken = Box::leak(Box::new(Artifact { hir: &[1, 0, 200], ..*artifact(1) }));
     let error = Device::cpu().launch(broken, &[], None, &[]).unwrap_err();
-    assert!(error.to_string().starts_with("kernel kernel: these 3 bytes are not a kernel's HIR"), "{error}");
+    assert!(error.to_string().starts_with("kernel kernel: 3 bytes are too few for a kernel's HIR"), "{error}");
 }
 
 #[test]

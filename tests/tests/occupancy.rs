@@ -70,12 +70,12 @@ fn what_has_no_choice_says_so() {
     let x = device.zeros::<f32>(100).unwrap();
     let mut y = device.zeros(100).unwrap();
     let error = device.best_block(&bounded::call(&x, &mut y)).unwrap_err();
-    assert!(error.to_string().contains("the kernel fixes it"), "{error}");
+    assert!(error.to_string().contains("the kernel fixes its size"), "{error}");
     let mut few = device.zeros(99).unwrap();
     assert!(matches!(device.residency(&bounded::call(&x, &mut few)), Err(Error::Refused { .. })));
     let (none, mut nothing) = (device.zeros::<f32>(0).unwrap(), device.zeros(0).unwrap());
     let error = device.residency(&bounded::call(&none, &mut nothing)).unwrap_err();
-    assert!(error.to_string().contains("there is no block to run"), "{error}");
+    assert!(error.to_string().contains("the launch has no blocks"), "{error}");
     // No block does for a contract that nothing meets.
     assert!(matches!(device.best_block(&largest::call(32, &x, &mut nothing)), Err(Error::Refused { .. })));
 }

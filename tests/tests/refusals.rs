@@ -291,8 +291,8 @@ fn steps_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     refused(run(q, cache, [2, 2, 6, 8], 2, q), &["values of the cache is [2, 2, 6, 8]"]);
     refused(run(q, cache, cache, 3, q), &["lengths is [3]", "[2]"]);
     refused(run(q, cache, cache, 2, [2, 4, 7]), &["o is [2, 4, 7]", "as q is"]);
-    refused(run([2, 4, 6], [2, 2, 5, 6], [2, 2, 5, 6], 2, [2, 4, 6]), &["heads of q are 6 elements"]);
-    refused(run(q, [2, 3, 5, 8], [2, 3, 5, 8], 2, q), &["q has 4 heads", "which has 3"]);
+    refused(run([2, 4, 6], [2, 2, 5, 6], [2, 2, 5, 6], 2, [2, 4, 6]), &["heads of q have 6 elements"]);
+    refused(run(q, [2, 3, 5, 8], [2, 3, 5, 8], 2, q), &["q has 4 heads", "the 3 heads of keys"]);
     refused(run([2, 6, 8], cache, cache, 2, [2, 6, 8]), &["q is [2, 6, 8]", "the scratch memory is for [2, 4, 8]"]);
 
     let frequencies = b.f([4]);

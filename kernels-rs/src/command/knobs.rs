@@ -172,7 +172,7 @@ mod tests {
         for flag in ["--only", "--without"] {
             assert!(wrong(&[flag, "shard-race"]).contains("did you mean `shared-race`?"));
         }
-        assert!(wrong(&["--only", "everything"]).contains("there are out-of-bounds, misaligned"));
+        assert!(wrong(&["--only", "everything"]).contains("the checks are out-of-bounds, misaligned"));
         assert!(wrong(&["--without", "livelock"]).contains("--fuel says when"));
         assert!(wrong(&["--order", "backwards"]).contains("in-order, reversed, and seeded:N"));
         assert!(wrong(&["--fill", "256"]).contains("such as 255 or 0xff"));

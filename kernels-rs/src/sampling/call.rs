@@ -108,8 +108,8 @@ impl Sample {
         tokens: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
-        tokens.expected("tokens", [rows], "a token for each row of the logits")?;
         logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
+        tokens.expected("tokens", [rows], "a token for each row of the logits")?;
         if self.top_p.is_nan() || self.top_p <= 0.0 {
             return Err(logits.refused(format!("top_p is {}, and is to be above 0: 1 is all of them", self.top_p)));
         }

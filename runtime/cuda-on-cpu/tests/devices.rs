@@ -55,14 +55,14 @@ fn what_is_of_the_other_is_refused() {
         // SAFETY: the launch is rejected.
         assert!(said(unsafe { saxpy::launch_unchecked(&second, 2.0, &x, &mut y) }).contains("`x`: its memory"));
         assert!(said(stream.prepare(saxpy::call(2.0, &x, &mut y)).map(drop)).contains("another device"));
-        assert!(said(stream.fill_zero(&mut y)).contains("the buffer is of cuda:1"));
-        assert!(said(stream.copy(&x, &mut y)).contains("the buffer to write is of cuda:1"));
+        assert!(said(stream.fill_zero(&mut y)).contains("the buffer belongs to cuda:1"));
+        assert!(said(stream.copy(&x, &mut y)).contains("the buffer to write belongs to cuda:1"));
         let mut pinned = second.pinned::<f32>(N).unwrap();
         assert!(stream.download_to(&y, &mut pinned).is_err());
         let recording = first.record();
-        assert!(said(recording.borrow(&y).map(drop)).contains("the buffer is of cuda:1"));
+        assert!(said(recording.borrow(&y).map(drop)).contains("the buffer belongs to cuda:1"));
         let mut graph = recording.finish().unwrap();
-        assert!(said(graph.replay(&second.stream().unwrap())).contains("the graph is of cuda:0"));
+        assert!(said(graph.replay(&second.stream().unwrap())).contains("the graph belongs to cuda:0"));
         let (here, there) = (stream.record().unwrap(), second.stream().unwrap().record().unwrap());
         assert!(matches!(there.since(&here), Err(Error::OtherDevice { .. })));
         // The data is unchanged.

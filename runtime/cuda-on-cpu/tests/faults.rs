@@ -307,7 +307,7 @@ fn every_allocation_may_fail() {
                 match result {
                     Ok(result) => assert_eq!(result, expected()),
                     Err(error) => {
-                        assert!(error.to_string().contains("the pool: "), "{name}{which}: {error}");
+                        assert!(error.to_string().contains("pool: "), "{name}{which}: {error}");
                     }
                 }
                 assert!(device.lost().is_none());

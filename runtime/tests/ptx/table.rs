@@ -216,7 +216,7 @@ fn every_row_of_sm_61_is_inline_ptx_or_is_told_why_not() {
                     let words = [
                         " cannot stand in inline PTX: ",
                         " is approximate, ",
-                        " has no rounding, ",
+                        " has no rounding modifier, ",
                         " is no register of the block",
                     ];
                     let known = |e: &inline::Error| words.iter().any(|w| e.message.contains(w));

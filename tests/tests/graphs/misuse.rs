@@ -38,7 +38,7 @@ pub fn all(device: &Device, times: u32) {
     // Afterwards.
     assert!(matches!(graph.buffer(foreign), Err(Error::OtherGraph { .. })));
     assert!(matches!(graph.buffer_mut(foreign), Err(Error::OtherGraph { .. })));
-    assert!(said(graph.update(of_other, mix::call(1, x, y))).contains("the node is of another recording"));
+    assert!(said(graph.update(of_other, mix::call(1, x, y))).contains("the node belongs to another recording"));
     assert!(said(graph.update(node, mix::call(1, x, foreign))).contains("not lent to this recording"));
     assert!(said(graph.update(node, mix::call(1, short, y))).contains("requires"));
     let refused = said(graph.update(node, beyond::call(0, x, y)));

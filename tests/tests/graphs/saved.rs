@@ -96,7 +96,7 @@ fn what_is_damaged_is_an_error() {
     }
     let mut later = bytes.clone();
     later[8] = 2;
-    assert!(said(&device, &later).unwrap_err().contains("format 2, where this program reads format 1"));
+    assert!(said(&device, &later).unwrap_err().contains("format is 2; this program reads format 1"));
 }
 
 /// With a checksum that is right for what is wrong: refused by what it says, or another graph whose launches were all checked.
@@ -139,7 +139,7 @@ fn what_is_made_up_does_no_harm() {
 fn what_does_not_fit_is_refused() {
     let device = Device::cpu();
     let bytes = recorded(&device, 3, true).0.save().unwrap();
-    assert!(said(&device, &bytes).unwrap_err().contains("mix: it launches unchecked"));
+    assert!(said(&device, &bytes).unwrap_err().contains("mix: it has unchecked launches"));
     let bytes = recorded(&device, 3, false).0.save().unwrap();
     let recording = device.record();
     let [x, y, z] = slots(&device, &recording);

@@ -244,7 +244,8 @@ fn used_again(x: &[f32], y: &mut [f32]) {
 }
 
 fn decisions<K: Kernel>() -> Vec<(&'static str, u32)> {
-    use kernel_dsl::compiler::{analyses::approximate::Approximations, driver};
+    use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+    use kernel_dsl::compiler::driver;
     let program = K::ARTIFACT.program().unwrap();
     let kernel = driver::lowered(&program, &Instance(K::CONSTANTS.to_vec()), K::ARTIFACT.target).unwrap();
     let found = Approximations::of(&kernel);
@@ -268,10 +269,12 @@ fn what_is_exact_beside_it_decides_unsaid() {
     assert_eq!(decisions::<used_again>(), [("branch", 15)], "what was left of the turn before");
 }
 
-/// Weights of attention are approximations, and the largest logit, which decides whether there is any, is none.
+/// Weights of attention are approximations. A weight of zero decides one branch: it leaves out a
+/// value that is infinite or NaN. The largest logit, which decides the rest, is exact.
 #[test]
 fn attention_decides_nothing_by_approximations() {
-    use kernel_dsl::compiler::{analyses::approximate::Approximations, driver};
+    use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+    use kernel_dsl::compiler::driver;
     let all = kernel_dsl::kernels();
     let artifact = all.iter().find(|k| k.name == "flash_attention").expect("it is linked");
     let program = artifact.program().unwrap();
@@ -279,7 +282,8 @@ fn attention_decides_nothing_by_approximations() {
         let kernel = driver::lowered(&program, &Instance(instance.constants.to_vec()), artifact.target).unwrap();
         let found = Approximations::of(&kernel);
         assert!(!found.reached.is_empty());
-        assert_eq!(found.decisions, []);
+        assert!(found.decisions.iter().all(|decision| decision.decided == Decided::Branch), "{:?}", found.decisions);
+        assert!(found.decisions.len() <= 1, "{:?}", found.decisions);
     }
 }
 

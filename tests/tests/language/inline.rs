@@ -399,8 +399,8 @@ fn passes_treat_a_block_as_what_it_is() {
     let kernel = lower::lower(&program, &Instance::default(), Target::SM_61).unwrap();
     let ir = kernel.to_string();
     for line in [
-        "ptx \"brev.b32 {d}, {a};\" with a = ",
-        "ptx \"bfind.u32 {d}, {a}; popc.b32 {e}, {a};\" with a = ",
+        "ptx (in a: u32, out d: u32) \"brev.b32 {d}, {a};\" with ",
+        "ptx (in a: u32, out d: u32, out e: u32) \"bfind.u32 {d}, {a}; popc.b32 {e}, {a};\" with ",
         "ptx \"mov.u32 {d}, %clock;\"\n",
     ] {
         assert!(ir.contains(line), "no `{line}` in:\n{ir}");
@@ -482,7 +482,7 @@ fn a_target_has_its_instructions() {
 
 /// On the host there is nothing that runs PTX.
 #[test]
-#[should_panic(expected = "`ptx!` runs on a device, and this is the host")]
+#[should_panic(expected = "`ptx!` needs a device")]
 fn a_device_function_with_a_block_is_none_of_the_host() {
     wide_product(1, 2, 3);
 }

@@ -89,10 +89,10 @@ fn words(a: &[u32], b: &[u32], c: &[u32], y: &mut [u32]) {
             int::funnel_shl(a, b, c),
             int::funnel_shr(a, b, c),
             int::funnel_shl(a, b, 7),
-            int::extract(a, c, b >> 28),
-            int::extract(s, c, b >> 28) as u32,
+            int::extract(a, c % 256, b >> 28),
+            int::extract(s, c % 256, b >> 28) as u32,
             int::extract(s, 5, 9) as u32,
-            int::insert(a, b, c, a >> 27),
+            int::insert(a, b, c % 256, a >> 27),
             int::insert(s, t, 12, 5) as u32,
             dp4a(a, b, c),
             dp4a(s, t, c as i32) as u32,
@@ -290,7 +290,7 @@ fn the_bodies_give_what_plain_rust_does() {
         assert_eq!(int::byte_perm(a, b, c), e[4]);
         assert_eq!([int::funnel_shl(a, b, c), int::funnel_shr(a, b, c)], [e[6], e[7]]);
         assert_eq!(int::extract(s, c, b >> 28) as u32, e[10]);
-        assert_eq!(int::insert(a, b, c, a >> 27), e[12]);
+        assert_eq!(int::insert(a, b, c % 256, a >> 27), e[12]);
         assert_eq!(dp4a(s.to_le_bytes().map(|b| b as i8), b.to_le_bytes(), c as i32) as u32, e[17]);
         assert_eq!(dp2a_hi(a, t, c as i32) as u32, e[22]);
     }

@@ -64,7 +64,10 @@ fn accesses_that_cannot_be_are_refused() {
     let odd = refused(3, 36).unwrap_err();
     assert!(odd.contains("an access must have 1, 2, 4, 8 or 16 elements, not 3"), "{odd}");
     let pitch = refused(8, 33).unwrap_err();
-    assert!(pitch.contains("the rows of `tile` start 33 elements apart, so 4 elements at once cannot"), "{pitch}");
+    assert!(
+        pitch.contains("accesses of 4 elements are not aligned in all rows of `tile`, whose pitch is 33 elements"),
+        "{pitch}"
+    );
 }
 
 #[track_caller]

@@ -162,7 +162,7 @@ fn views_of_slots_are_of_no_stream() {
     let error = stream.reads(&slot.range(0..3).unwrap()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the view is of another device or a recording, the stream of cpu (interpreter): what they share must be one device's"
+        "the view belongs to another device or a recording, the stream to cpu (interpreter); both must be on the same device"
     );
 }
 
