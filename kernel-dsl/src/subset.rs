@@ -62,7 +62,7 @@
 //! | A struct in a body | items inside a function body are not supported: move this item out and mark it `#[device]` |
 //! | `use` in a body | items inside a function body are not supported: move this item out and mark it `#[device]` |
 //! | `static` | items inside a function body are not supported: move this item out and mark it `#[device]` |
-//! | `ref` in a pattern | a pattern in a kernel is a name, `_`, a number, a range, a tuple, array or struct of patterns, `Some(…)`, `None`, `&…`, or several with `\|` |
+//! | `ref` in a pattern | this pattern is not supported in kernels; supported are names, `_`, numbers, ranges, tuples, arrays, structs, `Some(…)`, `None`, `&…`, and alternatives with `\|` |
 //! | A constant as a pattern | `LIMIT` in a pattern would be a host constant: write the number, or bind a name and compare in a guard, `n if n == …` |
 //! | Raw pointers | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
 //! | Function pointers | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
@@ -119,7 +119,7 @@
 //! | `bool` in a buffer | a buffer cannot hold `bool`, because not every byte is a valid `bool`: use `u8` |
 //! | `usize` in a buffer | a buffer cannot hold `usize`, which has 32 bits on the device and 64 on the host: use `u32` or `u64` |
 //! | A tuple in a buffer | a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct` |
-//! | A struct without a buffer cannot hold `repr(C)` in a buffer | `Unordered`, whose layout is unspecified: add `#[repr(C)]` to the struct |
+//! | A struct without `repr(C)` in a buffer | a buffer cannot hold `Unordered`, whose layout is unspecified: add `#[repr(C)]` to the struct |
 //! | Parts of slices: `&y[1..3]` | in a kernel, a range can appear only in a `for` |
 //! | A kernel that returns something | a kernel cannot return a value: write the results to buffers |
 //!

@@ -214,10 +214,10 @@ fn every_row_of_sm_61_is_inline_ptx_or_is_told_why_not() {
                 Ok(code) => code,
                 Err(errors) => {
                     let words = [
-                        " cannot stand in inline PTX: ",
+                        " is not allowed in inline PTX: ",
                         " is approximate, ",
                         " has no rounding modifier, ",
-                        " is no register of the block",
+                        " is not a register",
                     ];
                     let known = |e: &inline::Error| words.iter().any(|w| e.message.contains(w));
                     assert!(!errors.is_empty() && errors.iter().all(known), "{line}: {errors:?}");

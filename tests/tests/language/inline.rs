@@ -401,7 +401,7 @@ fn passes_treat_a_block_as_what_it_is() {
     for line in [
         "ptx (in a: u32, out d: u32) \"brev.b32 {d}, {a};\" with ",
         "ptx (in a: u32, out d: u32, out e: u32) \"bfind.u32 {d}, {a}; popc.b32 {e}, {a};\" with ",
-        "ptx \"mov.u32 {d}, %clock;\"\n",
+        "ptx (out d: u32) \"mov.u32 {d}, %clock;\"\n",
     ] {
         assert!(ir.contains(line), "no `{line}` in:\n{ir}");
     }
