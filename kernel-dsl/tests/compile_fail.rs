@@ -72,7 +72,7 @@ fn faults(case: &str, text: &str) -> Vec<String> {
     for (i, error) in errors.iter().enumerate() {
         // A missing clause name is reported at the kernel's name, in addition to another error of
         // the same kernel.
-        let same = |other: &&&String| place(other) == place(error) && !error.contains("the kernel does not say");
+        let same = |other: &&&String| place(other) == place(error) && !error.contains("missing clause");
         if errors[..i].iter().any(|other| same(&other)) {
             faults.push(format!("{case}: two errors at {}", place(error)));
         }

@@ -147,6 +147,10 @@ const FAR: usize = (1 << 31) / 4 / COLS + 70;
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_ends_of_buffers() {
+    if super::is_emulated() {
+        println!("skipped: the GPU is emulated");
+        return;
+    }
     let device = Device::cuda(0).unwrap();
     words(&device, FAR);
     rows(&device, FAR);

@@ -19,6 +19,7 @@ use kernels_rs::attention::{Attention, Decode, Scratch};
 use kernels_rs::fold::{along_x, along_y, along_z, block_at};
 use kernels_rs::quant::{Igemm, Quantised};
 use kernels_rs::sampling::Sample;
+use runtime::doctor::{self, DriverFinding};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 
 /// Around the largest extent of a grid along y and z.
@@ -112,7 +113,9 @@ fn run(call: &Call, on: &On, varied: usize, size: usize) -> Option<String> {
     };
     all.into_iter().find_map(|Written { name, got, right }| {
         assert_eq!(got.len(), right.len(), "{what}: {name}");
-        let wrong = got.iter().zip(&right).position(|(x, y)| x != y && !((x - y).abs() <= 1e-3 * (1.0 + y.abs())));
+        // A NaN is near nothing.
+        let is_near = |x: f64, y: f64| x == y || (x - y).abs() <= 1e-3 * (1.0 + y.abs());
+        let wrong = got.iter().zip(&right).position(|(x, y)| !is_near(*x, *y));
         wrong.map(|i| format!("{what}: element {i} of {name} is {}, not {}", got[i], right[i]))
     })
 }
@@ -147,10 +150,16 @@ fn cpu_large_extents() {
     tried(&Device::cpu(), |call, name| if call.on_cpu.contains(&name) { vec![70_000] } else { vec![] });
 }
 
+/// Returns whether the GPU is emulated by the PTX interpreter, for which large extents take hours.
+fn is_emulated() -> bool {
+    matches!(doctor::examine().driver, DriverFinding::Found { on_cpu: true, .. })
+}
+
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_extents() {
-    tried(&Device::cuda(0).unwrap(), |_, _| [0, 1].into_iter().chain(LARGE).collect());
+    let large = if is_emulated() { &[][..] } else { &LARGE[..] };
+    tried(&Device::cuda(0).unwrap(), |_, _| [0, 1].iter().chain(large).copied().collect());
 }
 
 /// Writes the coordinates of each of x × y × z blocks at the place that they are numbered by, x
@@ -174,7 +183,7 @@ fn folded_grids_have_every_block_once() {
         [[3, 5, 2], [1, 65_535, 1], [1, 65_536, 1], [2, 3, 65_536], [1, 70_000, 2], [0, 70_000, 1], [3, 0, 70_000]]
     {
         let mut at = device.upload(&vec![u32::MAX; 3 * x * y * z]).unwrap();
-        coordinates::launch(&device, x, y, z, &mut at.view_mut([x * y * z, 3]).unwrap()).unwrap();
+        coordinates::launch(&device, x, y, z, at.view_mut([x * y * z, 3]).unwrap()).unwrap();
         let right = (0..z).flat_map(|c| (0..y).flat_map(move |b| (0..x).map(move |a| [a, b, c].map(|n| n as u32))));
         assert!(at.download().unwrap().chunks(3).eq(right.map(|at| at.to_vec())), "{x} × {y} × {z}");
     }

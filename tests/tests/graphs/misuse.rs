@@ -54,9 +54,9 @@ pub fn all(device: &Device, times: u32) {
     };
     if let Some(other_device) = &other_device {
         let refused = said(graph.replay(&other_device.stream().unwrap()));
-        assert!(refused.contains("the graph is of"), "{refused}");
+        assert!(refused.contains("the graph belongs to"), "{refused}");
         let kept = std::mem::replace(graph.buffer_mut(y).unwrap(), other_device.zeros(N).unwrap());
-        assert!(said(graph.replay(&stream)).contains("a buffer of the graph is of cpu"));
+        assert!(said(graph.replay(&stream)).contains("a buffer of the graph belongs to cpu"));
         *graph.buffer_mut(y).unwrap() = kept;
         assert!(device.record().own(other_device.zeros::<u32>(1).unwrap()).is_err());
     }

@@ -244,7 +244,7 @@ fn used_again(x: &[f32], y: &mut [f32]) {
 }
 
 fn decisions<K: Kernel>() -> Vec<(&'static str, u32)> {
-    use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
+    use kernel_dsl::compiler::analyses::approximate::Approximations;
     use kernel_dsl::compiler::driver;
     let program = K::ARTIFACT.program().unwrap();
     let kernel = driver::lowered(&program, &Instance(K::CONSTANTS.to_vec()), K::ARTIFACT.target).unwrap();

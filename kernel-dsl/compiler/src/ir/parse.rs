@@ -135,13 +135,13 @@ impl<'t> Parser<'t> {
         let target = self.until(", block ")?;
         self.kernel.target = target.parse().map_err(|_| self.fault("a target"))?;
         let (mut most, mut open) = ([1; 3], None);
-        for axis in 0..3 {
+        for (axis, extent) in most.iter_mut().enumerate() {
             if axis > 0 {
                 self.expect("×")?;
             }
-            most[axis] = self.number()?;
+            *extent = self.number()?;
             if self.eat("..=") {
-                let least = std::mem::replace(&mut most[axis], self.number()?);
+                let least = std::mem::replace(extent, self.number()?);
                 self.expect(" by ")?;
                 open = Some((axis, least, self.number()?));
             }

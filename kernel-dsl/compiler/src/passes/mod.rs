@@ -19,14 +19,14 @@
 //! [`PHASES`] is the pipeline. A consumer of a part of the pipeline names the phases that it runs.
 //!
 //! 1. [`FRONT`] drops operations that only the oracle runs, turns variables into values, folds
-//!   constants, and unrolls loops. Register arrays become values after unrolling.
+//!    constants, and unrolls loops. Register arrays become values after unrolling.
 //! 2. [`SIMPLIFY`] removes decided comparisons, unchanged loop-carried values, dead code and common
 //!    subexpressions. Branches are still branches.
 //! 3. [`PLACES`] turns small branches into selects and predicates, hoists invariants, and places
-//!   tables. Accesses still name buffers, indices and extents.
+//!    tables. Accesses still name buffers, indices and extents.
 //! 4. [`ADDRESSES`] turns places into addresses and chooses the cheapest form of each.
 //! 5. [`MACHINE`] packs small integers into words, sinks computations behind loops, and schedules
-//!   loads.
+//!    loads.
 //!
 //! The `tables` pass uses [`uniformity`](crate::analyses::uniformity), which is the one analysis
 //! below the passes: it reads IR and depends on no pass.
