@@ -19,7 +19,7 @@ pub struct Artifact {
     pub docs: &'static str,
     /// The kernel's target: sm_61, unless a clause `target` names a later one.
     pub target: Target,
-    /// The serialized [`Program`](kernel_dsl_compiler::hir::Program); see `hir::serial`.
+    /// The serialized [`Program`]; see `hir::serial`.
     pub hir: &'static [u8],
     /// The instances that the kernel declares, with their PTX.
     pub instances: &'static [Declared],

@@ -33,7 +33,7 @@
 //!
 //! # Text
 //!
-//! A kernel prints as text and is parsed from text ([`print`], `str::parse`). The table in
+//! A kernel prints as text and is parsed from text ([`mod@print`], `str::parse`). The table in
 //! `operation` declares class and syntax of each operation. From the table come walking, keys for
 //! the elimination of common subexpressions, the printer and the parser.
 //!

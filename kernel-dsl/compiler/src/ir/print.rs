@@ -1,4 +1,4 @@
-//! IR as text: `%7: f32 = load ta[%3, 5]`. [`parse`](super::parse) reads it back.
+//! IR as text: `%7: f32 = load ta[%3, 5]`. `str::parse` reads it back.
 //!
 //! A constant is written where it is used, and its own instruction is left out. A bare integer is a
 //! `usize`, a bare float an `f32`; other constants name their type, as in `5_u32`. What has no
