@@ -66,7 +66,7 @@ impl<'p> Compilation<'p> {
     /// Returns the PTX module, with or without `.loc` directives.
     ///
     /// # Errors
-    /// Those of [`optimized`](Self::optimized), and internal errors of emission.
+    /// The errors of [`optimized`](Self::optimized), and internal errors of emission.
     pub fn module(&self, lines: Lines) -> Result<ptx::Module, Errors> {
         emit::emit_with(self.optimized()?, lines)
     }
@@ -74,7 +74,7 @@ impl<'p> Compilation<'p> {
     /// Returns the text of the PTX module, as the macros store it.
     ///
     /// # Errors
-    /// Those of [`module`](Self::module).
+    /// The errors of [`module`](Self::module).
     pub fn text(&self) -> Result<String, Errors> {
         Ok(emit::emit(self.optimized()?)?.to_string())
     }
@@ -123,7 +123,7 @@ impl Checked {
     /// Returns the text of the PTX module of the checked form.
     ///
     /// # Errors
-    /// Those of [`Compilation::text`].
+    /// The errors of [`Compilation::text`].
     pub fn ptx(&self) -> Result<String, Errors> {
         Ok(emit::emit(&passes::optimize(self.kernel.clone())?)?.to_string())
     }
