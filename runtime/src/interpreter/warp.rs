@@ -396,9 +396,12 @@ impl Machine<'_, '_> {
     pub fn exhausted(&mut self, site: Pc, warp: u32, mask: u32) {
         let message = match self.options.deadline {
             Some(deadline) if deadline.is_over() => {
-                format!("the launch has run for {:?}, the limit that was set, and goes on", deadline.limit)
+                format!("the launch reached its time limit of {:?} and was stopped", deadline.limit)
             }
-            _ => format!("the block has run {} warp instructions, and this loop goes on", self.options.fuel),
+            _ => format!(
+                "the block reached its limit of {} warp instructions in this loop and was stopped",
+                self.options.fuel
+            ),
         };
         // The loop may just have ended for all lanes: then the report names the first lane.
         self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {

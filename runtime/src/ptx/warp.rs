@@ -87,7 +87,7 @@ impl Machine<'_, '_> {
             if self.statistics.warp_instructions - self.spent > self.options.fuel {
                 let fuel = self.options.fuel;
                 self.report(warp, Check::FuelExhausted, inst.site, active, || {
-                    format!("the block has run {fuel} warp instructions, the limit that was set, and goes on")
+                    format!("the block reached its limit of {fuel} warp instructions and was stopped")
                 });
                 self.stopped = true;
                 return;
