@@ -2,7 +2,7 @@
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
-pub fn normalised(x: &[f32], y: &mut [f32]) {
+pub fn normalized(x: &[f32], y: &mut [f32]) {
     let i = grid::index();
     if i >= y.len() {
         return;
@@ -37,5 +37,5 @@ pub fn by_instance<const N: usize>(y: &mut [f32]) {
 }
 
 fn main() {
-    println!("{} {} {}", normalised::PTX, pairs::PTX, by_instance::<32>::PTX);
+    println!("{} {} {}", normalized::PTX, pairs::PTX, by_instance::<32>::PTX);
 }

@@ -34,7 +34,7 @@
 //!
 //! A destination is undefined until the issuing thread has waited for its group, and for other
 //! threads until a [`block::sync`](crate::block::sync) after that. The oracle reports loads before
-//! that point (`uninitialised-shared`), stores to the destination, and threads that end without
+//! that point (`uninitialized-shared`), stores to the destination, and threads that end without
 //! waiting for a nonempty copy (`unfinished-copy`). Tokens count too: where `copy_async` bypasses
 //! registers, each of its copies is a separate group.
 

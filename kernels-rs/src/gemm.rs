@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`tiled::gemm`] | more than 8 rows | a tile of C of 128 × 128, 64 × 128 or 16 × 128, double-buffered in shared memory and in registers; [`tiled::sum_splits`] where the depth is split |
 //! | [`gemv::gemv_across`], [`gemv::gemv_along`] | up to 8 rows | some columns; what is read once goes straight to registers |
-//! | [`normed::gemv_normed`] | up to 8 rows, behind a norm, and before a gate | some columns; the rows are normalised on their way |
+//! | [`normed::gemv_normed`] | up to 8 rows, behind a norm, and before a gate | some columns; the rows are normalized on their way |
 //! | [`matmul`] | reading | a tile of T × T, an element a thread |
 //!
 //! # What limits them on sm_61

@@ -9,8 +9,8 @@
 //!
 //! # Extreme inputs
 //!
-//! [`Affine`] is right for all finite numbers, and says what infinities and NaNs become. [`Weights::quantise_q8`] and
-//! [`Weights::quantise_q4`] have what scales of `f16` hold, as their docs say; activations in [`Weights::product`] have scales of
+//! [`Affine`] is right for all finite numbers, and says what infinities and NaNs become. [`Weights::quantize_q8`] and
+//! [`Weights::quantize_q4`] have what scales of `f16` hold, as their docs say; activations in [`Weights::product`] have scales of
 //! `f32`. [`Igemm`] multiplies scales in `f32`. On the host, samples that are not finite do not count in [`calibration`].
 //!
 //! # What limits them on sm_61
@@ -52,13 +52,13 @@ pub mod gemv;
 pub mod igemm;
 pub mod peak;
 mod product;
-mod quantiser;
+mod quantizer;
 mod round;
 pub mod sums;
 mod tile;
 mod weighted;
 mod weights;
 
-pub use product::{Igemm, Quantised};
-pub use quantiser::Affine;
+pub use product::{Igemm, Quantized};
+pub use quantizer::Affine;
 pub use weights::{Format, Weights};

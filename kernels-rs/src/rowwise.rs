@@ -4,7 +4,7 @@
 //! | kernels | for |
 //! |---|---|
 //! | [`softmax::softmax_rows`] | softmax and log-softmax, scaled, masked |
-//! | [`norm::norm_rows`], [`norm::norm_quantised`] | layer norm and RMS norm, with a residual added, in floats or in 8 bits |
+//! | [`norm::norm_rows`], [`norm::norm_quantized`] | layer norm and RMS norm, with a residual added, in floats or in 8 bits |
 //! | [`backward::softmax_backward`], [`backward::norm_backward`] | gradients by what these were given |
 //! | [`backward::norm_columns`], [`backward::norm_columns_sum`] | gradients by weight and bias |
 //! | [`group::group_norm`], [`group::group_norm_backward`], [`group::group_norm_channels`] | group norm, and its gradients |

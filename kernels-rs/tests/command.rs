@@ -75,10 +75,10 @@ fn show_compiles_other_instances_and_targets() {
 #[test]
 fn show_tells_ir_before_and_after_passes() {
     let lowered = stdout(&["show", "transpose", "--ir"]);
-    let optimised = stdout(&["show", "transpose", "--ir", "--optimised"]);
-    assert!(lowered.contains("kernel transpose") && optimised.contains("kernel transpose"));
-    assert_ne!(lowered, optimised);
-    assert!(refusal(&["show", "transpose", "--optimised"]).contains("--ir"));
+    let optimized = stdout(&["show", "transpose", "--ir", "--optimized"]);
+    assert!(lowered.contains("kernel transpose") && optimized.contains("kernel transpose"));
+    assert_ne!(lowered, optimized);
+    assert!(refusal(&["show", "transpose", "--optimized"]).contains("--ir"));
 }
 
 #[test]

@@ -165,7 +165,7 @@ impl Device {
     /// Allocates a buffer of `len` unwritten elements. On a GPU they have the memory's former
     /// content. On the CPU each byte is 0xFF, a NaN for floats, and the device tracks which
     /// elements copies and launches write: a kernel that loads another element is
-    /// [reported](crate::interpreter::Check::UninitialisedBuffer). Taking all elements for writing,
+    /// [reported](crate::interpreter::Check::UninitializedBuffer). Taking all elements for writing,
     /// by [`as_mut_slice`](DeviceBuffer::as_mut_slice) or their address, counts as writing them.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;

@@ -145,8 +145,8 @@ impl Executable {
     }
 
     /// Makes an executable from IR after passes.
-    pub fn optimised(kernel: &ir::Kernel) -> Result<Executable> {
-        Executable::of(kernel, interpreter::Program::decode_optimised(kernel))
+    pub fn optimized(kernel: &ir::Kernel) -> Result<Executable> {
+        Executable::of(kernel, interpreter::Program::decode_optimized(kernel))
     }
 
     fn of(kernel: &ir::Kernel, program: Result<interpreter::Program, interpreter::Unsupported>) -> Result<Executable> {

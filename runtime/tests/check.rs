@@ -6,8 +6,8 @@ use common::{Mistake, artifact, ir};
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Checker, Executor, Expected, Failure, Input, Prepared, Random, edges};
 
-fn prepared(lowered: Mistake, optimised: Mistake) -> Prepared {
-    Prepared::from_ir(artifact(), &Instance::default(), &ir(lowered), &ir(optimised)).unwrap()
+fn prepared(lowered: Mistake, optimized: Mistake) -> Prepared {
+    Prepared::from_ir(artifact(), &Instance::default(), &ir(lowered), &ir(optimized)).unwrap()
 }
 
 fn case(n: usize) -> Case {

@@ -39,7 +39,7 @@ fn cpu_devices_are_one() -> Result<()> {
     let nothing = one.alloc::<f32>(4)?;
     let error = copied::launch(&other, &nothing, &mut y).expect_err("nobody has written it");
     let Error::Violation(report) = &error else { panic!("{error}") };
-    assert_eq!(report.findings[0].check, Check::UninitialisedBuffer, "{error}");
+    assert_eq!(report.findings[0].check, Check::UninitializedBuffer, "{error}");
     Ok(())
 }
 

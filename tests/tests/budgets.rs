@@ -20,16 +20,16 @@ use kernels_rs::gemm::tiled::{gemm, sum_splits};
 use kernels_rs::permute::gather::gather_rows;
 use kernels_rs::permute::rows::{copy_rows, fill_rows};
 use kernels_rs::permute::tiles::transpose_tiles;
-use kernels_rs::quant::blocks::{dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8};
-use kernels_rs::quant::blockwise::gemm_quantised;
-use kernels_rs::quant::gemv::gemv_quantised;
+use kernels_rs::quant::blocks::{dequantize, quantize_q4, quantize_q8, repack_q4, repack_q8};
+use kernels_rs::quant::blockwise::gemm_quantized;
+use kernels_rs::quant::gemv::gemv_quantized;
 use kernels_rs::quant::igemm::igemm;
 use kernels_rs::reduce::Sum;
 use kernels_rs::reduce::kernels::{reduce_columns, reduce_parts, reduce_rows};
 use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
 use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
 use kernels_rs::rowwise::group::{group_norm, group_norm_backward};
-use kernels_rs::rowwise::norm::{norm_quantised, norm_rows};
+use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sampling::best::best_parts;
 use kernels_rs::sampling::threshold::sample_likely;
@@ -229,7 +229,7 @@ fn igemm_multiplies() {
 /// Products with weights in blocks: what multiplies, of bytes and of scales, is 75 % of the slots of the loop over many rows.
 #[test]
 fn blocks_are_multiplied() {
-    for Cost { name, resources, hot, .. } in costs::<gemm_quantised<f32, Identity, 8, true, 4>>() {
+    for Cost { name, resources, hot, .. } in costs::<gemm_quantized<f32, Identity, 8, true, 4>>() {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(hot) = hot else { panic!("{name} has no loop") };
@@ -238,7 +238,7 @@ fn blocks_are_multiplied() {
         // Less a float, and a product of scales, for each of 32 sums.
         assert!(100 * (256 + 3 * 32) >= 75 * hot.slots, "{name}: {} slots", hot.slots);
     }
-    for Cost { name, resources, .. } in costs::<gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>>() {
+    for Cost { name, resources, .. } in costs::<gemv_quantized<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>>() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
     }
@@ -250,9 +250,9 @@ fn what_repacks_leaves_room_for_warps() {
     let kernels = [
         costs::<repack_q8>(),
         costs::<repack_q4>(),
-        costs::<quantise_q8<f32, f16, 4>>(),
-        costs::<quantise_q4<f32>>(),
-        costs::<dequantise<f32, 8>>(),
+        costs::<quantize_q8<f32, f16, 4>>(),
+        costs::<quantize_q4<f32>>(),
+        costs::<dequantize<f32, 8>>(),
     ];
     for Cost { name, resources, .. } in kernels.into_iter().flatten() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
@@ -289,7 +289,7 @@ fn rows_stay_in_registers() {
     let costs = costs::<softmax_rows<f32, false, false, 256, 1, 4, 4, 2>>()
         .into_iter()
         .chain(costs::<norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>>())
-        .chain(costs::<norm_quantised<f32, f32, false, 256, 1, 4, 4, 2>>())
+        .chain(costs::<norm_quantized<f32, f32, false, 256, 1, 4, 4, 2>>())
         .chain(costs::<softmax_backward<f32, false, 512, 1, 4, 2, 2>>())
         .chain(costs::<norm_backward<f32, f32, true, 512, 1, 4, 2, 2>>())
         .chain(costs::<group_norm<f32, f32, f32, 256, 1, 4, 4, 2>>())

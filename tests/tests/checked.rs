@@ -80,8 +80,8 @@ fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Opt
     ir::verify::verify(&form.kernel).unwrap();
     let (oracle, _, expected) = run(&bare, grid, arguments);
     let first = oracle.report.findings.iter().find(seen_by_both).cloned();
-    let optimised = passes::optimize(form.kernel.clone()).unwrap();
-    for kernel in [&form.kernel, &optimised] {
+    let optimized = passes::optimize(form.kernel.clone()).unwrap();
+    for kernel in [&form.kernel, &optimized] {
         let (own, record, left) = run(kernel, grid, arguments);
         assert_eq!(own.report.findings.iter().find(seen_by_both), None, "the checked form is wrong itself:\n{kernel}");
         let reported = interpreter::reported(&form, &record).map(|report| report.findings[0].clone());

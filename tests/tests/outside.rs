@@ -34,6 +34,6 @@ fn crates_of_somebody_elses() {
     let listed = cargo(&["run", "--package", "images", "--", "list"]);
     let checked =
         cargo(&["run", "--package", "images", "--", "check", "tone", "box_blur", "extents", "--device", "cpu"]);
-    assert!(listed.contains("convolve::<Grey16, Sharpen>"), "{listed}");
+    assert!(listed.contains("convolve::<Gray16, Sharpen>"), "{listed}");
     assert!(checked.contains("11 instances") && checked.contains("11 pass"), "{checked}");
 }

@@ -45,14 +45,14 @@ fn all<T: Float + GenericArgument>(device: &Device, near: f64) {
             (drawn::<T>(device, &mut random, 2 * cols * depth), drawn::<f32>(device, &mut random, cols));
         let (of_weight, of_bias) = (weight.buffer.view([depth]).unwrap(), bias.buffer.view([depth]).unwrap());
         let (of_x, of_columns_bias) = (x.buffer.view([rows, depth]).unwrap(), of_columns.buffer.view([cols]).unwrap());
-        for centred in [false, true] {
-            let what = format!("{rows} × {cols} × {depth}, layer {centred}");
-            let norm = if centred { Norm::layer(1e-5) } else { Norm::rms(1e-5) }.weight(&of_weight);
+        for centered in [false, true] {
+            let what = format!("{rows} × {cols} × {depth}, layer {centered}");
+            let norm = if centered { Norm::layer(1e-5) } else { Norm::rms(1e-5) }.weight(&of_weight);
             let norm = if n % 2 == 0 { norm.bias(&of_bias) } else { norm };
             let mut normed = Vec::new();
             for row in x.wide.chunks(depth.max(1)).take(rows) {
                 let count = depth.max(1) as f64;
-                let mean = if centred { row.iter().sum::<f64>() / count } else { 0.0 };
+                let mean = if centered { row.iter().sum::<f64>() / count } else { 0.0 };
                 let factor = 1.0 / (row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count + 1e-5).sqrt();
                 let add = |k: usize| if n % 2 == 0 { bias.wide[k] } else { 0.0 };
                 normed.extend(row.iter().enumerate().map(|(k, x)| (x - mean) * factor * weight.wide[k] + add(k)));

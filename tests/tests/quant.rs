@@ -4,7 +4,7 @@ use kernel_dsl::Element;
 use kernel_dsl::half::f16;
 use kernels_rs::Memory;
 use kernels_rs::quant::blocks::{Q4Block, Q8Block};
-use kernels_rs::quant::{Affine, Igemm, Quantised, Weights};
+use kernels_rs::quant::{Affine, Igemm, Quantized, Weights};
 use runtime::Device;
 use runtime::testing::{Extreme, Random};
 
@@ -56,7 +56,7 @@ fn integers(device: &Device) {
             let (va, vb) =
                 (da.view_strided(a.extents, a.strides).unwrap(), db.view_strided(b.extents, b.strides).unwrap());
             for zeros in [false, true] {
-                let (mut qa, mut qb) = (Quantised::new(va), Quantised::new(vb));
+                let (mut qa, mut qb) = (Quantized::new(va), Quantized::new(vb));
                 if zeros {
                     (qa, qb) = (qa.zero(za.view([rows]).unwrap()), qb.zero(zb.view([1]).unwrap()));
                 }
@@ -94,7 +94,7 @@ fn scales(device: &Device) {
     let b = device.upload(&[127i8, 127, 1, 1]).unwrap();
     let (a, b) = (a.view([1, 2, 2]).unwrap(), b.view([1, 2, 2]).unwrap());
     let (rows, cols) = (device.upload(&[1.0f32, 0.5]).unwrap(), device.upload(&[1.0f32, -0.25]).unwrap());
-    let (a, b) = (Quantised::new(a).scale(rows.view([2]).unwrap()), Quantised::new(b).scale(cols.view([2]).unwrap()));
+    let (a, b) = (Quantized::new(a).scale(rows.view([2]).unwrap()), Quantized::new(b).scale(cols.view([2]).unwrap()));
     let igemm = Igemm::new().transpose_b();
     let mut real = device.zeros::<f32>(4).unwrap();
     igemm.run(device, a, b, &mut real.view_mut([1, 2, 2]).unwrap()).unwrap();
@@ -138,31 +138,31 @@ fn extents_are_compared() {
     let mut c = device.zeros::<i32>(9).unwrap();
     let (left, right) = (a.view([1, 3, 4]).unwrap(), a.view([1, 3, 4]).unwrap());
     let mut c = c.view_mut([1, 3, 3]).unwrap();
-    Igemm::new().transpose_b().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap();
-    let error = Igemm::new().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap_err();
+    Igemm::new().transpose_b().run(&device, Quantized::new(left), Quantized::new(right), &mut c).unwrap();
+    let error = Igemm::new().run(&device, Quantized::new(left), Quantized::new(right), &mut c).unwrap_err();
     assert!(error.to_string().contains("B is [1, 3, 4], and is to be [1, 4, 3]"), "{error}");
     let zeros = device.upload(&[1, 2]).unwrap();
     let error = Igemm::new()
         .transpose_b()
-        .run(&device, Quantised::new(left).zero(zeros.view([2]).unwrap()), Quantised::new(right), &mut c)
+        .run(&device, Quantized::new(left).zero(zeros.view([2]).unwrap()), Quantized::new(right), &mut c)
         .unwrap_err();
     assert!(error.to_string().contains("the zero points of A are 2: give one for all, 3"), "{error}");
     // An empty list is no list that was not given.
     let (none, no_scale) = (device.zeros::<i32>(0).unwrap(), device.zeros::<f32>(0).unwrap());
     let (none, no_scale) = (none.view([0]).unwrap(), no_scale.view([0]).unwrap());
     let product = Igemm::new().transpose_b();
-    let error = product.run(&device, Quantised::new(left).zero(none), Quantised::new(right), &mut c).unwrap_err();
+    let error = product.run(&device, Quantized::new(left).zero(none), Quantized::new(right), &mut c).unwrap_err();
     assert!(error.to_string().contains("the zero points of A are 0: give one for all"), "{error}");
-    let error = product.run(&device, Quantised::new(left), Quantised::new(right).scale(no_scale), &mut c).unwrap_err();
+    let error = product.run(&device, Quantized::new(left), Quantized::new(right).scale(no_scale), &mut c).unwrap_err();
     assert!(error.to_string().contains("the scales of B are 0: give one for all"), "{error}");
     // Of no rows it is right.
     let (rows, mut sums) = (device.zeros::<i8>(0).unwrap(), device.zeros::<i32>(0).unwrap());
     let (rows, mut sums) = (rows.view([1, 0, 4]).unwrap(), sums.view_mut([1, 0, 3]).unwrap());
-    product.run(&device, Quantised::new(rows).zero(none), Quantised::new(right), &mut sums).unwrap();
+    product.run(&device, Quantized::new(rows).zero(none), Quantized::new(right), &mut sums).unwrap();
 }
 
 /// What 32 activations are multiplied as, by the formula.
-fn quantised(x: &[f32]) -> Vec<f64> {
+fn quantized(x: &[f32]) -> Vec<f64> {
     x.chunks(32)
         .flat_map(|block| {
             let top = block.iter().fold(0.0f32, |top, x| top.max(x.abs()));
@@ -195,14 +195,14 @@ fn weights(device: &Device) {
         let on_device = device.upload(&rows).unwrap();
         let of_rows = on_device.view([n, k]).unwrap();
         let scaled = (0..n * k).map(|i| f32::from(rows[i]) * row_scales[i / k]).collect::<Vec<_>>();
-        let dequantised = |weights: &Weights| {
+        let dequantized = |weights: &Weights| {
             let mut w = device.zeros::<f32>(n * k).unwrap();
-            weights.dequantise(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
+            weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
             w.download().unwrap()
         };
-        let q8 = Weights::quantise_q8(device, &view).unwrap();
-        let q4 = Weights::quantise_q4(device, &view).unwrap();
-        let (eight, four) = (dequantised(&q8), dequantised(&q4));
+        let q8 = Weights::quantize_q8(device, &view).unwrap();
+        let q4 = Weights::quantize_q4(device, &view).unwrap();
+        let (eight, four) = (dequantized(&q8), dequantized(&q4));
         for (i, w) in numbers.iter().enumerate() {
             let row = &numbers[i / k * k..(i / k + 1) * k];
             let block = &row[i % k / 32 * 32..(i % k / 32 * 32 + 32).min(k)];
@@ -212,7 +212,7 @@ fn weights(device: &Device) {
             assert!((four[i] - w).abs() <= top * (1.0 / 8.0 + 1e-3), "{m} × {n} × {k}: {i}: {} for {w}", four[i]);
         }
         let int8 = Weights::from_rows(device, &of_rows, device.upload(&row_scales).unwrap()).unwrap();
-        let seen: Vec<f64> = x.chunks(k.max(1)).flat_map(quantised).collect();
+        let seen: Vec<f64> = x.chunks(k.max(1)).flat_map(quantized).collect();
         for (weights, numbers) in [(q8, eight), (q4, four), (int8, scaled)] {
             let mut y = device.upload(&vec![f32::NAN; m * n]).unwrap();
             weights.product(device, &dx.view([m, k]).unwrap(), &mut y.view_mut([m, n]).unwrap()).unwrap();
@@ -248,7 +248,7 @@ fn weights_are_of_the_call_s_extents() {
     let w = numbers.view([2, 64]).unwrap();
     let bytes = device.zeros::<i8>(128).unwrap();
     let int8 = Weights::from_rows(&device, &bytes.view([2, 64]).unwrap(), device.zeros(2).unwrap()).unwrap();
-    let (q8, q4) = (Weights::quantise_q8(&device, &w).unwrap(), Weights::quantise_q4(&device, &w).unwrap());
+    let (q8, q4) = (Weights::quantize_q8(&device, &w).unwrap(), Weights::quantize_q4(&device, &w).unwrap());
     for weights in [&q8, &q4, &int8] {
         for rows in [1, 9] {
             let mut product = |cols: usize| {
@@ -264,10 +264,10 @@ fn weights_are_of_the_call_s_extents() {
         }
     }
     for weights in [&q8, &q4] {
-        weights.dequantise(&device, &mut y.view_mut([2, 64]).unwrap()).unwrap();
+        weights.dequantize(&device, &mut y.view_mut([2, 64]).unwrap()).unwrap();
         for to in [[2, 32], [1, 64]] {
             let mut part = y.view_strided_mut(to, [64, 1]).unwrap();
-            let said = weights.dequantise(&device, &mut part).unwrap_err().to_string();
+            let said = weights.dequantize(&device, &mut part).unwrap_err().to_string();
             assert!(said.contains(&format!("is {to:?}, and is to be [2, 64]")), "{said}");
         }
     }
@@ -291,7 +291,7 @@ fn files(device: &Device) {
     });
     for (weights, expected) in [(eights, expected.collect::<Vec<_>>()), (fours, expected_four.collect())] {
         let mut w = device.zeros::<f32>(192).unwrap();
-        weights.dequantise(device, &mut w.view_mut([3, 64]).unwrap()).unwrap();
+        weights.dequantize(device, &mut w.view_mut([3, 64]).unwrap()).unwrap();
         assert_eq!(w.download().unwrap(), expected);
     }
 }
@@ -330,10 +330,10 @@ fn affine(device: &Device) {
                 if each { Affine::fit_rows(device, &view, symmetric) } else { Affine::fit(device, &view, symmetric) }
                     .unwrap();
             let mut q = device.zeros::<i8>(rows * cols).unwrap();
-            fitted.quantise(device, &view, &mut q.view_mut([rows, cols]).unwrap()).unwrap();
+            fitted.quantize(device, &view, &mut q.view_mut([rows, cols]).unwrap()).unwrap();
             let mut back = device.zeros::<f32>(rows * cols).unwrap();
             fitted
-                .dequantise(device, &q.view([rows, cols]).unwrap(), &mut back.view_mut([rows, cols]).unwrap())
+                .dequantize(device, &q.view([rows, cols]).unwrap(), &mut back.view_mut([rows, cols]).unwrap())
                 .unwrap();
             let (scale, zero) = (held(&fitted.scale), held(&fitted.zero));
             assert_eq!([scale.len(), zero.len()], [if each { rows } else { 1 }; 2]);
@@ -374,9 +374,9 @@ fn affine_extremes(device: &Device) {
         for symmetric in [true, false] {
             let fitted = Affine::fit(device, &view, symmetric).unwrap();
             let mut back = device.zeros::<f32>(cols).unwrap();
-            fitted.quantise(device, &view, &mut q.view_mut([1, cols]).unwrap()).unwrap();
+            fitted.quantize(device, &view, &mut q.view_mut([1, cols]).unwrap()).unwrap();
             let (bytes, to) = (q.view([1, cols]).unwrap(), &mut back.view_mut([1, cols]).unwrap());
-            fitted.dequantise(device, &bytes, to).unwrap();
+            fitted.dequantize(device, &bytes, to).unwrap();
             let scale = f64::from(held(&fitted.scale)[0]);
             let wanted = if symmetric { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
             // Rounded, or of subnormal numbers rounded up.
@@ -395,7 +395,7 @@ fn affine_extremes(device: &Device) {
     // Below 127 / f32::MAX.
     let dx = device.upload(&[1e-40f32, 5e-41, 0.0, -1e-40]).unwrap();
     let (view, mut q) = (dx.view([1, 4]).unwrap(), device.zeros::<i8>(4).unwrap());
-    Affine::fit(device, &view, true).unwrap().quantise(device, &view, &mut q.view_mut([1, 4]).unwrap()).unwrap();
+    Affine::fit(device, &view, true).unwrap().quantize(device, &view, &mut q.view_mut([1, 4]).unwrap()).unwrap();
     assert_eq!(q.download().unwrap(), [127, 63, 0, -127]);
 }
 
@@ -410,7 +410,7 @@ fn gpu_affine_extremes() {
     affine_extremes(&Device::cuda(0).unwrap());
 }
 
-/// A graph whose first product quantises its rows by a launch of its own, whose second does not, and which ends in bytes: replayed, it does what
+/// A graph whose first product quantizes its rows by a launch of its own, whose second does not, and which ends in bytes: replayed, it does what
 /// the calls do.
 fn recorded(device: &Device) {
     let mut random = Random::new(8);
@@ -418,8 +418,8 @@ fn recorded(device: &Device) {
     let (x, w, v): (Vec<f32>, Vec<f32>, Vec<f32>) =
         (random.values(rows * depth), random.values(inner * depth), random.values(depth * inner));
     let (dw, dv) = (device.upload(&w).unwrap(), device.upload(&v).unwrap());
-    let first = Weights::quantise_q4(device, &dw.view([inner, depth]).unwrap()).unwrap();
-    let second = Weights::quantise_q8(device, &dv.view([depth, inner]).unwrap()).unwrap();
+    let first = Weights::quantize_q4(device, &dw.view([inner, depth]).unwrap()).unwrap();
+    let second = Weights::quantize_q8(device, &dv.view([depth, inner]).unwrap()).unwrap();
     // X·Wᵀ, the first row of that times Vᵀ; and X·Xᵀ of bytes.
     let recording = device.record();
     let input = recording.own(device.upload(&x).unwrap()).unwrap();
@@ -437,8 +437,8 @@ fn recorded(device: &Device) {
         )
         .unwrap();
     let affine = Affine::fit_rows(&recording, &view, false).unwrap();
-    affine.quantise(&recording, &view, &mut bytes.view_mut([rows, depth]).unwrap()).unwrap();
-    let q = Quantised::new(bytes.view([1, rows, depth]).unwrap())
+    affine.quantize(&recording, &view, &mut bytes.view_mut([rows, depth]).unwrap()).unwrap();
+    let q = Quantized::new(bytes.view([1, rows, depth]).unwrap())
         .scale(affine.scale.view([rows]).unwrap())
         .zero(affine.zero.view([rows]).unwrap());
     Igemm::new().transpose_b().run(&recording, q, q, &mut square.view_mut([1, rows, rows]).unwrap()).unwrap();

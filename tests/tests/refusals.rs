@@ -6,7 +6,7 @@ use kernels_rs::attention::{Append, Decode, Scratch};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::histogram::histogram;
 use kernels_rs::permute::{gather, transpose_batch};
-use kernels_rs::quant::{Affine, Igemm, Quantised, Weights};
+use kernels_rs::quant::{Affine, Igemm, Quantized, Weights};
 use kernels_rs::reduce::{self, Sum};
 use kernels_rs::rotary::{Layout, Rotary};
 use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
@@ -147,21 +147,21 @@ fn moves_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
 }
 
 #[test]
-fn quantisation_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn quantization_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut q, mut y, mut c) = (d.zeros::<i8>(ROOM)?, d.zeros::<f32>(ROOM)?, d.zeros::<i32>(ROOM)?);
     let rows = Affine::fit_rows(d, &b.f([3, 8]), false)?;
-    refused(rows.quantise(d, &b.f([3, 8]), &mut out(&mut q, [3, 9])), &["q is [3, 9]", "[3, 8]"]);
-    refused(rows.quantise(d, &b.f([4, 8]), &mut out(&mut q, [4, 8])), &["3 scales", "4 rows"]);
-    refused(rows.dequantise(d, &b.b([3, 8]), &mut out(&mut y, [2, 8])), &["x is [2, 8]", "[3, 8]"]);
-    refused(rows.dequantise(d, &b.b([5, 8]), &mut out(&mut y, [5, 8])), &["3 scales", "5 rows"]);
+    refused(rows.quantize(d, &b.f([3, 8]), &mut out(&mut q, [3, 9])), &["q is [3, 9]", "[3, 8]"]);
+    refused(rows.quantize(d, &b.f([4, 8]), &mut out(&mut q, [4, 8])), &["3 scales", "4 rows"]);
+    refused(rows.dequantize(d, &b.b([3, 8]), &mut out(&mut y, [2, 8])), &["x is [2, 8]", "[3, 8]"]);
+    refused(rows.dequantize(d, &b.b([5, 8]), &mut out(&mut y, [5, 8])), &["3 scales", "5 rows"]);
 
     refused(Weights::from_rows(d, &b.b([3, 32]), d.zeros(2)?), &["scales is [2]", "[3]"]);
     let int8 = Weights::from_rows(d, &b.b([3, 32]), d.zeros(3)?)?;
-    refused(int8.dequantise(d, &mut out(&mut y, [3, 32])), &["Affine::dequantise"]);
-    for weights in [int8, Weights::quantise_q8(d, &b.f([3, 32]))?, Weights::quantise_q4(d, &b.f([3, 32]))?] {
-        refused(weights.dequantise(d, &mut out(&mut y, [3, 31])), &["to is [3, 31]", "[3, 32]"]);
+    refused(int8.dequantize(d, &mut out(&mut y, [3, 32])), &["Affine::dequantize"]);
+    for weights in [int8, Weights::quantize_q8(d, &b.f([3, 32]))?, Weights::quantize_q4(d, &b.f([3, 32]))?] {
+        refused(weights.dequantize(d, &mut out(&mut y, [3, 31])), &["to is [3, 31]", "[3, 32]"]);
         for m in [1, 20] {
             refused(weights.product(d, &b.f([m, 31]), &mut out(&mut y, [m, 3])), &["x is", "31]"]);
             refused(weights.product(d, &b.f([m, 32]), &mut out(&mut y, [m, 4])), &["y is", "4]"]);
@@ -169,7 +169,7 @@ fn quantisation_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
         }
     }
 
-    let of = |extents| Quantised::new(b.b(extents));
+    let of = |extents| Quantized::new(b.b(extents));
     let mut run = |igemm: Igemm, a, of_b, to: [usize; 3]| igemm.run(d, a, of_b, &mut out(&mut c, to));
     refused(run(Igemm::new(), of([1, 4, 8]), of([1, 8, 5]), [2, 4, 5]), &["A is [1, 4, 8]", "[2, 4, 8]"]);
     refused(run(Igemm::new(), of([1, 4, 8]), of([1, 7, 5]), [1, 4, 5]), &["B is [1, 7, 5]", "[1, 8, 5]"]);
@@ -230,8 +230,8 @@ fn rowwise_calls_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     let norm = Norm::layer(1e-5);
     refused(norm.run(d, &b.f([3, 8]), &mut out(&mut y, [3, 9])), &["y is [3, 9]"]);
     refused(norm.weight(&b.f([7])).run(d, &b.f([3, 8]), &mut out(&mut y, [3, 8])), &["weight is [7]", "[8]"]);
-    refused(norm.quantise(d, &b.f([3, 8]), None, &mut out(&mut q, [4, 8]), &mut out(&mut y, [3])), &["q is [4, 8]"]);
-    refused(norm.quantise(d, &b.f([3, 8]), None, &mut out(&mut q, [3, 8]), &mut out(&mut y, [4])), &["scales is [4]"]);
+    refused(norm.quantize(d, &b.f([3, 8]), None, &mut out(&mut q, [4, 8]), &mut out(&mut y, [3])), &["q is [4, 8]"]);
+    refused(norm.quantize(d, &b.f([3, 8]), None, &mut out(&mut q, [3, 8]), &mut out(&mut y, [4])), &["scales is [4]"]);
     let mut back = |saved: [usize; 2], dy: [usize; 2], dz: [usize; 2]| {
         norm.backward(d, &b.f([3, 8]), &b.f(saved), &b.f(dy), &mut out(&mut y, dz))
     };

@@ -150,9 +150,9 @@ fn softmax<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument
 }
 
 /// Mean, and the factor that a row is divided by.
-fn moments(z: &[f64], centred: bool) -> (f64, f64) {
+fn moments(z: &[f64], centered: bool) -> (f64, f64) {
     let count = z.len().max(1) as f64;
-    let mean = if centred { z.iter().sum::<f64>() / count } else { 0.0 };
+    let mean = if centered { z.iter().sum::<f64>() / count } else { 0.0 };
     (mean, 1.0 / (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / count + 1e-5).sqrt())
 }
 
@@ -161,8 +161,8 @@ fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(d
     for (n, shape) in SHAPES.into_iter().enumerate().step_by(some) {
         let [rows, cols] = shape;
         for gap in if some == 1 { vec![0, 8, 1] } else { vec![[0, 8, 1][n % 3]] } {
-            let (centred, added, scaled) = (n % 2 == gap % 2, random.below(2) == 0, random.below(2) == 0);
-            let what = format!("{rows} × {cols}, gap {gap}, layer {centred}, residual {added}, weight {scaled}");
+            let (centered, added, scaled) = (n % 2 == gap % 2, random.below(2) == 0, random.below(2) == 0);
+            let what = format!("{rows} × {cols}, gap {gap}, layer {centered}, residual {added}, weight {scaled}");
             let (values, more) = (drawn::<T>(&mut random, rows * cols), drawn::<T>(&mut random, rows * cols));
             let (weights, biases) = (drawn::<f32>(&mut random, cols), drawn::<f32>(&mut random, cols));
             let column = |values: &[f64]| device.upload(&values.iter().map(|x| *x as f32).collect::<Vec<_>>()).unwrap();
@@ -172,7 +172,7 @@ fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(d
                 (Matrix::<T>::new(device, &values, shape, gap), Matrix::<T>::new(device, &more, shape, gap));
             let (mut z, mut y) = (Matrix::<T>::empty(device, shape, gap), Matrix::<T>::empty(device, shape, gap));
             let mut saved = Matrix::<f32>::empty(device, [rows, 2], 0);
-            let mut call = if centred { Norm::layer(1e-5) } else { Norm::rms(1e-5) };
+            let mut call = if centered { Norm::layer(1e-5) } else { Norm::rms(1e-5) };
             if scaled {
                 call = call.weight(&weight).bias(&bias);
             }
@@ -182,7 +182,7 @@ fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(d
 
             let sums: Vec<f64> = values.iter().zip(&more).map(|(x, r)| if added { x + r } else { *x }).collect();
             let row = |z: &[f64]| -> Vec<f64> {
-                let (mean, factor) = moments(z, centred);
+                let (mean, factor) = moments(z, centered);
                 let one = |(c, z): (usize, &f64)| {
                     let (w, b) = if scaled { (weights[c], biases[c]) } else { (1.0, 0.0) };
                     (z - mean) * factor * w + b
@@ -198,7 +198,7 @@ fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(d
             let mut q = device.zeros::<i8>(rows * cols).unwrap();
             let mut scales = device.zeros::<f32>(rows).unwrap();
             let (mut of_q, mut of_scales) = (q.view_mut(shape).unwrap(), scales.view_mut([rows]).unwrap());
-            call.quantise(device, &x.view(), None, &mut of_q, &mut of_scales).unwrap();
+            call.quantize(device, &x.view(), None, &mut of_q, &mut of_scales).unwrap();
             let (q, scales) = (q.download().unwrap(), scales.download().unwrap());
             for (r, x) in values.chunks(cols.max(1)).enumerate() {
                 for (c, y) in row(x).into_iter().enumerate() {
@@ -240,17 +240,17 @@ fn backward(device: &Device) {
             let what = format!("softmax of {shape:?}, log {log}");
             near::<f32>(&dx.values(&what), &slopes(&|x| softmax_of(x, log)), 10.0, &what);
         }
-        for centred in [false, true] {
-            let what = format!("norm of {shape:?}, layer {centred}");
+        for centered in [false, true] {
+            let what = format!("norm of {shape:?}, layer {centered}");
             let weight = device.upload(&weights.iter().map(|x| *x as f32).collect::<Vec<_>>()).unwrap();
             let weight = weight.view([cols]).unwrap();
-            let call = if centred { Norm::layer(1e-5) } else { Norm::rms(1e-5) }.weight(&weight);
+            let call = if centered { Norm::layer(1e-5) } else { Norm::rms(1e-5) }.weight(&weight);
             let (mut y, mut saved) =
                 (Matrix::<f32>::empty(device, shape, 0), Matrix::<f32>::empty(device, [rows, 2], 0));
             call.run_added(device, &of_x.view(), None, &mut y.view_mut(), Some(&mut saved.view_mut())).unwrap();
             call.backward(device, &of_x.view(), &saved.view(), &of_g.view(), &mut dx.view_mut()).unwrap();
             let normal = |x: &[f64]| -> Vec<f64> {
-                let (mean, factor) = moments(x, centred);
+                let (mean, factor) = moments(x, centered);
                 x.iter().map(|x| (x - mean) * factor).collect()
             };
             let of = |x: &[f64]| normal(x).iter().zip(&weights).map(|(n, w)| n * w).collect();
@@ -467,11 +467,11 @@ fn what_is_given_without_elements_is_refused() {
     says(saved, "saved is [0, 2], and is to be [3, 2]");
     let (mut q, mut scales) = (device.zeros::<i8>(12).unwrap(), device.zeros::<f32>(3).unwrap());
     let (mut q, mut scales) = (q.view_mut([3, 4]).unwrap(), scales.view_mut([3]).unwrap());
-    says(weight.quantise(&device, &of_x, None, &mut q, &mut scales), "weight is [0], and is to be [4]");
+    says(weight.quantize(&device, &of_x, None, &mut q, &mut scales), "weight is [0], and is to be [4]");
     let (residual, mut z) = (x.view([3, 4]).unwrap(), nowhere.view_mut([0, 4]).unwrap());
-    let added = Norm::rms(0.0).quantise(&device, &of_x, Some((&residual, &mut z)), &mut q, &mut scales);
+    let added = Norm::rms(0.0).quantize(&device, &of_x, Some((&residual, &mut z)), &mut q, &mut scales);
     says(added, "z is [0, 4], and is to be [3, 4]: as x is");
-    Norm::rms(0.0).weight(&column).quantise(&device, &of_x, None, &mut q, &mut scales).unwrap();
+    Norm::rms(0.0).weight(&column).quantize(&device, &of_x, None, &mut q, &mut scales).unwrap();
     let of_saved = x.view_strided([3, 2], [2, 1]).unwrap();
     let backward = weight.backward(&device, &of_x, &of_saved, &of_x, &mut of_y);
     says(backward, "weight is [0], and is to be [4]");

@@ -30,7 +30,7 @@ fn kernels() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)
     declared().filter(move |(kernel, ..)| seen.insert((kernel.module, kernel.name)))
 }
 
-fn optimised(kernel: &Artifact, instance: &Instance, target: Target) -> Optimized {
+fn optimized(kernel: &Artifact, instance: &Instance, target: Target) -> Optimized {
     let program = kernel.program().unwrap();
     let lowered = driver::lowered(&program, instance, target).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
     passes::optimize(lowered).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
@@ -56,7 +56,7 @@ fn without_lines(module: &Module) -> String {
 #[test]
 fn a_line_in_ptx_is_that_of_its_comment_and_all_else_stays() {
     on_every_core(&declared().collect::<Vec<_>>(), |(kernel, name, instance)| {
-        let kernel = optimised(kernel, instance, kernel.target);
+        let kernel = optimized(kernel, instance, kernel.target);
         let module = emit_with(&kernel, Lines::Kept).unwrap();
         assert_eq!(parse(&module.to_string()).as_ref(), Ok(&module), "{name}");
         let files: Vec<_> =
@@ -100,7 +100,7 @@ fn machine_code_is_read_in_full_and_the_same_with_lines() {
     let Some((ptxas, nvdisasm)) = tools() else { return };
     on_every_core(&kernels().collect::<Vec<_>>(), |(kernel, name, instance)| {
         let target = kernel.target;
-        let kernel = optimised(kernel, instance, target);
+        let kernel = optimized(kernel, instance, target);
         let ptx = |lines| emit_with(&kernel, lines).unwrap().to_string();
         let (resources, text) = nvdisasm.text(&ptxas, &ptx(Lines::Kept), target).unwrap();
         let with = Listing::read(&text).unwrap();
@@ -152,7 +152,7 @@ fn every_target_is_read() {
         let targets = Target::ALL.into_iter().filter(|t| *t >= kernel.target && ptxas.takes(*t));
         // Of targets that follow each other, whose instructions are much the same, each in turn: half of the kernels.
         for target in targets.enumerate().filter(|(i, _)| i % 2 == turn % 2).map(|(_, target)| target) {
-            let ptx = emit_with(&optimised(kernel, instance, target), Lines::Kept).unwrap().to_string();
+            let ptx = emit_with(&optimized(kernel, instance, target), Lines::Kept).unwrap().to_string();
             let listing = nvdisasm.listing(&ptxas, &ptx, target).unwrap_or_else(|e| panic!("{name} for {target}: {e}"));
             assert_eq!(listing.sm, Some(target.sm()));
             assert_eq!(listing.bank_conflicts().is_some(), target == Target::SM_61, "{target}");
@@ -205,7 +205,7 @@ fn every_kernel_is_shown_within_a_terminal_and_reported() {
     on_every_core(&kernels().collect::<Vec<_>>(), |(kernel, name, _)| {
         let name = format!("{}::{name}", kernel.module);
         let shown = stdout(&["show", &name, "--sass"]);
-        assert!(!shown.contains('\x1b'), "a pipe has no colours");
+        assert!(!shown.contains('\x1b'), "a pipe has no colors");
         for line in shown.lines() {
             assert!(line.chars().count() <= 100, "{name}: {line}");
         }

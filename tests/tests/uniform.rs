@@ -144,8 +144,8 @@ fn tried(subject: &Subject, declared: &Declared) -> Tried {
         return Tried::PartsOfWarps;
     }
     let (kernel, in_warps, in_blocks) = doubted(&original);
-    let optimised = passes::optimize(original).unwrap();
-    let prepared = match Prepared::from_ir(subject.artifact, &instance, &kernel, &optimised) {
+    let optimized = passes::optimize(original).unwrap();
+    let prepared = match Prepared::from_ir(subject.artifact, &instance, &kernel, &optimized) {
         Ok(prepared) => prepared,
         Err(e) if format!("{e:?}").contains("unrolled, the kernel has more than") => return Tried::TooLong,
         Err(e) => panic!("{}: {e:?}", declared.name),

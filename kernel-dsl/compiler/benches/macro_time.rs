@@ -12,22 +12,22 @@ use measure::Times;
 use std::error::Error;
 use std::process::Command;
 
-/// What an instance may take, optimised.
+/// What an instance may take, optimized.
 const AIM: f64 = 2.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let optimised = measure::all();
-    let unoptimised = unoptimised()?;
+    let optimized = measure::all();
+    let unoptimized = unoptimized()?;
     if std::env::args().any(|a| a == "--json") {
-        println!("{}", serde_json::to_string_pretty(&json(&optimised, &unoptimised))?);
+        println!("{}", serde_json::to_string_pretty(&json(&optimized, &unoptimized))?);
         return Ok(());
     }
     println!("milliseconds an instance, medians; parse, syntax and check are done once a kernel\n");
     println!(
         "{:18} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>13}",
-        "", "front", "lower", "analyses", "passes", "emit", "total", "unoptimised"
+        "", "front", "lower", "analyses", "passes", "emit", "total", "unoptimized"
     );
-    for (fast, slow) in optimised.iter().zip(&unoptimised) {
+    for (fast, slow) in optimized.iter().zip(&unoptimized) {
         let Times { instance, front, lower, analyses, passes, emit, total } = fast;
         println!(
             "{instance:18} {front:8.3} {lower:8.3} {analyses:8.3} {passes:8.3} {emit:8.3} {total:8.3} {:13.3}{}",
@@ -38,13 +38,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn json(optimised: &[Times], unoptimised: &[Times]) -> Vec<serde_json::Value> {
-    let pair = |(fast, slow): (&Times, &Times)| serde_json::json!({ "instance": fast.instance, "optimised_ms": fast, "unoptimised_ms": slow });
-    optimised.iter().zip(unoptimised).map(pair).collect()
+fn json(optimized: &[Times], unoptimized: &[Times]) -> Vec<serde_json::Value> {
+    let pair = |(fast, slow): (&Times, &Times)| serde_json::json!({ "instance": fast.instance, "optimized_ms": fast, "unoptimized_ms": slow });
+    optimized.iter().zip(unoptimized).map(pair).collect()
 }
 
 /// The same program built as cargo builds macros by default.
-fn unoptimised() -> Result<Vec<Times>, Box<dyn Error>> {
+fn unoptimized() -> Result<Vec<Times>, Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let output = Command::new(cargo)

@@ -25,17 +25,17 @@ pub enum Check {
     /// A store to a buffer that the kernel takes as `&[T]` or `View`.
     ReadOnlyWrite,
     /// A load from shared memory that no thread of the block has stored to since the block started.
-    UninitialisedShared,
+    UninitializedShared,
     /// Before a thread waits for an asynchronous copy (`copy_async`, `cp_async`), another store or
     /// copy writes its destination, even after a barrier, or the thread ends. A load from the
-    /// destination is `uninitialised-shared`. At the end of the thread, a `cp_async` that copies
+    /// destination is `uninitialized-shared`. At the end of the thread, a `cp_async` that copies
     /// nothing is not reported.
     UnfinishedCopy,
     /// A read of a variable or register array element that the thread has not written.
-    UninitialisedLocal,
+    UninitializedLocal,
     /// A load from, or an atomic operation on, an uninitialized buffer element: no host or thread
     /// has stored to the element before.
-    UninitialisedBuffer,
+    UninitializedBuffer,
     /// An element of a completely written output, declared by `#[kernel(writes(y = all))]` or
     /// `once`, that no thread has written, also not atomically, at the end of the launch.
     UnwrittenOutput,
@@ -154,10 +154,10 @@ impl Check {
         Check::OutOfBounds,
         Check::Misaligned,
         Check::ReadOnlyWrite,
-        Check::UninitialisedShared,
+        Check::UninitializedShared,
         Check::UnfinishedCopy,
-        Check::UninitialisedLocal,
-        Check::UninitialisedBuffer,
+        Check::UninitializedLocal,
+        Check::UninitializedBuffer,
         Check::UnwrittenOutput,
         Check::WrittenTwice,
         Check::SharedRace,
@@ -196,10 +196,10 @@ impl Check {
             Check::OutOfBounds => "out-of-bounds",
             Check::Misaligned => "misaligned",
             Check::ReadOnlyWrite => "read-only-write",
-            Check::UninitialisedShared => "uninitialised-shared",
+            Check::UninitializedShared => "uninitialized-shared",
             Check::UnfinishedCopy => "unfinished-copy",
-            Check::UninitialisedLocal => "uninitialised-local",
-            Check::UninitialisedBuffer => "uninitialised-buffer",
+            Check::UninitializedLocal => "uninitialized-local",
+            Check::UninitializedBuffer => "uninitialized-buffer",
             Check::UnwrittenOutput => "unwritten-output",
             Check::WrittenTwice => "written-twice",
             Check::SharedRace => "shared-race",
@@ -260,12 +260,12 @@ impl Check {
             Check::OutOfBounds => "guard the access with `if index < length`, or use a masked load or store",
             Check::Misaligned => "declare the alignment with `#[requires(x.aligned(n))]`, or access single elements",
             Check::ReadOnlyWrite => "take the argument as `&mut [T]` or `ViewMut`",
-            Check::UninitialisedShared => "store to the element and call `block::sync()` before loading it",
+            Check::UninitializedShared => "store to the element and call `block::sync()` before loading it",
             Check::UnfinishedCopy => {
                 "wait for the copy on every path, with `token.wait()` or `pipeline::wait`, before the array is reused and before the kernel ends"
             }
-            Check::UninitialisedLocal => "assign the variable on every path that leads here",
-            Check::UninitialisedBuffer => {
+            Check::UninitializedLocal => "assign the variable on every path that leads here",
+            Check::UninitializedBuffer => {
                 "store to the element before loading it, or initialize the buffer on the host"
             }
             Check::UnwrittenOutput => {

@@ -41,7 +41,7 @@ mod slice;
 pub use slice::SliceMut;
 
 use context::Context;
-use monitor::{Cancelled, Failure, Monitor};
+use monitor::{Canceled, Failure, Monitor};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -126,7 +126,7 @@ fn run_thread(context: Context, kernel: &impl Fn()) {
     // the caller only through its own slices, which are plain data.
     let outcome = context::enter(context, || catch_unwind(AssertUnwindSafe(kernel)));
     if let Err(payload) = outcome
-        && !payload.is::<Cancelled>()
+        && !payload.is::<Canceled>()
     {
         monitor.fail(Failure { thread: Some(index), message: text(&*payload) });
     }

@@ -32,7 +32,7 @@ pub(crate) enum Scope {
 }
 
 /// The payload with which a thread unwinds because another one failed. Never seen outside.
-pub(super) struct Cancelled;
+pub(super) struct Canceled;
 
 /// Why a block failed, and the thread that did, if it was one.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ impl Monitor {
         }
         if state.failure.is_some() {
             drop(state);
-            std::panic::resume_unwind(Box::new(Cancelled));
+            std::panic::resume_unwind(Box::new(Canceled));
         }
 
         let meeting = Meeting { scope, operation, place };
@@ -146,7 +146,7 @@ impl Monitor {
         }
         if state.threads[thread] != Status::Running {
             drop(state);
-            std::panic::resume_unwind(Box::new(Cancelled));
+            std::panic::resume_unwind(Box::new(Canceled));
         }
         state.met[warp].clone()
     }

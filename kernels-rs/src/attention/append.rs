@@ -4,7 +4,7 @@ use super::cache::*;
 use crate::fold::{along_x, along_y, block_at};
 use kernel_dsl::prelude::*;
 
-/// The pair of elements that is turned as the `i`-th: neighbours where they are interleaved (GPT-J), else one of each half (GPT-NeoX, LLaMA).
+/// The pair of elements that is turned as the `i`-th: neighbors where they are interleaved (GPT-J), else one of each half (GPT-NeoX, LLaMA).
 #[device]
 fn pair(i: usize, turned: usize, interleaved: bool) -> (usize, usize) {
     if interleaved { (2 * i, 2 * i + 1) } else { (i, i + turned / 2) }

@@ -22,7 +22,7 @@ const FAR: usize = 1 << 30;
 /// computed in `f32`.
 ///
 /// Q and O are [batch, head, query, element], K and V [batch, head of keys, key, element]; the last stride is 1 and the others are free, so that [batch,
-/// row, head, element] in memory is a view, too. Heads of Q are a multiple of those of K: neighbours share one (Ainslie and others, 2023). Q and K have
+/// row, head, element] in memory is a view, too. Heads of Q are a multiple of those of K: neighbors share one (Ainslie and others, 2023). Q and K have
 /// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries +
 /// i. Any extent may be 0, and a sequence has fewer than 2³⁰ queries and keys.
 ///

@@ -237,7 +237,7 @@ pub fn global(n: usize) -> impl Fn(usize, usize, usize) -> bool {
 /// Each block with a probability of `density`, head by head; the same for the same seed.
 pub fn random(density: f64, seed: u64) -> impl Fn(usize, usize, usize) -> bool {
     move |head, row, col| {
-        // SplitMix64's finaliser over the place (Steele, Lea and Flood, 2014).
+        // SplitMix64's finalizer over the place (Steele, Lea and Flood, 2014).
         let place = (head as u64) << 42 ^ (row as u64) << 21 ^ col as u64;
         let mut x = seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x9e37_79b9_7f4a_7c15);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -84,7 +84,7 @@ impl Scratch {
 /// O ← softmax(scale·q·Kᵀ)·V of one query a sequence, over keys and values in a cache.
 ///
 /// q and O are [sequence, head, element], of heads of at most 256 elements, a multiple of 8, or of 4 where the cache is of `f32`; heads are a multiple of
-/// the cache's, and neighbours share one. `lengths` says how many keys each sequence has. A sequence without keys gives zeros.
+/// the cache's, and neighbors share one. `lengths` says how many keys each sequence has. A sequence without keys gives zeros.
 ///
 /// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads ×
 /// parts of their keys ([`Scratch`]) are at most 2³¹ − 1 where sequences or heads are more than

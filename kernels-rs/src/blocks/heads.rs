@@ -34,7 +34,7 @@ fn square<const D: usize, const N: usize>(a: &[f32; N], b: &[f32; N]) -> f32 {
     warp::sum(squares) / D as f32
 }
 
-/// Normalises and turns the queries and keys of tokens, and puts keys and values into the cache.
+/// Normalizes and turns the queries and keys of tokens, and puts keys and values into the cache.
 ///
 /// `qkv` is `[tokens, (heads + 2·groups)·D]`: queries, keys, values. Queries go to `q`, `[tokens, heads, D]`; keys and values to row `slots[token]` of the cache, whose
 /// views are `[sequence, group, room, D]`, and whose rows count through all sequences: slot s is row s % room of sequence s / room. A slot

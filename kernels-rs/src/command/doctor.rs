@@ -33,7 +33,7 @@ struct Report {
 struct Macros {
     /// Cargo's `opt-level`.
     opt_level: &'static str,
-    optimised: bool,
+    optimized: bool,
     /// Whether the macros verify the IR after every pass.
     debug_assertions: bool,
     rustc: &'static str,
@@ -43,7 +43,7 @@ impl Doctor {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let macros = Macros {
             opt_level: MACROS.opt_level,
-            optimised: MACROS.opt_level != "0",
+            optimized: MACROS.opt_level != "0",
             debug_assertions: MACROS.debug_assertions,
             rustc: MACROS.rustc,
         };
@@ -97,10 +97,10 @@ impl Report {
             }
             None => writeln!(out, "ptxas    none on PATH or in target/tools; only tests and reports use it")?,
         }
-        let Macros { opt_level, optimised, debug_assertions, rustc } = self.macros;
+        let Macros { opt_level, optimized, debug_assertions, rustc } = self.macros;
         let verified = if debug_assertions { ", IR verified after each pass" } else { "" };
         writeln!(out, "macros   opt-level {opt_level}{verified}, {rustc}")?;
-        if !optimised {
+        if !optimized {
             let setting = "[profile.dev.build-override] and [profile.release.build-override]: opt-level = 3";
             writeln!(out, "         builds are faster with optimized macros; in Cargo.toml, {setting}")?;
         }

@@ -21,7 +21,7 @@ const OPERANDS: usize = 44;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Paint {
     Plain,
-    Coloured,
+    Colored,
 }
 
 impl Paint {
@@ -29,12 +29,12 @@ impl Paint {
     /// (<https://no-color.org>).
     pub(super) fn of_stdout() -> Paint {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        if io::stdout().is_terminal() && !unwanted { Paint::Coloured } else { Paint::Plain }
+        if io::stdout().is_terminal() && !unwanted { Paint::Colored } else { Paint::Plain }
     }
 
     fn put(self, style: Style, text: &str) -> String {
         match self {
-            Paint::Coloured if !text.is_empty() => format!("\x1b[{}m{text}\x1b[0m", style as u8),
+            Paint::Colored if !text.is_empty() => format!("\x1b[{}m{text}\x1b[0m", style as u8),
             _ => text.to_string(),
         }
     }
@@ -290,10 +290,10 @@ f, which ptxas adds
     }
 
     #[test]
-    fn colours_are_all_that_a_terminal_adds() {
-        let coloured = shown(Paint::Coloured);
-        assert!(coloured.contains("\x1b[2m0008\x1b[0m"));
-        let mut plain = coloured;
+    fn colors_are_all_that_a_terminal_adds() {
+        let colored = shown(Paint::Colored);
+        assert!(colored.contains("\x1b[2m0008\x1b[0m"));
+        let mut plain = colored;
         for code in [0, 1, 2, 33, 36] {
             plain = plain.replace(&format!("\x1b[{code}m"), "");
         }

@@ -319,7 +319,7 @@ impl Told {
         let compilation = Compilation::new(&program, target).map_err(failed)?;
         let (lowered, approximations) = (compilation.lowered(), compilation.approximations());
         let decisions = approximations.decisions.iter().map(|decision| Doubt::new(lowered, *decision)).collect();
-        let optimised = compilation.optimized().map_err(failed)?;
+        let optimized = compilation.optimized().map_err(failed)?;
         let module = compilation.module(emit::Lines::Kept).map_err(failed)?;
         let with_places = passes::with_places(lowered.clone()).map_err(failed)?;
         let sites = memory::accesses(&with_places);
@@ -330,20 +330,20 @@ impl Told {
         let machine_code = match tools {
             Some(tools) => {
                 let machine = tools.assemble(&name, &module.to_string(), target)?;
-                let sass = machine.code.map(|code| Sass::new(&code, &Lines::of(&optimised.sources)));
+                let sass = machine.code.map(|code| Sass::new(&code, &Lines::of(&optimized.sources)));
                 Some(MachineCode { ptxas: tools.ptxas.to_string(), resources: machine.resources, sass })
             }
             None => None,
         };
-        let (threads, shared_bytes) = (optimised.block.most_threads(), optimised.shared_bytes());
+        let (threads, shared_bytes) = (optimized.block.most_threads(), optimized.shared_bytes());
         let registers = machine_code.as_ref().map(|m| m.resources.registers);
         let shares = |block: [u32; 3]| {
             let needs = Needs { threads: block.iter().product(), registers, shared: shared_bytes };
             let occupancy = Occupancy::of(target, needs);
             Shares { block, percent: occupancy.percent(), occupancy }
         };
-        let by_block: Vec<_> = optimised.block.samples().into_iter().rev().map(shares).collect();
-        let mut lints = slow::lints(optimised, &sites);
+        let by_block: Vec<_> = optimized.block.samples().into_iter().rev().map(shares).collect();
+        let mut lints = slow::lints(optimized, &sites);
         if let Some(MachineCode { resources: r, .. }) = &machine_code
             && r.spill_loads + r.spill_stores > 0
         {
@@ -353,13 +353,13 @@ impl Told {
         Ok(Told {
             instance: name.clone(),
             target: target.to_string(),
-            block: optimised.block.most(),
+            block: optimized.block.most(),
             threads,
-            blocks: optimised.block.to_string(),
+            blocks: optimized.block.to_string(),
             shared_bytes,
-            shared: arrays(optimised),
+            shared: arrays(optimized),
             machine_code,
-            occupancy: shares(optimised.block.most()),
+            occupancy: shares(optimized.block.most()),
             by_block,
             instructions: mix::mix(&module).into_iter().collect(),
             case: None,
@@ -367,7 +367,7 @@ impl Told {
             reach,
             branches,
             lines: Vec::new(),
-            lints: merged(lints.into_iter().map(|lint| Slowness::new(optimised, lint))),
+            lints: merged(lints.into_iter().map(|lint| Slowness::new(optimized, lint))),
             decisions,
         })
     }

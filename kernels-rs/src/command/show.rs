@@ -22,7 +22,7 @@ pub(super) struct Show {
     /// Show the IR after all passes, from which PTX is generated, instead of the IR as lowered,
     /// which the interpreter checks
     #[arg(long, requires = "ir")]
-    optimised: bool,
+    optimized: bool,
     /// The architecture to compile for, such as sm_80; by default the kernel's own, which is sm_61
     /// unless the kernel names another
     #[arg(long, value_name = "SM")]
@@ -69,7 +69,7 @@ impl Show {
             return Ok(Outcome::Good);
         }
         let text = match ir {
-            true => self::ir(artifact, &instance, target, self.optimised)?,
+            true => self::ir(artifact, &instance, target, self.optimized)?,
             false => ptx(artifact, &instance, target)?,
         };
         write!(out, "{text}{}", if text.ends_with('\n') { "" } else { "\n" })?;
@@ -87,10 +87,10 @@ pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Targ
 }
 
 /// Returns the IR as lowered, or after all passes.
-fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimised: bool) -> Result<String, Error> {
+fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimized: bool) -> Result<String, Error> {
     let failed = failed(artifact, instance, target);
     let lowered = lower::lower(&name::program(artifact)?, instance, target).map_err(&failed)?;
-    if optimised {
+    if optimized {
         return Ok(passes::optimize(lowered).map_err(&failed)?.to_string());
     }
     Ok(lowered.to_string())
@@ -102,8 +102,8 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
         Tools::find(target).ok_or_else(|| Error::NoTools { missing: format!("a ptxas that knows {target}") })?;
     let failed = failed(artifact, instance, target);
     let lowered = driver::lowered(&name::program(artifact)?, instance, target).map_err(&failed)?;
-    let optimised = passes::optimize(lowered).map_err(&failed)?;
-    let ptx = emit::emit_with(&optimised, emit::Lines::Kept).map_err(&failed)?.to_string();
+    let optimized = passes::optimize(lowered).map_err(&failed)?;
+    let ptx = emit::emit_with(&optimized, emit::Lines::Kept).map_err(&failed)?.to_string();
     let name = instance.name(artifact.name);
     let machine = tools.assemble(&name, &ptx, target)?;
     let code = machine.code.as_ref().ok_or_else(|| Error::NoTools { missing: "nvdisasm".to_string() })?;
@@ -111,10 +111,10 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
         instance: &name,
         target,
         ptxas: tools.ptxas.to_string(),
-        shared_bytes: optimised.shared_bytes(),
+        shared_bytes: optimized.shared_bytes(),
         machine: &machine,
         code,
-        lines: Lines::of(&optimised.sources),
+        lines: Lines::of(&optimized.sources),
         paint: Paint::of_stdout(),
     };
     Ok(listed.print(out)?)

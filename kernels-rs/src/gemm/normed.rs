@@ -1,7 +1,7 @@
 //! A norm and the product behind it, of few rows: the decoding step of a language model, whose layers begin with both.
 //!
 //! Of the norm nothing goes to memory. A block first finds mean and factor of its rows, then walks along K with its matrix's rows as [`gemv_along`](super::gemv::gemv_along) does,
-//! and brings its rows of x to shared memory normalised, a stretch at a time, for all warps:
+//! and brings its rows of x to shared memory normalized, a stretch at a time, for all warps:
 //!
 //! ```text
 //!   x   ├─ Σ, Σ (x − μ)² ───────────────────────┤      of all threads, from the second cache
@@ -29,7 +29,7 @@ use kernel_dsl::prelude::*;
 #[device]
 const THREADS: usize = 256;
 
-/// Normalised elements that a block has in shared memory.
+/// Normalized elements that a block has in shared memory.
 #[device]
 const STAGED: usize = 4096;
 

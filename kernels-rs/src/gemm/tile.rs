@@ -109,7 +109,7 @@ fn put<T: Float, const N: usize>(mut to: Shared<f32, 2>, along: bool, width: usi
     }
 }
 
-/// acc += a·bᵀ. Row by row, there and back: so an operand that two neighbours share stays in the register cache of the multipliers, and
+/// acc += a·bᵀ. Row by row, there and back: so an operand that two neighbors share stays in the register cache of the multipliers, and
 /// fewer of them read two registers of one bank.
 #[device]
 pub fn outer<const QM: usize, const QN: usize>(

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //!   x [rows, cols] ── extremes ──▶ [rows, parts] least and greatest ── affine_fit ──▶ scale, zero ──┐
-//!        └──────────────────────────────── quantise_affine ◀────────────────────────────────────────┘
+//!        └──────────────────────────────── quantize_affine ◀────────────────────────────────────────┘
 //! ```
 //!
-//! Each is bound by memory: x is read once for its extremes and once to be quantised, in accesses
+//! Each is bound by memory: x is read once for its extremes and once to be quantized, in accesses
 //! of four elements.
 
 use super::round::unit;
@@ -83,7 +83,7 @@ pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>
     q.rows() == x.rows(), q.cols() == x.cols(), scale.len() == 1 || scale.len() == x.rows(), zero.len() == scale.len(),
     x.aligned(V), q.aligned(V), x.cols() % V == 0,
 )]
-pub fn quantise_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], zero: &[i32], q: ViewMut<i8, 2>) {
+pub fn quantize_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], zero: &[i32], q: ViewMut<i8, 2>) {
     let (i, quads) = (grid::index(), x.cols().div_ceil(4));
     if i >= x.rows() * quads {
         return;
@@ -112,7 +112,7 @@ pub fn quantise_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], z
     q.rows() == x.rows(), q.cols() == x.cols(), scale.len() == 1 || scale.len() == x.rows(), zero.len() == scale.len(),
     x.aligned(V), q.aligned(V), x.cols() % V == 0,
 )]
-pub fn dequantise_affine<X: Float, const V: usize>(q: View<i8, 2>, scale: &[f32], zero: &[i32], x: ViewMut<X, 2>) {
+pub fn dequantize_affine<X: Float, const V: usize>(q: View<i8, 2>, scale: &[f32], zero: &[i32], x: ViewMut<X, 2>) {
     let (i, quads) = (grid::index(), x.cols().div_ceil(4));
     if i >= x.rows() * quads {
         return;

@@ -12,7 +12,7 @@
 //! A number is d·q of Q8_0, d·(q − 8) of Q4_0. The bytes of a block are the same in a file and in a plane, so that to
 //! repack is to copy; what it is good for is that a lane then reads 16 bytes at once.
 
-use super::round::{Quad, quantise_quad};
+use super::round::{Quad, quantize_quad};
 use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
@@ -87,13 +87,13 @@ pub fn repack_q4(w: View<Q4Block, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<f16, 2>
     qs.rows() == x.rows(), qs.cols() >= x.cols(), qs.cols() % 32 == 0, d.rows() == x.rows(), d.cols() == qs.cols() / 32,
     qs.aligned(4), x.aligned(V), x.cols() % V == 0,
 )]
-pub fn quantise_q8<X: Float, D: Float, const V: usize>(x: View<X, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<D, 2>) {
+pub fn quantize_q8<X: Float, D: Float, const V: usize>(x: View<X, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<D, 2>) {
     let (i, words) = (grid::index(), qs.cols() / 4);
     let (row, at) = (i / words, i % words * 4);
     let inside = row < x.rows();
     let numbers = if inside { piece::<X, V, 4>(x, row, at, x.cols()).map(X::to_f32) } else { [0.0f32; 4] };
     // Outside every `if`: all lanes are here.
-    let Quad { q, scale } = quantise_quad(numbers);
+    let Quad { q, scale } = quantize_quad(numbers);
     if inside {
         qs.store((row, at), q);
         if at % 32 == 0 {
@@ -113,7 +113,7 @@ pub fn quantise_q8<X: Float, D: Float, const V: usize>(x: View<X, 2>, qs: ViewMu
 #[requires(
     qs.rows() == x.rows(), 2 * qs.cols() >= x.cols(), qs.cols() % 16 == 0, d.rows() == x.rows(), d.cols() == qs.cols() / 16, qs.aligned(2),
 )]
-pub fn quantise_q4<X: Float>(x: View<X, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<f16, 2>) {
+pub fn quantize_q4<X: Float>(x: View<X, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<f16, 2>) {
     let (i, pairs) = (grid::index(), qs.cols() / 2);
     let (row, at) = (i / pairs, i % pairs * 2);
     let (block, first) = (at / 16, at / 16 * 32 + at % 16);
@@ -148,7 +148,7 @@ pub fn quantise_q4<X: Float>(x: View<X, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<f
 #[requires(
     qs.rows() == x.rows(), qs.cols() == 4 * BITS * d.cols(), 32 * d.cols() >= x.cols(), d.rows() == x.rows(), qs.aligned(2),
 )]
-pub fn dequantise<X: Float, const BITS: usize>(qs: View<i8, 2>, d: View<f16, 2>, mut x: ViewMut<X, 2>) {
+pub fn dequantize<X: Float, const BITS: usize>(qs: View<i8, 2>, d: View<f16, 2>, mut x: ViewMut<X, 2>) {
     let (i, pairs) = (grid::index(), 16 * d.cols());
     let (row, block, j) = (i / pairs, i % pairs / 16, i % 16);
     if row >= x.rows() {

@@ -1,6 +1,6 @@
 //! Products of many rows with weights of 8 or 4 bits in blocks: prefill, and training of what stands on frozen weights.
 //!
-//! Activations come as planes of Q8 blocks with scales of `f32`, which [`quantise_q8`](super::blocks::quantise_q8) makes of rows once. A
+//! Activations come as planes of Q8 blocks with scales of `f32`, which [`quantize_q8`](super::blocks::quantize_q8) makes of rows once. A
 //! block of threads has 64 rows of activations and 128 of weights, and a step is one block of K:
 //!
 //! ```text
@@ -27,7 +27,7 @@ const WORDS: usize = 8;
 
 /// Four numbers of four bits, each in a byte with 8 added, as signed bytes. No byte overflows into the next: n + 120 < 136.
 #[device]
-fn centred(word: u32) -> i32 {
+fn centered(word: u32) -> i32 {
     ((word + 0x7878_7878) ^ 0x8080_8080) as i32
 }
 
@@ -57,7 +57,7 @@ fn words(g: View<i8, 2>, there: bool, row: usize, at: usize) -> [i32; 4] {
     dx.cols() * 32 == qx.cols(), qx.aligned(16), w.aligned(16), y.aligned(V), y.cols() % V == 0,
     if BLOCKS { d.rows() == w.rows() && d.cols() * 4 * BITS == w.cols() } else { scales.len() == w.rows() },
 )]
-pub fn gemm_quantised<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bool, const V: usize>(
+pub fn gemm_quantized<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bool, const V: usize>(
     qx: View<i8, 2>,
     dx: View<f32, 2>,
     w: View<i8, 2>,
@@ -104,8 +104,8 @@ pub fn gemm_quantised<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bo
             if BITS == 8 {
                 sw[(buf, half + i, wl)] = q[i];
             } else if t >= 128 {
-                sw[(buf, i, wl)] = centred(q[i] as u32 & 0x0f0f_0f0f);
-                sw[(buf, 4 + i, wl)] = centred(q[i] as u32 >> 4 & 0x0f0f_0f0f);
+                sw[(buf, i, wl)] = centered(q[i] as u32 & 0x0f0f_0f0f);
+                sw[(buf, 4 + i, wl)] = centered(q[i] as u32 >> 4 & 0x0f0f_0f0f);
             }
         }
         if scale_x {

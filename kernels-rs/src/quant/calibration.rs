@@ -1,4 +1,4 @@
-//! Scales of symmetric quantisation from samples, on the host: what magnitude the largest integer should stand for.
+//! Scales of symmetric quantization from samples, on the host: what magnitude the largest integer should stand for.
 //!
 //! The largest magnitude wastes the range on outliers. A percentile of the magnitudes clips them; the least mean-square error weighs what clipping costs
 //! against what a coarser unit costs (Nagel et al., *A White Paper on Neural Network Quantization*, 2021, section 3.1). Samples that are not

@@ -2,7 +2,7 @@
 //!
 //! What limits them is memory: each byte of the weights is read once, and 16 of them, half a block of Q8_0 or a whole one of Q4_0, meet 16 or 32
 //! activations in four or eight `dp4a` a row. So weights go from memory to registers, `W` accesses of 16 bytes a lane, `AHEAD` steps ahead of the
-//! multiplications. The rows of activations are quantised by each block of threads for itself, a piece at a time, while its first weights are under
+//! multiplications. The rows of activations are quantized by each block of threads for itself, a piece at a time, while its first weights are under
 //! way: they lie in L2, and no launch goes before.
 //!
 //! ```text
@@ -18,7 +18,7 @@
 //! activations of all blocks apart, so that eight lanes read 128 bytes that follow one another. That 8 was added to each q is taken back as −8·Σ of
 //! the block's activations.
 
-use super::round::quantise_quad;
+use super::round::quantize_quad;
 use crate::gemm::epilogue::*;
 use crate::gemm::gemv::{finish, piece};
 use kernel_dsl::prelude::*;
@@ -75,7 +75,7 @@ fn chunk_dot<const BITS: usize>(w: &[i32; 4], low: &[i32; 4], high: &[i32; 4], e
 
 /// Y ← epilogue(X·Wᵀ), `R` rows of Y by `W` columns a warp; the weights are planes of [N, K] numbers of `BITS` bits.
 ///
-/// `BLOCKS`: each 32 numbers have a scale, in `d`. Otherwise each row has one, in `scales`. X is quantised in blocks of 32 by their largest magnitude,
+/// `BLOCKS`: each 32 numbers have a scale, in `d`. Otherwise each row has one, in `scales`. X is quantized in blocks of 32 by their largest magnitude,
 /// to 8 bits; behind its end it is zeros. A lane adds the chunks of a row that are 32 apart, in their order; the lanes' sums meet by a butterfly.
 #[kernel(
     block = THREADS, max_registers = 128,
@@ -92,7 +92,7 @@ fn chunk_dot<const BITS: usize>(w: &[i32; 4], low: &[i32; 4], high: &[i32; 4], e
     if BLOCKS { d.rows() == w.rows() && d.cols() * 4 * BITS == w.cols() } else { scales.len() == w.rows() },
     x.aligned(V), x.cols() % V == 0,
 )]
-pub fn gemv_quantised<
+pub fn gemv_quantized<
     X: Float,
     Y: Float,
     E: Epilogue,
@@ -112,7 +112,7 @@ pub fn gemv_quantised<
     y: ViewMut<Y, 2>,
     epilogue: E,
 ) {
-    // A block quantises four numbers a thread at once, and a lane has one of a warp's sums.
+    // A block quantizes four numbers a thread at once, and a lane has one of a warp's sums.
     const { assert!(PIECE % (4 * THREADS) == 0 && R * W <= 32 && PIECE * BITS / 4096 % AHEAD == 0) };
     let mut xs = Shared::<[i8; 4], 2>::new([R, PIECE / 4 + 16]);
     let mut scale_x = Shared::<f32, 2>::new([R, PIECE / 32]);
@@ -137,7 +137,7 @@ pub fn gemv_quantised<
             for s in unroll(0..PIECE / (4 * THREADS)) {
                 let q = s * THREADS + thread::index();
                 let row = (row0 + r).min(x.rows() - 1);
-                let four = quantise_quad(piece::<X, V, 4>(x, row, k0 + 4 * q, x.cols()).map(X::to_f32));
+                let four = quantize_quad(piece::<X, V, 4>(x, row, k0 + 4 * q, x.cols()).map(X::to_f32));
                 xs[(r, place(BITS, PIECE, q))] = four.q;
                 let sum = if BITS == 4 { warp::group::<8>().sum(dp4a(four.q, [-8i8; 4], 0)) } else { 0 };
                 if q % 8 == 0 {

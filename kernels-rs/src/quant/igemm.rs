@@ -85,7 +85,7 @@ fn pick<T: Number>(of: &[T], otherwise: T, batch: usize, n: usize, i: usize) -> 
 /// Sums of products of numbers that `zero_a` and `zero_b` were added to, without what those add, at `at` of row `row`; as they are where there
 /// are no zero points.
 #[device]
-fn centred<C: Output, const N: usize>(
+fn centered<C: Output, const N: usize>(
     sum: [i32; N],
     batch: usize,
     row: usize,
@@ -222,12 +222,12 @@ pub fn igemm<
                     for j in unroll(0..4) {
                         if at + j < c.dim(2) {
                             let sum = [acc[i / 4][q][i % 4][j]];
-                            let sum = centred(sum, batch, r, at + j, depth, c, zero_a, sums_a, zero_b, sums_b);
+                            let sum = centered(sum, batch, r, at + j, depth, c, zero_a, sums_a, zero_b, sums_b);
                             finish(sum, batch, r, at + j, c, scale_a, scale_b, inverse, zero, epilogue);
                         }
                     }
                 } else if at < c.dim(2) {
-                    let sum = centred(acc[i / 4][q][i % 4], batch, r, at, depth, c, zero_a, sums_a, zero_b, sums_b);
+                    let sum = centered(acc[i / 4][q][i % 4], batch, r, at, depth, c, zero_a, sums_a, zero_b, sums_b);
                     finish(sum, batch, r, at, c, scale_a, scale_b, inverse, zero, epilogue);
                 }
             }

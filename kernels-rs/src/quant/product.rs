@@ -10,7 +10,7 @@ use crate::operand::{BEYOND_K, Operand};
 use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantisation of
+/// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantization of
 /// Jacob et al. (*Quantization and Training of Neural Networks for Efficient
 /// Integer-Arithmetic-Only Inference*, 2018, section 2.1).
 ///
@@ -18,29 +18,29 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// each of every matrix of the batch, in the batch's order; the scale is 1 and the zero point 0
 /// where none is given. Along K they are the same.
 #[derive(Clone, Copy, Debug)]
-pub struct Quantised<'a> {
+pub struct Quantized<'a> {
     values: BufferView<'a, i8, 3>,
     scale: Option<BufferView<'a, f32, 1>>,
     zero: Option<BufferView<'a, i32, 1>>,
 }
 
-impl<'a> Quantised<'a> {
+impl<'a> Quantized<'a> {
     /// The integers themselves.
     #[must_use]
-    pub fn new(values: BufferView<'a, i8, 3>) -> Quantised<'a> {
-        Quantised { values, scale: None, zero: None }
+    pub fn new(values: BufferView<'a, i8, 3>) -> Quantized<'a> {
+        Quantized { values, scale: None, zero: None }
     }
 
     /// With scales.
     #[must_use]
-    pub fn scale(self, scale: BufferView<'a, f32, 1>) -> Quantised<'a> {
-        Quantised { scale: Some(scale), ..self }
+    pub fn scale(self, scale: BufferView<'a, f32, 1>) -> Quantized<'a> {
+        Quantized { scale: Some(scale), ..self }
     }
 
     /// With zero points.
     #[must_use]
-    pub fn zero(self, zero: BufferView<'a, i32, 1>) -> Quantised<'a> {
-        Quantised { zero: Some(zero), ..self }
+    pub fn zero(self, zero: BufferView<'a, i32, 1>) -> Quantized<'a> {
+        Quantized { zero: Some(zero), ..self }
     }
 }
 
@@ -69,20 +69,20 @@ impl<'a> Quantised<'a> {
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
-/// use kernels_rs::quant::{Igemm, Quantised};
+/// use kernels_rs::quant::{Igemm, Quantized};
 /// let device = runtime::Device::cpu();
 /// let a = device.upload(&[1i8, -2, 3, 4])?;
 /// let b = device.upload(&[5i8, 6, 7, -128])?;
 /// let (a, b) = (a.view([1, 2, 2])?, b.view([1, 2, 2])?);
 /// let mut c = device.zeros::<i32>(4)?;
-/// Igemm::new().run(&device, Quantised::new(a), Quantised::new(b), &mut c.view_mut([1, 2, 2])?)?;
+/// Igemm::new().run(&device, Quantized::new(a), Quantized::new(b), &mut c.view_mut([1, 2, 2])?)?;
 /// assert_eq!(c.download()?, [-9, 262, 43, -494]);
 ///
 /// // Numbers of rows of A: a half, and a quarter of what is 1 less.
 /// let (scale, zero) = (device.upload(&[0.5f32, 0.25])?, device.upload(&[0, 1])?);
 /// let mut c = device.zeros::<f32>(4)?;
-/// let a = Quantised::new(a).scale(scale.view([2])?).zero(zero.view([2])?);
-/// Igemm::new().run(&device, a, Quantised::new(b), &mut c.view_mut([1, 2, 2])?)?;
+/// let a = Quantized::new(a).scale(scale.view([2])?).zero(zero.view([2])?);
+/// Igemm::new().run(&device, a, Quantized::new(b), &mut c.view_mut([1, 2, 2])?)?;
 /// assert_eq!(c.download()?, [-4.5, 131.0, 7.75, -93.0]);
 /// # Ok(()) }
 /// ```
@@ -131,8 +131,8 @@ impl Igemm {
     pub fn run<C: Output + GenericArgument>(
         self,
         on: &impl Queue,
-        a: Quantised<'_>,
-        b: Quantised<'_>,
+        a: Quantized<'_>,
+        b: Quantized<'_>,
         c: &mut BufferViewMut<'_, C, 3>,
     ) -> Result<(), Error> {
         // SAFETY: this epilogue accesses nothing.
@@ -150,8 +150,8 @@ impl Igemm {
     pub unsafe fn run_with<C: Output + GenericArgument, E: Epilogue + Passed>(
         self,
         on: &impl Queue,
-        a: Quantised<'_>,
-        b: Quantised<'_>,
+        a: Quantized<'_>,
+        b: Quantized<'_>,
         c: &mut BufferViewMut<'_, C, 3>,
         epilogue: E,
     ) -> Result<(), Error> {
@@ -192,7 +192,7 @@ impl Igemm {
     }
 
     /// What all accesses can be. Where K goes down a matrix, four bytes of a row are read at once.
-    fn width<C: Output>(self, a: Quantised<'_>, b: Quantised<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
+    fn width<C: Output>(self, a: Quantized<'_>, b: Quantized<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
         let fours = rows_are_whole(a.values, 4) && rows_are_whole(b.values, 4) && rows_are_whole(c, 4);
         let quads =
             (self.transpose_a || rows_are_whole(a.values, 16)) && (!self.transpose_b || rows_are_whole(b.values, 16));
@@ -206,8 +206,8 @@ impl Igemm {
     fn chosen<C: Output + GenericArgument, E: Epilogue + Passed, const V: usize, const TA: bool, const TB: bool>(
         self,
         on: &impl Queue,
-        a: Quantised<'_>,
-        b: Quantised<'_>,
+        a: Quantized<'_>,
+        b: Quantized<'_>,
         c: &mut BufferViewMut<'_, C, 3>,
         epilogue: E,
     ) -> Result<(), Error> {
@@ -224,8 +224,8 @@ impl Igemm {
     fn bytewise<C: Output + GenericArgument, E: Epilogue + Passed, const TA: bool, const TB: bool>(
         self,
         on: &impl Queue,
-        a: Quantised<'_>,
-        b: Quantised<'_>,
+        a: Quantized<'_>,
+        b: Quantized<'_>,
         c: &mut BufferViewMut<'_, C, 3>,
         epilogue: E,
     ) -> Result<(), Error> {
@@ -248,8 +248,8 @@ impl Igemm {
     >(
         self,
         on: &impl Queue,
-        a: Quantised<'_>,
-        b: Quantised<'_>,
+        a: Quantized<'_>,
+        b: Quantized<'_>,
         c: &mut BufferViewMut<'_, C, 3>,
         epilogue: E,
     ) -> Result<(), Error> {

@@ -12,7 +12,7 @@ pub struct Quad {
     pub scale: f32,
 }
 
-/// The least magnitude by which a block is quantised, 2⁻¹²⁰: 127 over it is finite, and it over 127
+/// The least magnitude by which a block is quantized, 2⁻¹²⁰: 127 over it is finite, and it over 127
 /// normal.
 #[device]
 const LEAST: f32 = 7.523_164e-37;
@@ -24,7 +24,7 @@ const LEAST: f32 = 7.523_164e-37;
 /// NaN becomes 0, and counts for nothing in A. An A below 2⁻¹²⁰ counts as 2⁻¹²⁰: numbers that small
 /// are off by 2⁻¹²⁸ at most. Of an infinite A the scale is ∞ and each byte 0.
 #[device]
-pub fn quantise_quad(x: [f32; 4]) -> Quad {
+pub fn quantize_quad(x: [f32; 4]) -> Quad {
     let top = x[0].abs().max(x[1].abs()).max(x[2].abs().max(x[3].abs()));
     // Of nothing but NaN, too.
     let top = warp::group::<8>().max(top).max(LEAST);

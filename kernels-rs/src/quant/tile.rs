@@ -128,7 +128,7 @@ fn put<const N: usize>(mut to: Shared<[i8; 4], 2>, along: bool, width: usize, fr
     }
 }
 
-/// acc += a·bᵀ. Column by column, there and back: so an operand that two neighbours share stays in the register cache of the multipliers.
+/// acc += a·bᵀ. Column by column, there and back: so an operand that two neighbors share stays in the register cache of the multipliers.
 /// Row by row, as `gemm` goes, ptxas puts so many operands into one register bank where B is turned that 40 % of the `dp4a` wait.
 #[device]
 fn outer<const QM: usize, const QN: usize>(

@@ -1,8 +1,8 @@
 //! Products with weights of 8 and 4 bits.
 
-use super::blocks::quantise_q8;
-use super::blockwise::gemm_quantised;
-use super::gemv::gemv_quantised;
+use super::blocks::quantize_q8;
+use super::blockwise::gemm_quantized;
+use super::gemv::gemv_quantized;
 use super::weights::{Format, Weights, padded};
 use crate::Passed;
 use crate::Queue;
@@ -15,11 +15,11 @@ use runtime::{BufferView, BufferViewMut, Error};
 impl Weights {
     /// Queues Y ← X·Wᵀ: X is [M, K], Y is [M, N].
     ///
-    /// Each 32 numbers of a row of X are quantised to 8 bits by their largest magnitude A, or by
+    /// Each 32 numbers of a row of X are quantized to 8 bits by their largest magnitude A, or by
     /// 2⁻¹²⁰ where that is larger: what is multiplied differs from X by at most A / 254, and the
     /// product with a row by at most Σ A·|w| / 254. A NaN counts as 0, and an infinity makes its
     /// row of Y NaN. The sums of 32 products are exact; they are added in `f32`. Up to 8 rows are
-    /// quantised in the product's own kernel; more are quantised before, by a launch and memory of
+    /// quantized in the product's own kernel; more are quantized before, by a launch and memory of
     /// their own.
     ///
     /// # Errors
@@ -67,9 +67,9 @@ impl Weights {
         epilogue: E,
     ) -> Result<(), Error> {
         // Few rows of weights are shared among more warps. More columns a warp, where many rows
-        // have to be quantised by each block.
+        // have to be quantized by each block.
         let narrow = self.extents()[0] < 32 * on.device().facts().multiprocessors as usize;
-        // Of what has fewer scales, or fewer bytes, the block quantises all of a row before it
+        // Of what has fewer scales, or fewer bytes, the block quantizes all of a row before it
         // begins.
         let long = x.extents()[1] > 4096 && (BITS == 4 || !BLOCKS);
         match (y.extents()[0], narrow) {
@@ -109,11 +109,11 @@ impl Weights {
         // epilogue does is the caller's promise.
         unsafe {
             if rows_are_whole(x, 4) {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 4>::launch_unchecked(
+                gemv_quantized::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 4>::launch_unchecked(
                     on, x, w, d, scales, y, epilogue,
                 )
             } else {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 1>::launch_unchecked(
+                gemv_quantized::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 1>::launch_unchecked(
                     on, x, w, d, scales, y, epilogue,
                 )
             }
@@ -137,9 +137,9 @@ impl Weights {
         // SAFETY: as in `few`.
         unsafe {
             if rows_are_whole(&*y, 4) {
-                gemm_quantised::<T, E, BITS, BLOCKS, 4>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
+                gemm_quantized::<T, E, BITS, BLOCKS, 4>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
             } else {
-                gemm_quantised::<T, E, BITS, BLOCKS, 1>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
+                gemm_quantized::<T, E, BITS, BLOCKS, 1>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
             }
         }
     }
@@ -155,9 +155,9 @@ pub(super) fn eight_bits<T: Float + GenericArgument, D: Float + GenericArgument>
     // SAFETY: as in `Weights::from_q8`.
     unsafe {
         if rows_are_whole(x, 4) {
-            quantise_q8::<T, D, 4>::launch_unchecked(on, x, quanta, d)
+            quantize_q8::<T, D, 4>::launch_unchecked(on, x, quanta, d)
         } else {
-            quantise_q8::<T, D, 1>::launch_unchecked(on, x, quanta, d)
+            quantize_q8::<T, D, 1>::launch_unchecked(on, x, quanta, d)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Weights of 8 and 4 bits on the device.
 
-use super::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, repack_q4, repack_q8, repack_rows};
+use super::blocks::{Q4Block, Q8Block, dequantize, quantize_q4, repack_q4, repack_q8, repack_rows};
 use super::weighted::eight_bits;
 use crate::operand::Operand;
 use crate::queue::{Queue, Shared};
@@ -32,7 +32,7 @@ pub enum Format {
 /// // Two rows of 32 weights, one activation of each sign.
 /// let w = device.upload(&(0..64).map(|i| (i % 8) as f32).collect::<Vec<_>>())?;
 /// let x = device.upload(&(0..32).map(|i| if i < 2 { 1.0 - 2.0 * i as f32 } else { 0.0 }).collect::<Vec<f32>>())?;
-/// let weights = Weights::quantise_q8(&device, &w.view([2, 32])?)?;
+/// let weights = Weights::quantize_q8(&device, &w.view([2, 32])?)?;
 /// let mut y = device.zeros::<f32>(2)?;
 /// weights.product(&device, &x.view([1, 32])?, &mut y.view_mut([1, 2])?)?;
 /// // Row · x is 0 − 1; q is 18 where it stands for 1, and the unit 7 / 127.
@@ -95,7 +95,7 @@ impl Weights {
         Ok(Weights { scales: Arc::new(scales), ..made? })
     }
 
-    /// Quantises each 32 numbers of a row by their largest magnitude A: d is A / 127, rounded to
+    /// Quantizes each 32 numbers of a row by their largest magnitude A: d is A / 127, rounded to
     /// `f16`.
     ///
     /// What the format does not hold, as in llama.cpp: A above 127 · 65504 ≈ 8.3·10⁶, and infinity,
@@ -105,14 +105,14 @@ impl Weights {
     ///
     /// # Errors
     /// As for [`from_q8`](Weights::from_q8).
-    pub fn quantise_q8<T: Float + GenericArgument>(
+    pub fn quantize_q8<T: Float + GenericArgument>(
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
     ) -> Result<Weights, Error> {
         Weights::made(on.device(), Format::Q8, w.extents(), |quanta, d| eight_bits(on, w, quanta, d))
     }
 
-    /// Quantises each 32 numbers of a row by the one of the largest magnitude A, which becomes −8:
+    /// Quantizes each 32 numbers of a row by the one of the largest magnitude A, which becomes −8:
     /// d is that / −8, rounded to `f16`.
     ///
     /// What the format does not hold, as in llama.cpp: A above 8 · 65504 ≈ 5.2·10⁵, and infinity,
@@ -122,13 +122,13 @@ impl Weights {
     ///
     /// # Errors
     /// As for [`from_q8`](Weights::from_q8).
-    pub fn quantise_q4<T: Float + GenericArgument>(
+    pub fn quantize_q4<T: Float + GenericArgument>(
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
     ) -> Result<Weights, Error> {
         Weights::made(on.device(), Format::Q4, w.extents(), |quanta, d| {
             // SAFETY: as in `from_q8`.
-            unsafe { quantise_q4::<T>::launch_unchecked(on, w, quanta, d) }
+            unsafe { quantize_q4::<T>::launch_unchecked(on, w, quanta, d) }
         })
     }
 
@@ -148,14 +148,14 @@ impl Weights {
     ///
     /// # Errors
     /// Where `to` has other extents, or is another device's.
-    pub fn dequantise<T: Float + GenericArgument>(
+    pub fn dequantize<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
         to: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         to.expected("to", self.extents(), "a number for each of the weights")?;
         if self.format == Format::Rows {
-            let why = "the weights are bytes with a scale for each row, and only blocks are dequantised here: Affine::dequantise does rows";
+            let why = "the weights are bytes with a scale for each row, and only blocks are dequantized here: Affine::dequantize does rows";
             return Err(to.refused(why.into()));
         }
         let lent = self.lend(on)?;
@@ -163,8 +163,8 @@ impl Weights {
         // SAFETY: as in `from_q8`.
         unsafe {
             match self.format {
-                Format::Q4 => dequantise::<T, 4>::launch_unchecked(on, quanta, d, to),
-                Format::Q8 | Format::Rows => dequantise::<T, 8>::launch_unchecked(on, quanta, d, to),
+                Format::Q4 => dequantize::<T, 4>::launch_unchecked(on, quanta, d, to),
+                Format::Q8 | Format::Rows => dequantize::<T, 8>::launch_unchecked(on, quanta, d, to),
             }
         }
     }

@@ -34,7 +34,7 @@ fn place<const HALVES: bool, const V: usize>(piece: usize, pairs: usize) -> (usi
     if HALVES { (head, piece * V, pairs + piece * V) } else { (head, 2 * piece * V, 2 * piece * V + V) }
 }
 
-/// `V` pairs turned, from pair `first` on: those of a and b where they are halves, else neighbours in a and then in b.
+/// `V` pairs turned, from pair `first` on: those of a and b where they are halves, else neighbors in a and then in b.
 #[device]
 fn turned<X: Float, const HALVES: bool, const V: usize>(
     a: [X; V],

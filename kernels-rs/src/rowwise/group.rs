@@ -1,4 +1,4 @@
-//! Group norm (Wu, He, 2018): a sample's channels in groups, each normalised as a row of its own.
+//! Group norm (Wu, He, 2018): a sample's channels in groups, each normalized as a row of its own.
 //!
 //! ```text
 //!   x of a sample   │ channel 0: spatial │ channel 1 │ … │ channel C/G │ …

@@ -95,7 +95,7 @@ fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
 /// Returns `scale` times the mean of a row, 0 where `CENTRED` is false, and the variance of as much, and takes the mean from
 /// what is kept; what is not kept ends at `end`. Without `SCALED` the scale is 1.
 #[device]
-fn centred<
+fn centered<
     T: Float,
     const CENTRED: bool,
     const SCALED: bool,
@@ -161,12 +161,12 @@ pub(super) fn statistics<
     end: usize,
     epsilon: f32,
 ) -> Moments {
-    let [mean, variance] = centred::<T, CENTRED, false, L, V, N, S>(kept, x, residual, fused, cols, end, 1.0);
+    let [mean, variance] = centered::<T, CENTRED, false, L, V, N, S>(kept, x, residual, fused, cols, end, 1.0);
     let scale = scale_for(mean, variance, epsilon);
     let mut of_row = plain(mean, variance, epsilon);
     if scale != 1.0 {
         *kept = summed::<T, L, V, N>(x, residual, fused, 0, cols);
-        let [mean, variance] = centred::<T, CENTRED, true, L, V, N, S>(kept, x, residual, fused, cols, end, scale);
+        let [mean, variance] = centered::<T, CENTRED, true, L, V, N, S>(kept, x, residual, fused, cols, end, scale);
         of_row = moments(scale, mean, variance, epsilon);
     }
     of_row
@@ -295,7 +295,7 @@ fn magnitude<const L: usize, const V: usize, const N: usize>(
     z.is_empty() || z.rows() == x.rows() && z.cols() == x.cols() && residual.rows() == x.rows() && residual.cols() == x.cols() && residual.aligned(V) && z.aligned(V),
     x.aligned(V), q.aligned(V),
 )]
-pub fn norm_quantised<
+pub fn norm_quantized<
     T: Float,
     W: Float,
     const CENTRED: bool,

@@ -9,7 +9,7 @@
 //!   elements    V          V             V
 //! ```
 //!
-//! Neighbours in the team have neighbouring pieces, so that each access of a warp is of 32·V consecutive elements: 512 bytes where V
+//! Neighbors in the team have neighboring pieces, so that each access of a warp is of 32·V consecutive elements: 512 bytes where V
 //! elements are 16 bytes. All pieces of a thread are under way before the first is used. What fits is kept in registers and read from
 //! memory once; what lies behind is passed over once more for each reduction and once for the result. Of rows that blocks have
 //! just read, these passes find most in the second cache.

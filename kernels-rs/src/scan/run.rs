@@ -16,7 +16,7 @@ const TILE: usize = 4096;
 ///
 /// Sums of integers wrap on a GPU, and are an error on the CPU device where they overflow, as all sums are there. Those of floats are computed in
 /// their own format, in an order that follows from the shape, the alignment and the number of multiprocessors alone; each is off by at most γ(n)·Σ|x|, of the elements up to it, where
-/// γ(n) = n·u/(1 − n·u) (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2). So neighbouring sums need not differ by exactly what lies between.
+/// γ(n) = n·u/(1 − n·u) (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2). So neighboring sums need not differ by exactly what lies between.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {

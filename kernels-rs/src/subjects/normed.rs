@@ -1,4 +1,4 @@
-//! `gemv_normed`: few rows, normalised, times a matrix; by itself, or the halves through a gate.
+//! `gemv_normed`: few rows, normalized, times a matrix; by itself, or the halves through a gate.
 
 use super::norms::row;
 use super::rows::Team;
@@ -55,7 +55,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 /// What is multiplied is what a norm gives, off by what that is; a sum of K fused products goes through ⌈K / 32⌉ additions of its lane and 5 among lanes. Of a gate, a·s(a)·b with a and b
 /// off by α and β: the slope of a·s(a) is 1.1 at most, so that it is off by 1.1·α·(|b| + β) + |a·s(a)|·β; and an exponential, a sum, a quotient and two products are rounded: 8·u.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (&[centred, paired, ..], &[_, _, _, stored]) = (numbers(instance).as_slice(), scalars(instance).as_slice())
+    let (&[centered, paired, ..], &[_, _, _, stored]) = (numbers(instance).as_slice(), scalars(instance).as_slice())
     else {
         return Vec::new();
     };
@@ -65,7 +65,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
     for r in 0..rows {
         let x = &x[r * depth..(r + 1) * depth];
-        let normed = row(centred == 1, team, inputs[0].value(), x, &[], &weight, &bias).y;
+        let normed = row(centered == 1, team, inputs[0].value(), x, &[], &weight, &bias).y;
         let sum = |of: usize| {
             let terms = || normed.iter().zip(&w[of * depth..(of + 1) * depth]);
             let value: f64 = terms().map(|(y, w)| y.0 * w).sum();

@@ -1,17 +1,17 @@
-//! `norm_rows`, `norm_quantised`.
+//! `norm_rows`, `norm_quantized`.
 
 use super::rows::{Team, rows_of};
 use super::stored::{at_rest, drawn, extremes, numbers, scalars};
 use super::{TINY, U, gamma, overflowed};
-use crate::rowwise::norm::{norm_quantised, norm_rows};
+use crate::rowwise::norm::{norm_quantized, norm_rows};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>, cases, reference);
-runtime::register!(norm_quantised<f32, f32, false, 256, 1, 4, 4, 2>, quantised_cases, quantised_reference);
+runtime::register!(norm_quantized<f32, f32, false, 256, 1, 4, 4, 2>, quantized_cases, quantized_reference);
 
-fn is_centred(instance: &Instance) -> bool {
+fn is_centered(instance: &Instance) -> bool {
     numbers(instance).first() == Some(&1)
 }
 
@@ -29,7 +29,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all_cases(instance, random, Some(fused == 1), whole == 1, outputs)
 }
 
-fn quantised_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let outputs = |_: &mut Random, [rows, cols]: [usize; 2], _| {
         let pitch = cols.next_multiple_of(4).max(4);
         [Input::strided(&vec![0i8; rows * pitch], [rows, cols], [pitch, 1]), Input::view(&vec![0f32; rows], [rows])]
@@ -154,7 +154,7 @@ pub(super) struct Row {
 /// are scaled. The norm of a row whose deviation is not known to be above 0, with an ε of 0, is anything; that of one with an
 /// infinity or a NaN is what the formula gives.
 pub(super) fn row(
-    centred: bool,
+    centered: bool,
     team: Team,
     epsilon: f64,
     x: &[f64],
@@ -169,16 +169,16 @@ pub(super) fn row(
         _ => x.iter().zip(residual).map(|(x, r)| (overflowed(x + r), (x + r).abs() * U)).collect(),
     };
     if z.iter().any(|z| !z.0.is_finite()) {
-        return row_of_infinities(centred, z, weight, bias);
+        return row_of_infinities(centered, z, weight, bias);
     }
     let size = z.iter().map(|z| z.0.abs() + z.1).sum::<f64>() / count;
-    let mean = match centred {
+    let mean = match centered {
         true => {
             (z.iter().map(|z| z.0).sum::<f64>() / count, (sums + U) * size + z.iter().map(|z| z.1).sum::<f64>() / count)
         }
         false => (0.0, 0.0),
     };
-    let d = |(z, off): Off| (z - mean.0, off + mean.1 + (z - mean.0).abs() * if centred { 1.001 * U } else { 0.0 });
+    let d = |(z, off): Off| (z - mean.0, off + mean.1 + (z - mean.0).abs() * if centered { 1.001 * U } else { 0.0 });
     let variance = z.iter().map(|z| d(*z).0.powi(2)).sum::<f64>() / count;
     let lost = TINY.min((variance + epsilon) * U / 32.0);
     let square = |(d, off): Off| 2.0 * d.abs() * off + off * off + (sums + U) * (d.abs() + off).powi(2) + lost;
@@ -208,8 +208,8 @@ pub(super) fn row(
 }
 
 /// A row with infinities or NaNs: those of the mean, and of 1 / √∞ = 0.
-fn row_of_infinities(centred: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) -> Row {
-    let mean = if centred { z.iter().map(|z| z.0).sum::<f64>() / z.len() as f64 } else { 0.0 };
+fn row_of_infinities(centered: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) -> Row {
+    let mean = if centered { z.iter().map(|z| z.0).sum::<f64>() / z.len() as f64 } else { 0.0 };
     let variance = z.iter().map(|z| (z.0 - mean).powi(2)).sum::<f64>();
     let factor = if variance.is_nan() { f64::NAN } else { 0.0 };
     let y = z.iter().enumerate().map(|(i, z)| {
@@ -227,16 +227,16 @@ fn rows(instance: &Instance, inputs: &[Input]) -> Vec<Row> {
     let (weight, bias) = (inputs[4].values(), inputs[5].values());
     let residual = |r: usize| residual.get(r * cols..(r + 1) * cols).unwrap_or(&[]);
     let epsilon = inputs[0].value();
-    let centred = is_centred(instance);
-    let one = |r: usize| row(centred, team, epsilon, &x[r * cols..(r + 1) * cols], residual(r), &weight, &bias);
+    let centered = is_centered(instance);
+    let one = |r: usize| row(centered, team, epsilon, &x[r * cols..(r + 1) * cols], residual(r), &weight, &bias);
     (0..rows).map(one).collect()
 }
 
-/// Mean (0 unless centred) and 1 / √(variance + ε) of each row, rounded.
-pub(super) fn saved_of(x: &[f64], cols: usize, centred: bool, epsilon: f64) -> Vec<f32> {
+/// Mean (0 unless centered) and 1 / √(variance + ε) of each row, rounded.
+pub(super) fn saved_of(x: &[f64], cols: usize, centered: bool, epsilon: f64) -> Vec<f32> {
     let of_row = |row: &[f64]| {
         let mean = |of: &dyn Fn(f64) -> f64| row.iter().map(|x| of(*x)).sum::<f64>() / row.len() as f64;
-        let middle = if centred { mean(&|x| x) } else { 0.0 };
+        let middle = if centered { mean(&|x| x) } else { 0.0 };
         let variance = mean(&|x| (x - middle).powi(2));
         [middle as f32, (1.0 / (variance + epsilon).sqrt()) as f32]
     };
@@ -267,7 +267,7 @@ fn sums(element: Scalar, rows: &[Row], there: bool) -> Expected {
 }
 
 /// y ± off of a row whose largest magnitude is T ± t: T / 127 is rounded once; y · 127 / T twice, and what comes of it to a whole number.
-fn quantised_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn quantized_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[element, ..] = scalars(instance).as_slice() else { return Vec::new() };
     let rows = rows(instance, inputs);
     let top = |row: &Row| {

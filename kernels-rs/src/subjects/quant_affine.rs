@@ -1,9 +1,9 @@
-//! `extremes`, `affine_fit`, `quantise_affine`, `dequantise_affine`: bytes by a scale and a zero
+//! `extremes`, `affine_fit`, `quantize_affine`, `dequantize_affine`: bytes by a scale and a zero
 //! point.
 
 use super::TINY;
 use super::stored::{drawn, extreme_rows, numbers, stored};
-use crate::quant::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
+use crate::quant::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
@@ -11,8 +11,8 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(extremes<f32, 4>, matrices, of_parts);
 runtime::register!(affine_fit<true>, parts, fitted);
-runtime::register!(quantise_affine<f32, 4>, to_bytes, quantised);
-runtime::register!(dequantise_affine<f32, 4>, from_bytes, dequantised);
+runtime::register!(quantize_affine<f32, 4>, to_bytes, quantized);
+runtime::register!(dequantize_affine<f32, 4>, from_bytes, dequantized);
 
 const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 7], [2, 1030], [0, 5], [4, 0]];
 
@@ -176,7 +176,7 @@ fn to_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 /// The inverse of the scale is rounded to 24 bits, and the product with it is.
-fn quantised(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn quantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, scale, zero) = (inputs[0].values(), inputs[1].values(), inputs[2].values());
     let cols = inputs[0].extents()[1];
     let q = x.iter().enumerate().map(|(i, x)| {
@@ -213,7 +213,7 @@ fn from_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 /// A product of 24 bits with 9, rounded once, and no infinity.
-fn dequantised(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn dequantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (q, scale, zero) = (inputs[0].values(), inputs[1].values(), inputs[2].values());
     let cols = inputs[0].extents()[1];
     let x = q.iter().enumerate().map(|(i, q)| {

@@ -1,11 +1,11 @@
-//! `repack_q8`, `repack_q4`, `repack_rows`, `quantise_q8`, `quantise_q4`, `dequantise`, `gemv_quantised`, `gemm_quantised`: blocks of 32 numbers with a scale.
+//! `repack_q8`, `repack_q4`, `repack_rows`, `quantize_q8`, `quantize_q4`, `dequantize`, `gemv_quantized`, `gemm_quantized`: blocks of 32 numbers with a scale.
 
 use super::stored::{at_rest, drawn, extreme_rows, numbers, scalars, unread};
 use super::{TINY, U, gamma};
 use crate::gemm::epilogue::Identity;
-use crate::quant::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8, repack_rows};
-use crate::quant::blockwise::gemm_quantised;
-use crate::quant::gemv::gemv_quantised;
+use crate::quant::blocks::{Q4Block, Q8Block, dequantize, quantize_q4, quantize_q8, repack_q4, repack_q8, repack_rows};
+use crate::quant::blockwise::gemm_quantized;
+use crate::quant::gemv::gemv_quantized;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
@@ -14,11 +14,11 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 runtime::register!(repack_q8, files_q8, repacked);
 runtime::register!(repack_q4, files_q4, repacked);
 runtime::register!(repack_rows, rows, padded);
-runtime::register!(quantise_q8<f32, f16, 4>, numbers_q8, quantised_q8);
-runtime::register!(quantise_q4<f32>, numbers_q4, quantised_q4);
-runtime::register!(dequantise<f32, 8>, planes, dequantised);
-runtime::register!(gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>, few, product);
-runtime::register!(gemm_quantised<f32, Identity, 8, true, 4>, many, tiles);
+runtime::register!(quantize_q8<f32, f16, 4>, numbers_q8, quantized_q8);
+runtime::register!(quantize_q4<f32>, numbers_q4, quantized_q4);
+runtime::register!(dequantize<f32, 8>, planes, dequantized);
+runtime::register!(gemv_quantized<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>, few, product);
+runtime::register!(gemm_quantized<f32, Identity, 8, true, 4>, many, tiles);
 
 /// Rows and blocks a row of a file.
 const FILES: [[usize; 2]; 4] = [[1, 1], [3, 7], [17, 5], [2, 0]];
@@ -92,7 +92,7 @@ fn plane(data: &[i8], [rows, cols]: [usize; 2]) -> Input {
     Input::strided(data, [rows, cols], [cols.max(16), 1])
 }
 
-/// Numbers to be quantised, with gaps of `unit`.
+/// Numbers to be quantized, with gaps of `unit`.
 fn input(random: &mut Random, stored: Scalar, [rows, cols]: [usize; 2], unit: usize) -> Input {
     let pitch = (cols + unit).next_multiple_of(unit);
     drawn(random, stored, rows * pitch, [rows, cols], [pitch, 1])
@@ -160,7 +160,7 @@ fn each<const N: usize>(x: &Input, wide: usize, make: impl Fn(&[f64]) -> ([i8; N
     (qs, d)
 }
 
-fn quantised_q8(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn quantized_q8(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (qs, d) = each(&inputs[0], inputs[1].extents()[1], eight_bits);
     let half = scalars(instance).last() == Some(&Scalar::F16);
     let d = d.into_iter().map(|d| if half { f16::from_f32(d).to_f64() } else { f64::from(d) }).collect();
@@ -189,7 +189,7 @@ fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
     cases
 }
 
-fn quantised_q4(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn quantized_q4(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (qs, d) = each(&inputs[0], 2 * inputs[1].extents()[1], four_bits);
     let d = d.into_iter().map(|d| f16::from_f32(d).to_f64()).collect();
     vec![Expected::new(1, qs, Bound::Exact), Expected::new(2, d, Bound::Exact)]
@@ -228,7 +228,7 @@ fn planes(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 /// d has 11 bits and q 8: their product is exact in `f32`.
-fn dequantised(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn dequantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[bits] = numbers(instance).as_slice() else { return Vec::new() };
     let (q, d, &[rows, cols]) = (units(&inputs[0], bits), inputs[1].values(), inputs[2].extents()) else {
         return Vec::new();
@@ -316,7 +316,7 @@ fn scaled(d: Input, scales: Vec<f32>, blocks: bool) -> (Input, Input) {
     if blocks { (d, Input::slice::<f32>(&[])) } else { (Input::view::<f16, 2>(&[], [0, 0]), Input::slice(&scales)) }
 }
 
-/// Activations are quantised as the kernel does it, to the bit, and the sums of blocks are integers below 2²⁴: exact. What rounds is the product
+/// Activations are quantized as the kernel does it, to the bit, and the sums of blocks are integers below 2²⁴: exact. What rounds is the product
 /// of two scales, the fused multiplication with the sum that it is added to, `added` of those in a row, and the row's scale.
 fn blockwise(
     instance: &Instance,

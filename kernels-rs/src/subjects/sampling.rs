@@ -218,7 +218,7 @@ fn parts_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn combine_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let one = |[rows, parts]: [usize; 2]| {
-        // Neighbours, of which the one or the other is larger by what rounding took; zeros of both
+        // Neighbors, of which the one or the other is larger by what rounding took; zeros of both
         // signs, infinities.
         let (some, none) = (f32::INFINITY, f32::NEG_INFINITY);
         let some = [
@@ -350,7 +350,7 @@ fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
         (vec![0.25; 2], 1, 2, 1.0, of_seed(32_405_005)),
         // 2 + 2⁻²⁴, which is rounded to where the first token begins.
         (vec![0.25; 3], 1, 3, 1.0, of_seed(28_620_244)),
-        // Neighbours of which another last bit makes the lesser the larger.
+        // Neighbors of which another last bit makes the lesser the larger.
         (vec![2.0, 2f32.next_up()], 1, 1, 1.0, random_stream(random)),
     ];
     let one = |(i, (x, rows, k, top_p, stream)): (usize, (Vec<f32>, usize, usize, f32, Stream))| {
@@ -451,7 +451,7 @@ impl Among {
             }
             Among::Near(_) => {
                 let mut x: Vec<f32> = random.values(rows * cols);
-                // What the threads come to when all have had one; and neighbours' that weigh alike,
+                // What the threads come to when all have had one; and neighbors' that weigh alike,
                 // other warps' do not.
                 x.iter_mut().enumerate().for_each(|(i, x)| *x += 40.0 * (i / 32 % 5) as f32);
                 if let Some(x) = x.get_mut(1023..1025) {
@@ -597,7 +597,7 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
             }
         }
     }
-    // Equal and neighbouring numbers beside which the noise is rounded away, but for what rounding
+    // Equal and neighboring numbers beside which the noise is rounded away, but for what rounding
     // takes: it decides.
     for (x, best) in [([1e8f32, 1e8], 1.0), ([16_777_218.0, 16_777_220.0], 0.0), ([-16_777_220.0, -16_777_222.0], 1.0)]
     {
@@ -617,7 +617,7 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
         let inputs = likely_inputs(Input::view(&x, [1, cols]), 1.0, 0, part, 1.0, random_stream(random));
         cases.push(Case::new(format!("of {cols} the one at {best}"), inputs));
     }
-    // Neighbours that are so large that no noise changes them; and the least and the largest noise
+    // Neighbors that are so large that no noise changes them; and the least and the largest noise
     // there is, in the first column and in the fourth.
     let nothing = f32::NEG_INFINITY;
     for (x, stream) in [

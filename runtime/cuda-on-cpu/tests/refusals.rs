@@ -398,5 +398,5 @@ fn everything_can_be_checked() {
         gives!(code, cuCtxSynchronize());
     };
     let all = [("CUDA_ON_CPU_CHECKS", "all")];
-    logs("everything_can_be_checked", &all, &["error[uninitialised-shared]"], || run(CUDA_ERROR_LAUNCH_FAILED));
+    logs("everything_can_be_checked", &all, &["error[uninitialized-shared]"], || run(CUDA_ERROR_LAUNCH_FAILED));
 }

@@ -195,7 +195,7 @@ pub struct Options {
     pub fill: u8,
     /// Arguments, by index, whose memory is uninitialized at launch: loads of elements that no
     /// thread has stored are reported.
-    pub uninitialised: Vec<usize>,
+    pub uninitialized: Vec<usize>,
     /// Byte ranges of arguments that are uninitialized at launch, counted from the first byte of
     /// the argument.
     pub uninit: Vec<(usize, ByteRanges)>,
@@ -261,7 +261,7 @@ impl Options {
             return ByteRanges::default();
         }
         let some = self.uninit.iter().find(|(index, _)| *index == argument);
-        match self.uninitialised.contains(&argument) {
+        match self.uninitialized.contains(&argument) {
             true => ByteRanges::whole(bytes as u64),
             false => some.map(|(_, ranges)| ranges.clone()).unwrap_or_default(),
         }
@@ -310,7 +310,7 @@ impl Default for Options {
             without: CheckSet::default(),
             threads: None,
             fill: 0,
-            uninitialised: Vec::new(),
+            uninitialized: Vec::new(),
             uninit: Vec::new(),
             shadow: 4 << 30,
             cancellation: None,
@@ -337,7 +337,7 @@ impl Program {
 
     /// Decodes `kernel` after passes. Its arithmetic is not checked: passes may execute an
     /// operation speculatively where the program would not, and discard its result.
-    pub fn decode_optimised(kernel: &Kernel) -> Result<Program, Unsupported> {
+    pub fn decode_optimized(kernel: &Kernel) -> Result<Program, Unsupported> {
         Program::new(kernel, decode::Arithmetic::Speculative)
     }
 

@@ -55,11 +55,11 @@ impl Machine<'_, '_> {
         if let Some((lanes, other)) = begun {
             self.over_a_copy(action, site, warp, access, part, lanes, other);
         }
-        if in_shared && matches!(action, Action::Load | Action::Atomic) && seen.uninitialised != 0 {
+        if in_shared && matches!(action, Action::Load | Action::Atomic) && seen.uninitialized != 0 {
             let (target, clock) = (part.target, self.clock(warp));
             let coming = |lane| self.shared_shadow.under_way(part.offset[lane], access.bytes(), clock).is_some();
-            let coming = lanes_of(seen.uninitialised).next().is_some_and(coming);
-            self.report(Check::UninitialisedShared, site, warp.index, seen.uninitialised, |machine, lane| {
+            let coming = lanes_of(seen.uninitialized).next().is_some_and(coming);
+            self.report(Check::UninitializedShared, site, warp.index, seen.uninitialized, |machine, lane| {
                 let object = machine.object(target, part.offset[lane], access);
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
                 let why = match coming {
@@ -70,7 +70,7 @@ impl Machine<'_, '_> {
                 Description::new(message).about(object).with(machine.filled(action, access))
             });
             // An uninitialized load returns `Options::fill`, not data of an earlier block.
-            part.lanes &= !seen.uninitialised;
+            part.lanes &= !seen.uninitialized;
         }
     }
 
@@ -302,7 +302,7 @@ struct Seen {
     apart: Races,
     /// Races with other lanes of the warp.
     within_warp: Races,
-    uninitialised: u32,
+    uninitialized: u32,
 }
 
 /// The races of an access with one kind of other access.
@@ -351,8 +351,8 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
         for cell in shadow.cells(part.offset[lane], access.element.bytes()) {
-            if !cell.initialised(clock) {
-                seen.uninitialised |= 1 << lane;
+            if !cell.initialized(clock) {
+                seen.uninitialized |= 1 << lane;
             }
             seen.conflict(clock, now, 0, cell.store_would(clock, now));
         }
@@ -360,7 +360,7 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
             seen.found(clock, now, 0, with);
         }
         if !shadow.lives(part.offset[lane], access.element.bytes(), life) {
-            seen.uninitialised |= 1 << lane;
+            seen.uninitialized |= 1 << lane;
         }
         shadow.note_atomic(part.offset[lane], access.element.bytes(), clock, now);
     }
@@ -384,14 +384,14 @@ fn touch_all<const STORE: bool>(
         if STORE {
             shadow.live(part.offset[lane], access.bytes(), life);
         } else if !shadow.lives(part.offset[lane], access.bytes(), life) {
-            seen.uninitialised |= 1 << lane;
+            seen.uninitialized |= 1 << lane;
         }
         for i in 0..access.count {
             let offset = part.offset[lane] + u64::from(i * size);
             let mut first = None;
             for cell in shadow.cells(offset, size) {
-                if !STORE && !cell.initialised(clock) {
-                    seen.uninitialised |= 1 << lane;
+                if !STORE && !cell.initialized(clock) {
+                    seen.uninitialized |= 1 << lane;
                 }
                 let conflict = match STORE {
                     true => cell.store(clock, now),

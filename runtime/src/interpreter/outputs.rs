@@ -53,7 +53,7 @@ impl Machine<'_, '_> {
                     duty.uninit.any(at..at + u64::from(size)) && !(*mutable && shadow.stored_of(at, size, &duty.uninit))
                 };
                 let missing = lanes_of(part.lanes).filter(nothing).fold(0, |m, l| m | 1 << l);
-                self.report(Check::UninitialisedBuffer, site, warp.index, missing, |machine, lane| {
+                self.report(Check::UninitializedBuffer, site, warp.index, missing, |machine, lane| {
                     let object = machine.object(part.target, part.offset[lane], access);
                     let (name, element) = (&object.name, object.element.unwrap_or(0));
                     let what = if action == Action::Load { "loaded" } else { "changed atomically" };

@@ -182,7 +182,7 @@ pub struct Cell {
 impl Cell {
     /// Returns whether the element was stored since the block began.
     #[inline(always)]
-    pub fn initialised(&self, clock: Clock<'_>) -> bool {
+    pub fn initialized(&self, clock: Clock<'_>) -> bool {
         self.store.epoch() >= clock.block
     }
 
@@ -215,7 +215,7 @@ impl Cell {
     #[inline(never)]
     fn may_load(&mut self, clock: &Clock<'_>, now: Stamp) -> bool {
         self.note_load(*clock, now);
-        self.initialised(*clock) & !clock.unordered(self.store, now)
+        self.initialized(*clock) & !clock.unordered(self.store, now)
     }
 
     /// Records a load. Loads of two lanes in one instruction are kept apart: at least one of the
@@ -714,6 +714,6 @@ mod tests {
         let mut cell = Cell::default();
         cell.store(clock(1, 1, SHARED), Stamp::new(1, 7, 3));
         assert!(cell.load(clock(2, 2, SHARED), Stamp::new(2, 7, 3)).is_none(), "shared memory begins anew");
-        assert!(!cell.initialised(clock(2, 2, SHARED)));
+        assert!(!cell.initialized(clock(2, 2, SHARED)));
     }
 }

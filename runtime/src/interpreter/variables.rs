@@ -12,7 +12,7 @@ impl Machine<'_, '_> {
     #[cold]
     pub fn unwritten(&mut self, site: Pc, warp: u32, mask: u32, local: &Local, index: impl Fn(usize) -> u32) {
         let Local { name, len, .. } = local;
-        self.report(Check::UninitialisedLocal, site, warp, mask, |machine, lane| {
+        self.report(Check::UninitializedLocal, site, warp, mask, |machine, lane| {
             let index = index(lane);
             let scalar = *len == 1;
             let what = if scalar { format!("`{name}`") } else { format!("element {index} of `{name}`") };

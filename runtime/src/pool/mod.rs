@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! take ─▶ a free block that is large enough ─ none ─▶ a segment more from the device ─ none left ─▶ trim, once more, error
-//! give ─▶ free, with the moments of streams that may still use it ─▶ merged with its neighbours
+//! give ─▶ free, with the moments of streams that may still use it ─▶ merged with its neighbors
 //! ```
 //!
 //! Blocks are returned at once, even if work that uses them is still in flight. A block keeps its

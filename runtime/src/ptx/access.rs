@@ -463,11 +463,11 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
             // A copy of a structure also loads its padding.
             _ if states.chunks(access.element as usize).all(|element| element.contains(&1)) => {
                 let note = ", of which only some bytes have been stored to: a structure's padding, or a mistake";
-                faults.push(Fault { check: Check::PartlyUninitialised, lane, address, note });
+                faults.push(Fault { check: Check::PartlyUninitialized, lane, address, note });
                 continue;
             }
-            Region::Shared => (Check::UninitialisedShared, ", which has not been stored to"),
-            _ => (Check::UninitialisedLocal, ", which has not been stored to"),
+            Region::Shared => (Check::UninitializedShared, ", which has not been stored to"),
+            _ => (Check::UninitializedLocal, ", which has not been stored to"),
         };
         missing |= 1 << lane;
         faults.push(Fault { check, lane, address, note });

@@ -21,15 +21,15 @@ pub enum Check {
     /// inactive lanes.
     Undefined,
     /// A load from shared memory that no thread of the block has stored.
-    UninitialisedShared,
+    UninitializedShared,
     /// A load from the destination of a copy to shared memory (`cp.async`) before the copy's thread
     /// has waited for it.
     CopyUnderWay,
     /// A load from local memory that the thread has not stored.
-    UninitialisedLocal,
+    UninitializedLocal,
     /// A load from shared or local memory of an element whose bytes were stored only in part. A
     /// copy of a structure with padding does this.
-    PartlyUninitialised,
+    PartlyUninitialized,
     /// A barrier that cannot complete. Either some lanes of a warp reach it while other live lanes
     /// are elsewhere, or the warps of a block disagree about it. An invalid barrier number or
     /// thread count is reported too.
@@ -65,10 +65,10 @@ impl Check {
         Check::WrongSpace,
         Check::ReadOnlyWrite,
         Check::Undefined,
-        Check::UninitialisedShared,
+        Check::UninitializedShared,
         Check::CopyUnderWay,
-        Check::UninitialisedLocal,
-        Check::PartlyUninitialised,
+        Check::UninitializedLocal,
+        Check::PartlyUninitialized,
         Check::DivergentBarrier,
         Check::Members,
         Check::Approximate,
@@ -79,7 +79,7 @@ impl Check {
     /// Returns the severity of a violation.
     pub const fn severity(self) -> Severity {
         match self {
-            Check::Approximate | Check::PartlyUninitialised => Severity::Warning,
+            Check::Approximate | Check::PartlyUninitialized => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -105,10 +105,10 @@ impl Check {
             Check::WrongSpace => "wrong-space",
             Check::ReadOnlyWrite => "read-only-write",
             Check::Undefined => "undefined",
-            Check::UninitialisedShared => "uninitialised-shared",
+            Check::UninitializedShared => "uninitialized-shared",
             Check::CopyUnderWay => "copy-under-way",
-            Check::UninitialisedLocal => "uninitialised-local",
-            Check::PartlyUninitialised => "partly-uninitialised",
+            Check::UninitializedLocal => "uninitialized-local",
+            Check::PartlyUninitialized => "partly-uninitialized",
             Check::DivergentBarrier => "divergent-barrier",
             Check::Members => "members",
             Check::Approximate => "approximate",

@@ -266,9 +266,9 @@ impl Checker {
             prepared.run(&self.cpu, case, |arguments| run(&prepared.approved(&self.cpu, case, arguments)?))
         };
         // The oracle runs first: no other executor runs a kernel that the oracle rejects.
-        let uninitialised = case.holding_nothing();
+        let uninitialized = case.holding_nothing();
         let oracle = |options: interpreter::Options| {
-            let options = interpreter::Options { uninitialised: uninitialised.clone(), ..options };
+            let options = interpreter::Options { uninitialized: uninitialized.clone(), ..options };
             let outcome = RefCell::new(None);
             let run = |a: &ValidatedArgs| prepared.lowered.run_by(a, options.clone()).map(|o| _ = outcome.replace(o));
             interpret(&run).map(|outputs| (outputs, outcome.into_inner()))
@@ -313,9 +313,9 @@ impl Checker {
         }
         // The budget above is for the oracle: other executors may need more instructions.
         let in_order = interpreter::Options { schedule: Schedule::InOrder, fuel: 1 << 32, ..again };
-        let optimised = interpret(&|a| prepared.optimised.run_by(a, in_order.clone()).map(drop))
+        let optimized = interpret(&|a| prepared.optimized.run_by(a, in_order.clone()).map(drop))
             .map_err(stopped(Executor::Optimized))?;
-        prepared.same(&lowered, &optimised, Executor::Optimized)?;
+        prepared.same(&lowered, &optimized, Executor::Optimized)?;
         let (executable, form) = &prepared.checked;
         let checked = interpret(&|a| executable.run_checked(a, form, in_order.clone()));
         let checked = checked.map_err(stopped(Executor::Checked))?;
@@ -374,7 +374,7 @@ pub struct Prepared {
     artifact: &'static Artifact,
     program: Monomorphic,
     lowered: Executable,
-    optimised: Executable,
+    optimized: Executable,
     /// The checked form after all passes.
     checked: (Executable, Checked),
     /// The PTX that a GPU runs; `None` if the forms were given as IR.
@@ -473,8 +473,8 @@ impl Prepared {
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let compilation = Compilation::new(&program, target).map_err(compile)?;
         let text = cuda::ptx(artifact, target, &program, &instance.name(artifact.name))?;
-        let optimised = compilation.optimized().map_err(compile)?;
-        Prepared::new(artifact, program.clone(), compilation.lowered(), optimised)?.with_ptx(&text)
+        let optimized = compilation.optimized().map_err(compile)?;
+        Prepared::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)
     }
 
     /// Replaces the PTX that the PTX interpreter runs by `text`. A GPU still runs the kernel's own
@@ -491,18 +491,18 @@ impl Prepared {
         artifact: &'static Artifact,
         instance: &Instance,
         lowered: &ir::Kernel,
-        optimised: &ir::Kernel,
+        optimized: &ir::Kernel,
     ) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
-        Prepared::new(artifact, program, lowered, optimised)
+        Prepared::new(artifact, program, lowered, optimized)
     }
 
     fn new(
         artifact: &'static Artifact,
         program: Monomorphic,
         lowered: &ir::Kernel,
-        optimised: &ir::Kernel,
+        optimized: &ir::Kernel,
     ) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: program.instance().name(artifact.name), source };
         let form = Checked::of(lowered.clone());
@@ -511,11 +511,11 @@ impl Prepared {
         let approximations = Approximations::of(lowered);
         let reached = |i: usize| approximations.reached.contains(&(i as u32));
         let decisions = approximations.decisions.iter().map(|decision| decision.error(lowered).to_string());
-        let checked = (Executable::optimised(&guarded)?, form);
+        let checked = (Executable::optimized(&guarded)?, form);
         Ok(Prepared {
             artifact,
             lowered: Executable::new(lowered)?,
-            optimised: Executable::optimised(optimised)?,
+            optimized: Executable::optimized(optimized)?,
             checked,
             ptx: None,
             lines: OnceLock::new(),

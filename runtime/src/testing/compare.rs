@@ -80,7 +80,7 @@ fn class(ty: Scalar, bits: u64) -> u64 {
 }
 
 /// Returns whether two 16-bit floats are equal or adjacent.
-fn neighbours(ty: Scalar, a: u64, b: u64) -> bool {
+fn neighbors(ty: Scalar, a: u64, b: u64) -> bool {
     // Sign and magnitude, in the order of the numbers.
     let place = |bits: u64| if bits & 0x8000 == 0 { bits as i64 } else { -((bits & 0x7fff) as i64) };
     ty.is_half() && to_f64(ty, a).is_finite() && to_f64(ty, b).is_finite() && (place(a) - place(b)).abs() <= 1
@@ -95,7 +95,7 @@ pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<
         let (ty, a, b) = (left.ty(*i), left.bits(*i), right.bits(*i));
         let near = tolerance.filter(|_| ty.is_float() || ty.is_half());
         class(ty, a) != class(ty, b)
-            && !near.is_some_and(|t| t.holds(to_f64(ty, b), to_f64(ty, a)) || neighbours(ty, a, b))
+            && !near.is_some_and(|t| t.holds(to_f64(ty, b), to_f64(ty, a)) || neighbors(ty, a, b))
     };
     let first = (0..left.len()).find(different)?;
     Some(Mismatch {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_may_round_to_neighbours() {
+    fn what_is_near_may_round_to_neighbors() {
         use kernel_dsl::half::f16;
         let of = |bits: &[u16]| array(Input::slice(&bits.iter().map(|b| f16::from_bits(*b)).collect::<Vec<_>>()));
         let tolerance = Some(Tolerance { parameter: 0, relative: 1e-9, absolute: 0.0 });

@@ -31,7 +31,7 @@ pub struct Array {
     extents: Vec<usize>,
     strides: Vec<usize>,
     /// Whether the memory is uninitialized when a launch begins.
-    uninitialised: bool,
+    uninitialized: bool,
 }
 
 impl Input {
@@ -88,19 +88,19 @@ impl Input {
             bytes,
             extents,
             strides,
-            uninitialised: false,
+            uninitialized: false,
         })
     }
 
     /// Returns a row-major view of an output whose memory is uninitialized when the launch begins.
     /// The oracle reports each read of an element that the kernel has not written. All bits are 1,
     /// so that floats are NaN.
-    pub fn uninitialised<T: Element, const R: usize>(extents: [usize; R]) -> Input {
+    pub fn uninitialized<T: Element, const R: usize>(extents: [usize; R]) -> Input {
         match Input::view::<T, R>(&[], extents) {
             Input::Array(array) => {
                 let elements = extents.iter().fold(1usize, |n, extent| n.saturating_mul(*extent));
                 let bytes = vec![0xff; elements.saturating_mul(size_of::<T>())];
-                Input::Array(Array { bytes, uninitialised: true, ..array })
+                Input::Array(Array { bytes, uninitialized: true, ..array })
             }
             scalar => scalar,
         }
@@ -147,7 +147,7 @@ impl Input {
 
     /// Returns whether the memory is uninitialized when a launch begins.
     pub fn holds_nothing(&self) -> bool {
-        matches!(self, Input::Array(array) if array.uninitialised)
+        matches!(self, Input::Array(array) if array.uninitialized)
     }
 
     /// Returns the value of a scalar, or of an array's first element; NaN for an empty array.

@@ -53,7 +53,7 @@ impl Profiler {
     pub fn new(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Profiler> {
         let with_places =
             |program: &Monomorphic| lower::lower_monomorphic(program, target).and_then(passes::with_places);
-        Look::new(artifact, instance, with_places, Executable::optimised).map(Profiler)
+        Look::new(artifact, instance, with_places, Executable::optimized).map(Profiler)
     }
 
     /// Returns the profile of a case and the oracle's outcome; `None` if the grid has no block.
@@ -95,7 +95,7 @@ impl Look {
         let sized = self.signature.sized(&self.program, case);
         let case = sized.first().unwrap_or(case);
         let (device, mut told) = (Device::cpu(), None);
-        let options = Options { uninitialised: case.holding_nothing(), ..options };
+        let options = Options { uninitialized: case.holding_nothing(), ..options };
         self.signature.run(&device, case, |arguments| {
             let approved = ValidatedArgs::new(self.artifact.name, &self.program, &device, case.block, arguments)?;
             told = self.executable.launch(&approved, None, options, run)?;

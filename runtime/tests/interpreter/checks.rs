@@ -168,7 +168,7 @@ const NEIGHBOUR: &str = "s[i] = i;\nblock::sync();\ny[i] = s[j];";
 
 /// Builds a kernel whose threads each store an element of a shared array and load another thread's,
 /// with or without the barrier.
-fn neighbour(store: bool, barrier: bool, distance: u32) -> Kernel {
+fn neighbor(store: bool, barrier: bool, distance: u32) -> Kernel {
     let mut k = Kit::new([64, 1, 1], NEIGHBOUR);
     let y = k.slice("y", Scalar::Usize, true);
     let s = k.shared("s", Scalar::Usize, &[64], &[1]);
@@ -196,13 +196,13 @@ fn shared_memory_starts_undefined_in_every_block() {
     let finding_of = |kernel: &Kernel, blocks| {
         let mut y = [9u32; 64];
         let outcome = run(kernel, blocks, vec![out(&mut y)]);
-        let only = only(&outcome, Check::UninitialisedShared, 2).clone();
+        let only = only(&outcome, Check::UninitializedShared, 2).clone();
         (only, y)
     };
-    let (finding, y0) = finding_of(&neighbour(false, true, 1), 1);
+    let (finding, y0) = finding_of(&neighbor(false, true, 1), 1);
     assert_eq!((finding.count, &finding.object.as_ref().expect("an array").name[..]), (64, "s"));
     assert_eq!(y0, [0; 64]);
-    clean(&run(&neighbour(true, true, 1), 1, vec![out(&mut y)]));
+    clean(&run(&neighbor(true, true, 1), 1, vec![out(&mut y)]));
     assert!(y.iter().enumerate().all(|(i, v)| *v == (i as u32 + 1) % 64));
 
     // Block 0 stores and block 1 does not: shared memory of block 0 is not visible in block 1.
@@ -217,14 +217,14 @@ fn shared_memory_starts_undefined_in_every_block() {
     k.store(y.at(block), Scalar::Usize, v);
     let mut y = [9u32; 2];
     let outcome = run(&k.finish(), 2, vec![out(&mut y)]);
-    assert_eq!(only(&outcome, Check::UninitialisedShared, 1).thread.block, [1, 0, 0]);
+    assert_eq!(only(&outcome, Check::UninitializedShared, 1).thread.block, [1, 0, 0]);
     assert_eq!(y, [1, 0]);
 }
 
 #[test]
 fn shared_races_need_two_warps_and_no_barrier() {
     let mut y = [0u32; 64];
-    let outcome = run(&neighbour(true, false, 32), 1, vec![out(&mut y)]);
+    let outcome = run(&neighbor(true, false, 32), 1, vec![out(&mut y)]);
     // Warp 0 runs first, and loads before warp 1 stores. The load is undefined, and the later store
     // is a race.
     let races: Vec<_> = outcome.report.findings.iter().filter(|f| f.check == Check::SharedRace).collect();
@@ -238,8 +238,8 @@ fn shared_races_need_two_warps_and_no_barrier() {
     // The same lane of the other warp is a race; another lane of the same warp is not, because a
     // warp runs in lockstep.
     let within = |k: Kernel| run(&k, 1, vec![out(&mut [0u32; 64])]);
-    clean(&within(neighbour(true, false, 0)));
-    clean(&within(neighbour(true, true, 32)));
+    clean(&within(neighbor(true, false, 0)));
+    clean(&within(neighbor(true, true, 32)));
 }
 
 /// Builds a kernel whose threads all store `value(i)` to one element.
@@ -499,7 +499,7 @@ fn locals_are_written_before_they_are_read() {
     for index in [None, Some(3)] {
         let mut y = [9u32; 32];
         let outcome = run(&kernel(20, index), 1, vec![out(&mut y)]);
-        let finding = only(&outcome, Check::UninitialisedLocal, 2);
+        let finding = only(&outcome, Check::UninitializedLocal, 2);
         assert_eq!((finding.thread.lane, finding.count), (20, 12));
         assert!(y[..20] == [7; 20] && y[20..] == [0; 12]);
         clean(&run(&kernel(32, index), 1, vec![out(&mut y)]));

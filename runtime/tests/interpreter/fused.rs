@@ -145,7 +145,7 @@ fn a_sum_of_nothing_is_reported_once() {
     for level in [Checks::Accesses, Checks::All] {
         for elements in [1, 3] {
             let (_, outcome) = Sum { begun: false, elements, ..WHOLE }.run(checks(level));
-            assert_eq!(findings(&outcome), [(Check::UninitialisedLocal, 3)]);
+            assert_eq!(findings(&outcome), [(Check::UninitializedLocal, 3)]);
             assert_eq!(outcome.report.findings[0].count, u64::from(THREADS));
         }
     }

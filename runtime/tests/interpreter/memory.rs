@@ -41,8 +41,8 @@ pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
         data
     };
     let lowered = launch(&Program::decode(kernel).expect("it decodes"), None);
-    let optimised = passes::optimize(kernel.clone()).expect("passes take it");
-    assert_eq!(lowered, launch(&Program::decode_optimised(&optimised).expect("it decodes"), None), "after passes");
+    let optimized = passes::optimize(kernel.clone()).expect("passes take it");
+    assert_eq!(lowered, launch(&Program::decode_optimized(&optimized).expect("it decodes"), None), "after passes");
     let checked = Checked::of(kernel.clone());
     let mut record = [0; WORDS];
     let program = Program::decode(&checked.kernel).expect("it decodes");
@@ -262,7 +262,7 @@ fn two_lives(begins: bool, stored: bool) -> Kernel {
 #[test]
 fn an_array_begins_undefined_on_anothers_bytes() {
     let outcome = run(&two_lives(true, false), 1, vec![out(&mut [0u32; 32])]);
-    assert_eq!(findings(&outcome), [(Check::UninitialisedShared, 2)]);
+    assert_eq!(findings(&outcome), [(Check::UninitializedShared, 2)]);
     for (begins, stored) in [(false, false), (true, true)] {
         let bytes = everywhere(&two_lives(begins, stored), &[0; 128], 4);
         assert!(bytemuck::cast_slice::<u8, u32>(&bytes).iter().enumerate().all(|(i, v)| *v == i as u32));
@@ -292,7 +292,7 @@ fn iterations_begin_undefined_and_warps_may_be_ahead() {
         let counted = For { label, start: zero, end: two, step: one, unroll, inits, body };
         k.b.effect(Op::For(Box::new(counted)));
         let outcome = run(&k.finish(), 1, vec![out(&mut [0u32; 64])]);
-        let expected: &[_] = if stale { &[(Check::UninitialisedShared, 1)] } else { &[] };
+        let expected: &[_] = if stale { &[(Check::UninitializedShared, 1)] } else { &[] };
         assert_eq!(findings(&outcome), expected);
     }
 }
@@ -320,7 +320,7 @@ fn what_is_on_its_way_is_undefined() {
     };
     let found = |kernel: &Kernel| findings(&run(kernel, 1, vec![out(&mut [0u32; 64])]));
     assert_eq!(found(&kernel(true, 0)), []);
-    assert_eq!(found(&kernel(false, 0)), [(Check::UninitialisedShared, 1), (Check::UnfinishedCopy, 0)]);
+    assert_eq!(found(&kernel(false, 0)), [(Check::UninitializedShared, 1), (Check::UnfinishedCopy, 0)]);
     // Another warp's load is not ordered with the copy.
     assert!(found(&kernel(false, 32)).contains(&(Check::SharedRace, 1)));
 }

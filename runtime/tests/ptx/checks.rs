@@ -100,13 +100,13 @@ fn quotients_by_zero_that_matter() {
 #[test]
 fn memory_that_nothing_has_stored_to() {
     let globals = ".shared .align 4 .u32 cells[32];";
-    let message = only(globals, "mov.u32 %r1, cells;\nld.shared.u32 %r2, [%r1+4];", Check::UninitialisedShared);
+    let message = only(globals, "mov.u32 %r1, cells;\nld.shared.u32 %r2, [%r1+4];", Check::UninitializedShared);
     assert_eq!(message, "loads 4 bytes at byte 4 of `cells` (128 bytes), which has not been stored to");
     let body = ".local .align 8 .b8 own[8];\nst.local.u32 [own], 1;\nld.local.v2.u32 {%r2, %r3}, [own];";
-    only("", body, Check::UninitialisedLocal);
+    only("", body, Check::UninitializedLocal);
     // The copy of a structure with padding after a byte.
     let body = ".local .align 4 .b8 own[8];\nst.local.u8 [own], 1;\nld.local.u32 %r2, [own];";
-    let message = only("", body, Check::PartlyUninitialised);
+    let message = only("", body, Check::PartlyUninitialized);
     assert_eq!(
         message,
         "loads 4 bytes at byte 0 of `own` (8 bytes), of which only some bytes have been stored to: a structure's padding, \

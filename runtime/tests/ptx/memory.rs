@@ -3,7 +3,7 @@
 use super::kit::{POLICIES, Run, lanes, module, module_for};
 
 #[test]
-fn variables_hold_their_initialisers() {
+fn variables_hold_their_initializers() {
     let globals = "
         .global .align 4 .u32 numbers[2][3] = {{1, 2, 3}, {4, 0x10}};
         .const .align 8 .f64 half = 0d3FE0000000000000;

@@ -15,7 +15,7 @@ fn entries(name: &str) -> Vec<(String, String)> {
 #[test]
 fn only_functions_that_a_module_lacks_are_refused() {
     let mut decoded = 0;
-    for name in ["clang", "clang_unoptimised", "everything", "llvm", "nvrtc", "nvrtc_lines"] {
+    for name in ["clang", "clang_unoptimized", "everything", "llvm", "nvrtc", "nvrtc_lines"] {
         for (entry, refused) in entries(name) {
             decoded += usize::from(refused.is_empty());
             for line in refused.lines().skip(1) {

@@ -101,6 +101,6 @@ fn a_stack_has_an_end() {
     );
     // New stack memory is uninitialized, whatever was stored there before.
     let (_, found) = run("", "alloca.u64 %d4, 8;\nld.local.u64 %d5, [%d4];");
-    assert_eq!(found[0].0, Check::UninitialisedLocal);
+    assert_eq!(found[0].0, Check::UninitializedLocal);
     assert!(found[0].1.contains("of `the stack`"), "{}", found[0].1);
 }

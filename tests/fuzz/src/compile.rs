@@ -25,7 +25,7 @@ pub struct Compiled {
     /// IR as lowered.
     pub lowered: ir::Kernel,
     /// IR after all passes.
-    pub optimised: Optimized,
+    pub optimized: Optimized,
     /// PTX of the kernel.
     pub ptx: String,
     /// Checked form as lowered.
@@ -117,12 +117,12 @@ impl Frontend {
         let optimize =
             |kernel: &ir::Kernel| passes::optimize(kernel.clone()).map_err(|e| refused("the passes")(e.to_string()));
         let emitted = |kernel: &Optimized| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));
-        let optimised = optimize(&lowered)?;
-        let ptx = emitted(&optimised)?.to_string();
+        let optimized = optimize(&lowered)?;
+        let ptx = emitted(&optimized)?.to_string();
         let form = Checked::of(lowered.clone());
         let checked = optimize(&form.kernel)?;
         let checked_ptx = emitted(&checked)?.to_string();
         let block = lowered.block.extents().unwrap_or([1, 1, 1]);
-        Ok(Compiled { lowered, optimised, ptx, form, checked, checked_ptx, grid, block })
+        Ok(Compiled { lowered, optimized, ptx, form, checked, checked_ptx, grid, block })
     }
 }

@@ -80,7 +80,7 @@ impl Gpu {
         good("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context) })?;
         let text = merged(goods.iter().map(|good| good.compiled.ptx.as_str()));
         let mut wrong = Vec::new();
-        for executor in [Executor::Gpu, Executor::GpuUnoptimised] {
+        for executor in [Executor::Gpu, Executor::GpuUnoptimized] {
             let module = self.load(&text, executor)?;
             for (n, kernel) in goods.iter().enumerate() {
                 let left =
@@ -98,7 +98,7 @@ impl Gpu {
         let mut log = vec![0u8; 16 << 10];
         let mut options = vec![CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
         let mut values = vec![log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(log.len())];
-        if executor == Executor::GpuUnoptimised {
+        if executor == Executor::GpuUnoptimized {
             options.push(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL);
             values.push(ptr::without_provenance_mut(0));
         }

@@ -142,7 +142,7 @@ fn text(summary: &Summary, elapsed: Duration, ptxas: Option<&Ptxas>, gpu: Option
         None => println!("ptxas was not asked"),
     }
     if let Some(name) = gpu {
-        println!("{on_gpu} on {name}, optimised and not");
+        println!("{on_gpu} on {name}, optimized and not");
     }
     let [interpreters, assembler, device] = spent;
     println!("time of all threads: {interpreters:.1?} interpreters, {assembler:.1?} ptxas, {device:.1?} GPU");

@@ -33,7 +33,7 @@ pub enum Executor {
     /// A GPU, with the text optimized by its driver's JIT.
     Gpu,
     /// A GPU, with the text compiled without optimization.
-    GpuUnoptimised,
+    GpuUnoptimized,
 }
 
 impl fmt::Display for Executor {
@@ -47,7 +47,7 @@ impl fmt::Display for Executor {
             Executor::PtxReordered => "the PTX interpreter, the other side first",
             Executor::CheckedPtx => "the PTX interpreter, the checked form",
             Executor::Gpu => "the GPU",
-            Executor::GpuUnoptimised => "the GPU, not optimised",
+            Executor::GpuUnoptimized => "the GPU, not optimized",
         })
     }
 }
@@ -163,10 +163,10 @@ fn attempt(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> 
         }
     }
     let after = |executor, kernel: &ir::Kernel| {
-        interpreter::Program::decode_optimised(kernel).map_err(|e| Failure::NotTaken(executor, e.to_string()))
+        interpreter::Program::decode_optimized(kernel).map_err(|e| Failure::NotTaken(executor, e.to_string()))
     };
-    let optimised = after(Executor::Optimized, &compiled.optimised)?;
-    same(Executor::Optimized, run(Executor::Optimized, &optimised, Schedule::InOrder)?)?;
+    let optimized = after(Executor::Optimized, &compiled.optimized)?;
+    same(Executor::Optimized, run(Executor::Optimized, &optimized, Schedule::InOrder)?)?;
     let checked = after(Executor::Checked, &compiled.checked)?;
     let schedule = Schedule::InOrder;
     same(Executor::Checked, interpret(Executor::Checked, &checked, &compiled, &arguments, schedule, true)?)?;

@@ -52,7 +52,7 @@ const ALL: &[Planted] = &[
 #[test]
 fn each_planted_mistake_is_found() {
     let frontend = Frontend::default();
-    // The rare ones take many kernels: too many for what is not optimised.
+    // The rare ones take many kernels: too many for what is not optimized.
     let tried = |diagnostic: &&Planted| !cfg!(debug_assertions) || diagnostic.within <= 80;
     let mut open: Vec<&Planted> = ALL.iter().filter(tried).collect();
     let mut missed = Vec::new();

@@ -215,7 +215,7 @@ fn attended<T: Float>(instance: &Instance) -> Vec<Trial> {
     all
 }
 
-/// Queries that look at keys that are all alike, whose values are neighbours in bf16: each mean lies halfway, and goes to the even
+/// Queries that look at keys that are all alike, whose values are neighbors in bf16: each mean lies halfway, and goes to the even
 /// one, which is the lower one in every other column, and the others in the next head.
 fn halfway<T: Float>(instance: &Instance) -> Trial {
     let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));

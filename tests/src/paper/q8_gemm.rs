@@ -1,4 +1,4 @@
-//! (2) Y[m, n] = Σ_b dx[m, b] · dw[n, b] · Σ_{32 i} qx[m, 32 b + i] · qw[n, 32 b + i]: Q8_0 weights, activations quantised on the fly, dp4a.
+//! (2) Y[m, n] = Σ_b dx[m, b] · dw[n, b] · Σ_{32 i} qx[m, 32 b + i] · qw[n, 32 b + i]: Q8_0 weights, activations quantized on the fly, dp4a.
 //!
 use super::trial::{Trial, apart, trials, whole};
 use kernel_dsl::prelude::*;
@@ -32,7 +32,7 @@ pub fn q8_repack(w: View<Q8Block, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMu
 /// A row of f32 → int8 by blocks of 32, scale = max-abs / 127. A quarter warp a block: sub-warp group of 8, 4 elements a lane.
 #[kernel(block = 256, grid = (x.rows() * x.cols() / 4).div_ceil(256), writes(qs = once, d = once))]
 #[requires(x.cols() % 32 == 0, x.aligned(4), qs.cols() == x.cols() / 4, d.cols() == x.cols() / 32)]
-pub fn q8_quantise(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<f32, 2>) {
+pub fn q8_quantize(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<f32, 2>) {
     let i = grid::index();
     let words = x.cols() / 4;
     let (row, word) = (i / words, i % words);
@@ -52,7 +52,7 @@ pub fn q8_quantise(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<
 #[device]
 const WORDS: usize = 8; // of a block of 32
 
-/// 64 activations × 128 weights a block, 256 threads, 8 × 4 a thread; a step is one quantisation block.
+/// 64 activations × 128 weights a block, 256 threads, 8 × 4 a thread; a step is one quantization block.
 #[kernel(block = 256, min_blocks = 2, grid = (qw.rows().div_ceil(128), qx.rows().div_ceil(64)), writes(y = once))]
 #[requires(qx.cols() == qw.cols(), qx.cols() % 8 == 0, dx.cols() == qx.cols() / 8, dw.cols() == qw.cols() / 8, qx.aligned(4), qw.aligned(4))]
 pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw: View<f16, 2>, y: ViewMut<f32, 2>) {
@@ -147,7 +147,7 @@ fn planes(weights: &[Q8Block]) -> (Vec<[i8; 4]>, Vec<f16>) {
 }
 
 /// Activations, as words and the scale of each block.
-fn quantised(x: &[f32]) -> (Vec<[i8; 4]>, Vec<f32>) {
+fn quantized(x: &[f32]) -> (Vec<[i8; 4]>, Vec<f32>) {
     let (mut words, mut scales) = (Vec::new(), Vec::new());
     for block in x.chunks(32) {
         let big = block.iter().fold(0.0f32, |big, x| big.max(x.abs()));
@@ -180,12 +180,12 @@ trials!(q8_repack, |_| {
     vec![Trial::new(format!("{n} x {k}"), inputs, expected)]
 });
 
-trials!(q8_quantise, |_| {
+trials!(q8_quantize, |_| {
     let [m, k] = [20, 384];
     // Blocks of zeros, and of values that are all small.
     let factor = |block: usize| [1.0, 1.0, 0.0, 1.0 / 64.0][block % 4];
     let x: Vec<f32> = whole(m * k, 5).iter().enumerate().map(|(i, x)| x * factor(i / 32)).collect();
-    let (words, scales) = quantised(&x);
+    let (words, scales) = quantized(&x);
     let inputs = [
         Input::view(&x, [m, k]),
         Input::view(&vec![[0i8; 4]; m * k / 4], [m, k / 4]),
@@ -213,7 +213,7 @@ trials!(q8_gemm, |_| {
 
 fn q8_product([m, n, k]: [usize; 3], gap: usize) -> Trial {
     let weights = weights([m, n, k]);
-    let ((x, dx), (words, scales)) = (quantised(&whole(m * k, 5)), planes(&weights));
+    let ((x, dx), (words, scales)) = (quantized(&whole(m * k, 5)), planes(&weights));
     let mut y = vec![0f32; m * n];
     for (i, out) in y.iter_mut().enumerate() {
         let (r, c) = (i / n, i % n);

@@ -42,7 +42,7 @@ values! { loops, "Loops", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`break`" fn leaving -> u32 { let mut s = 0; for i in 0..100u32 { if i > a { break; } s += i; } s }
     "`continue`" fn skipping -> u32 { let mut s = 0; for i in 0..a { if i % 3 == b % 3 { continue; } s += i; } s }
     "`'name: for`, `break 'name`, `continue 'name`" fn labels -> u32 { let mut s = 0; 'out: for i in 0..a { for j in 0..i { if j > 3 { continue 'out; } if s > 60 { break 'out; } s += j; } } s }
-    "`'name: { … break 'name x … }`" fn labelled_block -> u32 { 'found: { if a > 7 { break 'found 1; } if b > 1 { break 'found 2; } 3 } }
+    "`'name: { … break 'name x … }`" fn labeled_block -> u32 { 'found: { if a > 7 { break 'found 1; } if b > 1 { break 'found 2; } 3 } }
     "`for i in a..b`" fn range -> u32 { let mut s = 0; for i in b..a { s = s * 2 + i; s %= 1000; } s }
     "`(a..b).step_by(n)`" fn stepped -> u32 { let mut s = 0; for i in (0..a).step_by(3) { s += i; } s }
     "`(a..b).rev()`" fn reversed -> u32 { let mut s = 0; for i in (0..a).rev() { s = (s * 3 + i) % 1000; } s }

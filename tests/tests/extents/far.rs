@@ -6,7 +6,7 @@ use kernel_dsl::{Element, Float, GenericArgument, Number};
 use kernels_rs::attention::{Attention, Decode, Scratch};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::permute::{copy, gather, transpose_batch};
-use kernels_rs::quant::{Igemm, Quantised};
+use kernels_rs::quant::{Igemm, Quantized};
 use kernels_rs::reduce::{self, ArgMax, Sum};
 use kernels_rs::rowwise::{Norm, Softmax};
 use kernels_rs::sampling::Sample;
@@ -99,7 +99,7 @@ fn products(device: &Device, rows: usize) {
     let (a, b) = (ending(device, rows * COLS, &bytes), device.upload(&bytes).unwrap());
     let mut c = device.zeros::<i32>(rows).unwrap();
     let (a, b) = (a.view([1, rows, COLS]).unwrap(), b.view([1, 1, COLS]).unwrap());
-    let (a, b) = (Quantised::new(a), Quantised::new(b));
+    let (a, b) = (Quantized::new(a), Quantized::new(b));
     Igemm::new().transpose_b().run(device, a, b, &mut c.view_mut([1, rows, 1]).unwrap()).unwrap();
     assert_eq!(end(device, &c, 1), [square as i32]);
 }

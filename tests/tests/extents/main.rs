@@ -17,7 +17,7 @@ use kernel_dsl::Element;
 use kernel_dsl::prelude::*;
 use kernels_rs::attention::{Attention, Decode, Scratch};
 use kernels_rs::fold::{along_x, along_y, along_z, block_at};
-use kernels_rs::quant::{Igemm, Quantised};
+use kernels_rs::quant::{Igemm, Quantized};
 use kernels_rs::sampling::Sample;
 use runtime::doctor::{self, DriverFinding};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
@@ -200,7 +200,7 @@ fn sizes_beyond_a_limit_are_refused_in_the_callers_words() {
     // A row for all, of more products than one call counts.
     let (a, mut c) = (on.array(&[0i8; 64]), on.array(&[0i32; 1]));
     let far = |rows: usize| a.buffer.view_strided([1, rows, 1], [0, 0, 1]).unwrap();
-    let (deep, mut c) = (Quantised::new(far((1 << 32) - 4000)), c.view_mut([1, 1, 1]));
+    let (deep, mut c) = (Quantized::new(far((1 << 32) - 4000)), c.view_mut([1, 1, 1]));
     let told = said(Igemm::new().transpose_a().run(&on.device, deep, deep, &mut c));
     assert!(told.contains("4294963296 elements to count"), "{told}");
     // Pages of 2¹⁰ rows, 2²⁰ of them for the one sequence.

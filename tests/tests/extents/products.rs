@@ -3,7 +3,7 @@
 use crate::{Call, On, Written};
 use kernels_rs::convolution::Convolution;
 use kernels_rs::gemm::Gemm;
-use kernels_rs::quant::{Igemm, Quantised, Weights};
+use kernels_rs::quant::{Igemm, Quantized, Weights};
 use kernels_rs::rowwise::Norm;
 use runtime::Error;
 
@@ -73,8 +73,8 @@ fn igemm(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         ((0..batch * m * k).map(byte).collect(), (0..batch * k * n).map(|i| byte(i + 2)).collect());
     let (a, b, zero_a, zero_b) = (on.array(&of_a), on.array(&of_b), on.array(&[2]), on.array(&[-1]));
     let mut c = on.array(&vec![77i32; batch * m * n]);
-    let a = Quantised::new(a.view([batch, m, k])).zero(zero_a.view([1]));
-    let b = Quantised::new(b.view([batch, k, n])).zero(zero_b.view([1]));
+    let a = Quantized::new(a.view([batch, m, k])).zero(zero_a.view([1]));
+    let b = Quantized::new(b.view([batch, k, n])).zero(zero_b.view([1]));
     Igemm::new().run(&on.device, a, b, &mut c.view_mut([batch, m, n]))?;
     let at_a = |[p, r, d]: [usize; 3]| f64::from(of_a[(p * m + r) * k + d]) - 2.0;
     let at_b = |[p, d, c]: [usize; 3]| f64::from(of_b[(p * k + d) * n + c]) + 1.0;
@@ -88,10 +88,10 @@ fn quantized_weights(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> 
     let (of_x, of_w): (Vec<f32>, Vec<f32>) =
         ((0..rows * k).map(whole).collect(), (0..n * k).map(|i| whole(i + i / 7)).collect());
     let (x, w, mut y) = (on.array(&of_x), on.array(&of_w), on.output(rows * n));
-    let weights = Weights::quantise_q8(&on.device, &w.view([n, k]))?;
+    let weights = Weights::quantize_q8(&on.device, &w.view([n, k]))?;
     weights.product(&on.device, &x.view([rows, k]), &mut y.view_mut([rows, n]))?;
     let mut back = on.output(n * k);
-    weights.dequantise(&on.device, &mut back.view_mut([n, k]))?;
+    weights.dequantize(&on.device, &mut back.view_mut([n, k]))?;
     let at_x = |[_, r, d]: [usize; 3]| f64::from(of_x[r * k + d]);
     let at_w = |[_, d, c]: [usize; 3]| f64::from(of_w[c * k + d]);
     Ok(vec![

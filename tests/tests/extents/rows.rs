@@ -12,7 +12,7 @@ const ROWS: &[(&str, usize)] = &[("rows", 1), ("cols", 1)];
 pub const CALLS: &[Call] = &[
     Call { name: "Softmax::run and backward", dimensions: ROWS, on_cpu: &["cols"], run: softmax },
     Call { name: "Norm::run_added, backward and backward_columns", dimensions: ROWS, on_cpu: &["cols"], run: norm },
-    Call { name: "Norm::quantise", dimensions: ROWS, on_cpu: &["cols"], run: norm_quantized },
+    Call { name: "Norm::quantize", dimensions: ROWS, on_cpu: &["cols"], run: norm_quantized },
     Call {
         name: "GroupNorm::run, backward and backward_channels",
         dimensions: &[("samples", 1), ("channels", 1), ("spatial", 1)],
@@ -107,7 +107,7 @@ fn norm_quantized(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let sign: Vec<f32> = (0..rows * cols).map(|i| number(i).signum()).collect();
     let (x, mut q, mut scales) = (on.array(&sign), on.array(&vec![7i8; rows * cols]), on.output(rows));
     let (mut of_q, mut of_scales) = (q.view_mut([rows, cols]), scales.view_mut([rows]));
-    Norm::rms(0.0).quantise(&on.device, &x.view([rows, cols]), None, &mut of_q, &mut of_scales)?;
+    Norm::rms(0.0).quantize(&on.device, &x.view([rows, cols]), None, &mut of_q, &mut of_scales)?;
     let of_row = if cols == 0 { 0.0 } else { 1.0 / 127.0 };
     Ok(vec![
         Written::new("q", q.download(), sign.iter().map(|x| 127.0 * f64::from(*x)).collect()),
@@ -194,8 +194,8 @@ fn affine(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         let fit = if each { Affine::fit_rows } else { Affine::fit };
         let affine = fit(&on.device, &x.view(shape), true)?;
         let (mut q, mut back) = (on.array(&vec![7i8; rows * cols]), on.output(rows * cols));
-        affine.quantise(&on.device, &x.view(shape), &mut q.view_mut(shape))?;
-        affine.dequantise(&on.device, &q.view(shape), &mut back.view_mut(shape))?;
+        affine.quantize(&on.device, &x.view(shape), &mut q.view_mut(shape))?;
+        affine.dequantize(&on.device, &q.view(shape), &mut back.view_mut(shape))?;
         let right: Vec<f64> = whole.iter().map(|x| f64::from(*x)).collect();
         written.push(Written::new("q", q.download(), right.clone()));
         written.push(Written::new("back", back.download(), right));

@@ -86,14 +86,14 @@ witnessed! {
     }
 }
 
-/// The reduction in the order that the language states: neighbours, then neighbouring pairs, …; what has no neighbour above
+/// The reduction in the order that the language states: neighbors, then neighboring pairs, …; what has no neighbor above
 /// it stays as it is.
-fn neighbours<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T + Copy) -> T {
+fn neighbors<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T + Copy) -> T {
     match values {
         [one] => *one,
         _ => {
             let pairs = values.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], |a, b| combine(a, *b)));
-            neighbours(&pairs.collect::<Vec<_>>(), combine)
+            neighbors(&pairs.collect::<Vec<_>>(), combine)
         }
     }
 }
@@ -147,7 +147,7 @@ fn combined_values(checker: &Checker) {
                 let (floor, sum) = scan_of_block(&shifted, |a, b| a + b);
                 for t in 0..n {
                     let least = shifted.iter().copied().fold(f32::MAX, f32::min);
-                    let added = neighbours(&shifted.chunks(32).map(|w| neighbours(w, |a, b| a + b)).collect::<Vec<_>>(), |a, b| a + b);
+                    let added = neighbors(&shifted.chunks(32).map(|w| neighbors(w, |a, b| a + b)).collect::<Vec<_>>(), |a, b| a + b);
                     let values = [largest, least, added, 0.5 * n as f32, floor[t], sum, 2.0 * shifted[from]];
                     assert_eq!(values.len(), FLOATS);
                     floats.extend(values.map(f64::from));

@@ -7,7 +7,7 @@ use kernel_dsl::{Artifact, Kernel, math};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared};
 
-/// Edges of the format, of the functions' intervals and of their ranges, with their neighbours, of both signs; and some of all sizes.
+/// Edges of the format, of the functions' intervals and of their ranges, with their neighbors, of both signs; and some of all sizes.
 fn arguments() -> Vec<f32> {
     // Some are near constants that clippy knows by name.
     #[allow(clippy::approx_constant, clippy::excessive_precision)]

@@ -6,7 +6,7 @@ use kernel_dsl::{Kernel, host};
 use runtime::Device;
 use runtime::testing::{Input, Random};
 
-/// A block of 32 quantised numbers as files have it: 34 bytes, at multiples of two.
+/// A block of 32 quantized numbers as files have it: 34 bytes, at multiples of two.
 #[device]
 #[derive(Clone, Copy, PartialEq, Debug, DeviceCopy)]
 #[repr(C)]

@@ -99,5 +99,5 @@ fn faults_are_told() {
         run(&|d, x, y| atomic_and_plain::launch(d, x, y), 1),
         &["shared-race", "changes, atomically,", "stores it", "s.fetch_add(0, 1);"],
     );
-    report(run(&|d, x, y| nothing_there::launch(d, x, y), 1), &["uninitialised-shared", "s.fetch_add(1, 1)"]);
+    report(run(&|d, x, y| nothing_there::launch(d, x, y), 1), &["uninitialized-shared", "s.fetch_add(1, 1)"]);
 }

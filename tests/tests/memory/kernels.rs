@@ -72,9 +72,9 @@ pub fn increment<const N: usize>(x: &[f64], y: &mut [f64]) {
     }
 }
 
-/// The sum of x at (row, col) and its neighbours, where there are such: y ← Σ x.
+/// The sum of x at (row, col) and its neighbors, where there are such: y ← Σ x.
 #[device]
-pub fn neighbours_of(x: View<f32, 2>, y: ViewMut<f32, 2>) {
+pub fn neighbors_of(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     let (row, col) = (block::y(), grid::index() * 4);
     let mut sum = [0.0; 4];
     for d in unroll(0..3) {
@@ -91,8 +91,8 @@ pub fn neighbours_of(x: View<f32, 2>, y: ViewMut<f32, 2>) {
 
 #[kernel(block = 32, grid = (y.cols().div_ceil(128), y.rows()))]
 #[requires(x.rows() == y.rows(), x.cols() == y.cols())]
-pub fn neighbours(x: View<f32, 2>, y: ViewMut<f32, 2>) {
-    neighbours_of(x, y);
+pub fn neighbors(x: View<f32, 2>, y: ViewMut<f32, 2>) {
+    neighbors_of(x, y);
 }
 
 /// C = A·B, sizes multiples of 32: tiles of 32 × 32, each thread four columns of a row, the tiles read four elements at

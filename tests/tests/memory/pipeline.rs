@@ -321,7 +321,7 @@ fn a_read_before_the_wait_is_told() {
         let case =
             runtime::testing::Case::new("early", [Input::view(&[1f32; 64], [64]), Input::view(&[0f32; 64], [64])]);
         let text = Checker::new(None).case(&prepared, &case, |_| Vec::new()).unwrap_err().to_string();
-        assert!(text.contains("uninitialised-shared") && text.contains("s[thread::x()]"), "{text}");
+        assert!(text.contains("uninitialized-shared") && text.contains("s[thread::x()]"), "{text}");
     }
     let ptx = compile(&program, &Instance::default(), Target::SM_80).unwrap();
     assert!(ptx.contains("cp.async"), "{ptx}");

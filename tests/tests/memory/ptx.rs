@@ -57,7 +57,7 @@ fn ptxas_takes_all_of_them() {
         copy_bytes::<1>::ARTIFACT,
         negate::<1>::ARTIFACT,
         increment::<1>::ARTIFACT,
-        neighbours::ARTIFACT,
+        neighbors::ARTIFACT,
         matmul::ARTIFACT,
         histogram::ARTIFACT,
         product::ARTIFACT,

@@ -73,7 +73,7 @@ fn copies_agree(gpu: Option<&Device>) {
     }
 }
 
-fn neighbours_agree(gpu: Option<&Device>) {
+fn neighbors_agree(gpu: Option<&Device>) {
     for (rows, cols) in [(1, 1), (3, 4), (5, 130), (2, 129), (4, 7)] {
         let x = small(&mut Random::new(cols as u64), rows * cols);
         let at = |row: i64, col: i64| {
@@ -87,12 +87,12 @@ fn neighbours_agree(gpu: Option<&Device>) {
         let sums: Vec<f32> = (0..rows * cols).map(around).collect();
         let y = vec![0f32; rows * cols];
         let inputs = vec![Input::view(&x, [rows, cols]), Input::view(&y, [rows, cols])];
-        check(neighbours::ARTIFACT, &[], gpu, inputs, vec![(1, wide(&sums))]);
+        check(neighbors::ARTIFACT, &[], gpu, inputs, vec![(1, wide(&sums))]);
         let mut out = y;
         // SAFETY: each thread writes elements of its own, and the vectors outlive the run.
         unsafe {
             let (x, y) = (View::host(&x, [rows, cols]), ViewMut::host(&mut out, [rows, cols]));
-            host::run([cols.div_ceil(128), rows, 1], [32, 1, 1], || neighbours_of(x, y));
+            host::run([cols.div_ceil(128), rows, 1], [32, 1, 1], || neighbors_of(x, y));
         }
         assert_eq!(out, sums);
     }
@@ -237,7 +237,7 @@ fn every_operation_agrees(gpu: Option<&Device>) {
 agreements! {
     axpy_of_four_and_the_rest gpu_axpy_of_four_and_the_rest axpy_agrees
     copies_of_every_width gpu_copies_of_every_width copies_agree
-    masked_neighbours gpu_masked_neighbours neighbours_agree
+    masked_neighbors gpu_masked_neighbors neighbors_agree
     matmul_by_wide_shared_loads gpu_matmul_by_wide_shared_loads matmul_agrees
     histogram_by_shared_atomics gpu_histogram_by_shared_atomics histogram_agrees
     product_by_compare_exchange gpu_product_by_compare_exchange product_agrees

@@ -158,7 +158,7 @@ const INSTANCES: &[(&str, usize)] = &[
     ("flash_attention", 3),
     ("gemv_across", 4),
     ("gemv_normed", 3),
-    ("norm_quantised", 1),
+    ("norm_quantized", 1),
     ("rotate", 5),
     ("rotate_in_place", 2),
     ("sample", 3),

@@ -221,7 +221,7 @@ fn changes(kernel: &Kernel, observed: &Observed, inst: &Inst) -> Vec<Change> {
             if let [result] = inst.results[..]
                 && let Type::Scalar(ty) = kernel.ty(result)
             {
-                let mut others = neighbours(ty, *bits);
+                let mut others = neighbors(ty, *bits);
                 // Masks of 16, 8, 4, 2 and 1 lead to all lanes, and so do 17, 8, 4, 2 and 1.
                 others.retain(|to| !observed.is_mask(result) || *to < *bits);
                 list.extend(others.into_iter().map(|to| Change::Constant(ty, *bits, to)));
@@ -248,7 +248,7 @@ fn changes(kernel: &Kernel, observed: &Observed, inst: &Inst) -> Vec<Change> {
 }
 
 /// Numbers one above and below; of a truth value, the other.
-fn neighbours(ty: Scalar, bits: u64) -> Vec<u64> {
+fn neighbors(ty: Scalar, bits: u64) -> Vec<u64> {
     let mask = ty.mask();
     let floats = |x: f64, of: &dyn Fn(f64) -> u64| -> Vec<u64> {
         [x + 1.0, x - 1.0].into_iter().map(of).filter(|to| *to != bits).collect()

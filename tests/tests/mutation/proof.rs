@@ -226,8 +226,8 @@ fn rewritten(mut kernel: Kernel, mut rewrite: impl FnMut(&mut Kernel) -> bool) -
 
 /// What is compiled of a kernel.
 fn ptx(kernel: &Kernel) -> Option<String> {
-    let optimised = passes::optimize(kernel.clone()).ok()?;
-    emit::emit(&optimised).ok().map(|module| module.to_string())
+    let optimized = passes::optimize(kernel.clone()).ok()?;
+    emit::emit(&optimized).ok().map(|module| module.to_string())
 }
 
 /// Turns of a loop of constant bounds that are unrolled, whatever the kernel asks.

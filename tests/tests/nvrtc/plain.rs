@@ -87,7 +87,7 @@ pub fn histogram(x: &[u8], bins: &mut [u32], blocks: u32) {
     bins.fetch_add(thread::x(), h[thread::x()]);
 }
 
-/// The mean of a point and its four neighbours, inside a border of one.
+/// The mean of a point and its four neighbors, inside a border of one.
 #[kernel(block = (32, 8), grid = (x.cols().div_ceil(32), x.rows().div_ceil(8)))]
 #[requires(y.rows() == x.rows(), y.cols() == x.cols())]
 pub fn stencil(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {

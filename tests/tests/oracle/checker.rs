@@ -127,9 +127,9 @@ fn never_stored(y: &mut [f32]) {
 #[test]
 fn unwritten_memory_holds_what_is_said() {
     let report = check(never_stored::ARTIFACT, Checker::new(None));
-    assert_eq!(stop(&report), Stop::Reported("uninitialised-shared"));
+    assert_eq!(stop(&report), Stop::Reported("uninitialized-shared"));
     for (fill, passes) in [(1, true), (2, false)] {
-        let without = [Check::UninitialisedShared].into_iter().collect();
+        let without = [Check::UninitializedShared].into_iter().collect();
         let report = check(never_stored::ARTIFACT, checker(Options { without, fill, ..Options::default() }));
         assert_eq!(report.passed(), passes, "{report}");
     }

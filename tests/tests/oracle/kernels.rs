@@ -37,7 +37,7 @@ pub fn fours(x: &[f32], y: &mut [f32]) {
     y[i] = v[1];
 }
 
-// uninitialised-shared: wrong
+// uninitialized-shared: wrong
 #[kernel(block = 64, grid = 1)]
 pub fn half_a_tile(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([64]);
@@ -49,7 +49,7 @@ pub fn half_a_tile(x: &[f32], y: &mut [f32]) {
     y[i] = tile[63 - i];
 }
 
-// uninitialised-shared: right
+// uninitialized-shared: right
 #[kernel(block = 64, grid = 1)]
 pub fn a_whole_tile(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([64]);
@@ -83,14 +83,14 @@ pub fn copied_ahead(x: View<f32, 1>, y: &mut [f32]) {
     y[i] += tile[63 - i];
 }
 
-// uninitialised-buffer: wrong
+// uninitialized-buffer: wrong
 #[kernel(block = 64, grid = 1)]
 pub fn adds(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     y[i] += x[i];
 }
 
-// uninitialised-buffer: right
+// uninitialized-buffer: right
 #[kernel(block = 64, grid = 1)]
 pub fn stores_and_adds(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -397,7 +397,7 @@ pub fn masks_as_meant(x: &[f32], y: &mut [f32]) {
 
 // nan-produced: wrong
 #[kernel(block = 64, grid = 1)]
-pub fn normalised(x: &[f32], y: &mut [f32]) {
+pub fn normalized(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     let length = (x[i] * x[i]).sqrt();
     y[i] = x[i] / length;
@@ -405,7 +405,7 @@ pub fn normalised(x: &[f32], y: &mut [f32]) {
 
 // nan-produced: right
 #[kernel(block = 64, grid = 1)]
-pub fn normalised_but_for_zero(x: &[f32], y: &mut [f32]) {
+pub fn normalized_but_for_zero(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     let length = (x[i] * x[i]).sqrt();
     y[i] = if length > 0.0 { x[i] / length } else { 0.0 };

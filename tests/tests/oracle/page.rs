@@ -43,9 +43,9 @@ fn entries() -> Vec<Entry> {
     entries! {
         OutOfBounds: shifted of 1, shifted_inside of 1;
         Misaligned: fours_from_one of 1, fours of 1;
-        UninitialisedShared: half_a_tile of 1, a_whole_tile of 1;
+        UninitializedShared: half_a_tile of 1, a_whole_tile of 1;
         UnfinishedCopy: begun_to_copy of 1, copied_ahead of 1;
-        UninitialisedBuffer: adds of 1, stores_and_adds of 1;
+        UninitializedBuffer: adds of 1, stores_and_adds of 1;
         UnwrittenOutput: rounded_down of 1, rounded_up of 2;
         WrittenTwice: there_and_back of 1, back of 1;
         SharedRace: traded of 1, traded_in_order of 1;
@@ -64,7 +64,7 @@ fn entries() -> Vec<Entry> {
         DivisionOverflow: least_by_minus_one of 1, nearly_least_by_minus_one of 1;
         ShiftOverflow: masks of 1, masks_as_meant of 1;
         LoopStep: no_step of 1, a_step of 1;
-        NanProduced: normalised of 1, normalised_but_for_zero of 1;
+        NanProduced: normalized of 1, normalized_but_for_zero of 1;
         InfinityProduced: exponentials of 1, exponentials_below_one of 1;
         ConversionOverflow: halves of 1, halves_in_range of 1;
         LossyCast: bytes_of of 1, bytes_of_clamped of 1;
@@ -93,10 +93,10 @@ const REFUSED: [Refused; 2] = [
         said: include_str!("../../../kernel-dsl/compile_fail/expected/zoo_read_only_write.stderr"),
     },
     Refused {
-        check: Check::UninitialisedLocal,
+        check: Check::UninitializedLocal,
         why: "rustc refuses a variable that is read before it is written; the oracle holds IR to it that a pass made, or a test.",
-        kernels: include_str!("../../../kernel-dsl/compile_fail/zoo_uninitialised_local.rs"),
-        said: include_str!("../../../kernel-dsl/compile_fail/expected/zoo_uninitialised_local.stderr"),
+        kernels: include_str!("../../../kernel-dsl/compile_fail/zoo_uninitialized_local.rs"),
+        said: include_str!("../../../kernel-dsl/compile_fail/expected/zoo_uninitialized_local.stderr"),
     },
 ];
 
@@ -267,10 +267,10 @@ fn printed(kernel: &ir::Kernel, lint: &Lint) -> String {
 }
 
 fn options(check: Check) -> Options {
-    let uninitialised = if check == Check::UninitialisedBuffer { vec![1] } else { Vec::new() };
+    let uninitialized = if check == Check::UninitializedBuffer { vec![1] } else { Vec::new() };
     let cancellation = (check == Check::Cancellation).then_some(1e-3);
     let notes = check.severity(Target::SM_61) == Severity::Note;
-    Options { fuel: 100_000, uninitialised, cancellation, notes, ..Options::default() }
+    Options { fuel: 100_000, uninitialized, cancellation, notes, ..Options::default() }
 }
 
 /// The name of a variant.

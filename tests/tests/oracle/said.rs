@@ -135,7 +135,7 @@ fn unwritten_memory_holds_what_the_options_say() {
     let x = Memory::new(|_| 0.0);
     for (fill, expected) in [(0x00, 0.0), (0x40, f32::from_bits(0x4040_4040) + 64.0)] {
         let (report, y) = run_on(never_stored::ARTIFACT, 1, &x, Options { fill, ..Options::default() });
-        assert_eq!(checks(&report), [Check::UninitialisedShared; 2]);
+        assert_eq!(checks(&report), [Check::UninitializedShared; 2]);
         assert!(y.iter().all(|v| *v == expected), "{fill:#x}: {y:?}");
     }
     let (_, y) = run_on(never_stored::ARTIFACT, 1, &x, Options { fill: 0xff, ..Options::default() });
@@ -170,10 +170,10 @@ fn of<K: Kernel>(y: Input) -> Result<(), Failure> {
 
 #[test]
 fn an_output_that_holds_nothing_is_for_writing() {
-    of::<copied>(Input::uninitialised::<f32, 1>([50])).unwrap_or_else(|e| panic!("{e}"));
+    of::<copied>(Input::uninitialized::<f32, 1>([50])).unwrap_or_else(|e| panic!("{e}"));
     of::<added>(Input::slice(&[0f32; 50])).unwrap_or_else(|e| panic!("{e}"));
-    let failure = of::<added>(Input::uninitialised::<f32, 1>([50])).expect_err("it reads").to_string();
-    assert!(failure.contains("error[uninitialised-buffer]"), "{failure}");
+    let failure = of::<added>(Input::uninitialized::<f32, 1>([50])).expect_err("it reads").to_string();
+    assert!(failure.contains("error[uninitialized-buffer]"), "{failure}");
 }
 
 /// Sums into an output by atomic operations count as writing it.

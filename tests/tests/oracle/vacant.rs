@@ -56,7 +56,7 @@ fn told(result: runtime::Result<()>, name: &str, first: i64, count: u64) {
     let object = finding.object.as_ref().unwrap();
     assert_eq!(
         (finding.check, &object.name[..], object.element, finding.count),
-        (Check::UninitialisedBuffer, name, Some(first), count),
+        (Check::UninitializedBuffer, name, Some(first), count),
         "{report}"
     );
 }
@@ -76,7 +76,7 @@ fn a_load_of_what_nobody_has_written_is_told() -> runtime::Result<()> {
     told(accumulated::launch(&device, &x, &mut y), "x", 0, 100);
     let mut y = device.alloc::<u32>(1)?;
     let report = report(blocks::launch(&device, &mut y));
-    assert_eq!(report.findings[0].check, Check::UninitialisedBuffer, "{report}");
+    assert_eq!(report.findings[0].check, Check::UninitializedBuffer, "{report}");
     Ok(())
 }
 

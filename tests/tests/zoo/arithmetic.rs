@@ -5,7 +5,7 @@ use kernel_dsl::prelude::*;
 use runtime::testing::Input;
 
 pub const BUGS: &[Bug] = &[
-    bug!(left_neighbour, UsizeOverflow, [counted(64), zeros(64)]),
+    bug!(left_neighbor, UsizeOverflow, [counted(64), zeros(64)]),
     bug!(large_matrix, UsizeOverflow, [Input::scalar(65536usize), Input::scalar(65536usize), counted(97), zeros(32)]),
     bug!(tiles_that_are_left, UsizeOverflow, [counted(20), zeros(64)]),
     bug!(counting_down, UsizeOverflow, [counted(4), zeros(4)]),
@@ -13,7 +13,7 @@ pub const BUGS: &[Bug] = &[
     bug!(bytes_of_a_buffer, UsizeOverflow, [Input::scalar(3usize << 29), zeros(32)]),
     bug!(checksum, IntegerOverflow, [Input::slice(&[0x0100_0001u32; 32]), Input::slice(&[0u32; 32])]),
     bug!(fixed_point_product, IntegerOverflow, [Input::slice(&[0x4_0000i32; 32]), Input::slice(&[0i32; 32])]),
-    bug!(distance_of_colours, IntegerOverflow, [Input::slice(&[3u32, 5]), Input::slice(&[0u32; 2])]),
+    bug!(distance_of_colors, IntegerOverflow, [Input::slice(&[3u32, 5]), Input::slice(&[0u32; 2])]),
     bug!(magnitude_of_the_least, IntegerOverflow, [Input::slice(&[i32::MIN, 4]), Input::slice(&[0i32; 2])]),
     bug!(sum_of_a_warp, IntegerOverflow, [Input::slice(&[0x1000_0000u32; 32]), Input::slice(&[0u32; 32])]),
     bug!(
@@ -36,16 +36,16 @@ pub const BUGS: &[Bug] = &[
     bug!(mask_of_all_bits, ShiftOverflow, [Input::slice(&[3u32, 32, 8, 17]), Input::slice(&[0u32; 4])]),
     bug!(bit_of_a_long_set, ShiftOverflow, [counted(64), Input::slice(&[0u64; 2])]),
     bug!(alignment_of_exponents, ShiftOverflow, [Input::slice(&[1i32 << 20, 1, 0, 0]), Input::slice(&[0i32; 4])]),
-    bug!(colour_of_a_bright_pixel, LossyCast, [Input::slice(&[0.5f32, 1.0, 1.25, 0.0]), Input::slice(&[0u8; 4])]),
+    bug!(color_of_a_bright_pixel, LossyCast, [Input::slice(&[0.5f32, 1.0, 1.25, 0.0]), Input::slice(&[0u8; 4])]),
     bug!(counts_in_half_a_word, LossyCast, [Input::slice(&[7u32, 65536 + 3]), Input::slice(&[0u16; 2])]),
     bug!(no_step, LoopStep, [Input::scalar(0usize), counted(32), zeros(32)]),
     bug!(step_of_a_division, LoopStep, [Input::scalar(3usize), counted(32), zeros(32)]),
 ];
 
-/// a difference reads the left neighbour of the first element
+/// a difference reads the left neighbor of the first element
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
-fn left_neighbour<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+fn left_neighbor<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     let before = if MENDED { i.saturating_sub(1) } else { i - 1 }; //~ usize-overflow
     y[i] = x[i] - x.get(before).copied().unwrap_or(0.0);
@@ -130,7 +130,7 @@ fn fixed_point_product<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
 /// a distance of unsigned numbers is below zero
 #[kernel(block = 1, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 2, y.len() == 2)]
-fn distance_of_colours<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
+fn distance_of_colors<const MENDED: bool>(x: &[u32], y: &mut [u32]) {
     let (a, b) = (x[0], x[1]);
     y[0] = if MENDED { a.abs_diff(b) } else { a - b }; //~ integer-overflow
 }
@@ -252,10 +252,10 @@ fn alignment_of_exponents<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
     y[t] = if MENDED { x[t] >> down.min(31) } else { x[t] >> down }; //~ shift-overflow
 }
 
-/// a colour brighter than white becomes white again only by saturation, and one of a NaN black
+/// a color brighter than white becomes white again only by saturation, and one of a NaN black
 #[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 4, y.len() == 4)]
-fn colour_of_a_bright_pixel<const MENDED: bool>(x: &[f32], y: &mut [u8]) {
+fn color_of_a_bright_pixel<const MENDED: bool>(x: &[f32], y: &mut [u8]) {
     let i = thread::x();
     let level = if MENDED { (x[i] * 255.0).clamp(0.0, 255.0) } else { x[i] * 255.0 };
     y[i] = level as u8; //~ lossy-cast

@@ -97,7 +97,7 @@ fn reduction_in_a_branch<const MENDED: bool>(x: &[u32], y: &mut [f32]) {
         let all = block::max(x[t / 32]) as f32;
         y[t] = if x[t / 32] > 1 { all } else { 0.0 };
     } else if x[t / 32] > 1 {
-        y[t] = block::max(x[t / 32]) as f32; //~ divergent-barrier, uninitialised-shared
+        y[t] = block::max(x[t / 32]) as f32; //~ divergent-barrier, uninitialized-shared
     }
 }
 

@@ -7,7 +7,7 @@ use runtime::testing::Input;
 pub const BUGS: &[Bug] = &[
     bug!(guard_off_by_one, OutOfBounds, [counted(100), zeros(100)]),
     bug!(no_guard, OutOfBounds, [counted(100), zeros(100)]),
-    bug!(right_neighbour, OutOfBounds, [counted(64), zeros(64)]),
+    bug!(right_neighbor, OutOfBounds, [counted(64), zeros(64)]),
     bug!(window_at_the_end, OutOfBounds, [counted(70), zeros(70)]),
     bug!(tile_turned, OutOfBounds, [counted(256), zeros(256)]),
     bug!(padding_of_a_row, OutOfBounds, [counted(32), zeros(32)]),
@@ -43,10 +43,10 @@ fn no_guard<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a difference reads the right neighbour of the last element
+/// a difference reads the right neighbor of the last element
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 64, y.len() == 64)]
-fn right_neighbour<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+fn right_neighbor<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     let next = if MENDED { (i + 1).min(x.len() - 1) } else { i + 1 };
     y[i] = x[next] - x[i]; //~ out-of-bounds

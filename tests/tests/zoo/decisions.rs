@@ -51,7 +51,7 @@ fn bin_of_a_logarithm<const MENDED: bool>(x: &[f32], bins: &mut [u32]) {
     bins.fetch_add(bin.min(15), 1); //~ approximate-index
 }
 
-/// levels of a quantiser: a quotient is cut off to an integer
+/// levels of a quantizer: a quotient is cut off to an integer
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
 fn levels_by_a_reciprocal<const MENDED: bool>(x: &[f32], y: &mut [u32]) {

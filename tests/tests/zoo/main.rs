@@ -16,7 +16,7 @@ mod bounds;
 mod conflicts;
 mod decisions;
 mod global_races;
-mod initialisation;
+mod initialization;
 mod loops;
 mod machine;
 mod orders;
@@ -123,7 +123,7 @@ macro_rules! bug {
 const ZOO: &[&[Bug]] = &[
     bounds::BUGS,
     alignment::BUGS,
-    initialisation::BUGS,
+    initialization::BUGS,
     shared_races::BUGS,
     warp_races::BUGS,
     global_races::BUGS,
@@ -195,8 +195,8 @@ impl Specimen {
 
     fn options(&self) -> Options {
         let inputs = self.case.inputs.iter().enumerate();
-        let uninitialised = inputs.filter(|(_, input)| input.holds_nothing()).map(|(i, _)| i).collect();
-        Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, uninitialised, ..Default::default() }
+        let uninitialized = inputs.filter(|(_, input)| input.holds_nothing()).map(|(i, _)| i).collect();
+        Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, uninitialized, ..Default::default() }
     }
 
     /// What is told, with the lines: of a run, of what approximations decide, and of what is slow.

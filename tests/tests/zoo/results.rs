@@ -7,7 +7,7 @@ use runtime::testing::Input;
 pub const BUGS: &[Bug] = &[
     bug!(norm_of_nothing, NanProduced, [zeros(32), zeros(32)]),
     bug!(softmax_of_minus_infinity, NanProduced, [Input::slice(&[f32::NEG_INFINITY; 32]), zeros(32)]),
-    bug!(root_of_a_cancelled_sum, NanProduced, [Input::slice(&[0.1f32; 32]), zeros(32)]),
+    bug!(root_of_a_canceled_sum, NanProduced, [Input::slice(&[0.1f32; 32]), zeros(32)]),
     bug!(reciprocal_of_zero, InfinityProduced, [counted(32), zeros(32)]),
     bug!(sum_of_squares, InfinityProduced, [Input::slice(&[3.0e19f32; 32]), zeros(1)]),
     bug!(
@@ -56,7 +56,7 @@ fn softmax_of_minus_infinity<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
 /// a variance as the mean of squares less the square of the mean, where only the squares are weighted
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32)]
-fn root_of_a_cancelled_sum<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+fn root_of_a_canceled_sum<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
     let (mean, square) = (warp::sum(x[i]) / 32.0, warp::sum(x[i] * x[i] * 0.999) / 32.0);
     let variance = square - mean * mean;

@@ -87,7 +87,7 @@ fn exchange_without_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     if MENDED {
         block::sync();
     }
-    y[t] = tile[63 - t]; //~ shared-race, uninitialised-shared
+    y[t] = tile[63 - t]; //~ shared-race, uninitialized-shared
 }
 
 /// double buffering whose barrier stands before the read: what others still read is stored to
@@ -257,7 +257,7 @@ fn over_what_is_read<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let mut first = Shared::<f32, 1>::new([64]);
     first[t] = x[t];
     block::sync();
-    let other = first[63 - t]; //~ shared-race, uninitialised-shared
+    let other = first[63 - t]; //~ shared-race, uninitialized-shared
     let mut second = Shared::<f32, 1>::over(first, [64]);
     if MENDED {
         block::sync();

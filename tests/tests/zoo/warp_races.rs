@@ -9,7 +9,7 @@ pub const BUGS: &[Bug] = &[
     bug!(turned_within_the_warp, WarpRace, [counted(64), zeros(64)]),
     bug!(turned_on_volta, WarpRace, [counted(64), zeros(64)]),
     bug!(two_sides_of_a_branch, WarpRace, [counted(32), zeros(32)]),
-    bug!(neighbour_in_global_memory, WarpRace, [counted(32), zeros(32), zeros(32)]),
+    bug!(neighbor_in_global_memory, WarpRace, [counted(32), zeros(32), zeros(32)]),
     bug!(scan_of_the_warp, WarpRace, [counted(32), zeros(32)]),
     bug!(a_lane_for_all, WarpRace, [counted(32), zeros(32)]),
     bug!(a_lane_after_all, WarpRace, [counted(32), zeros(32)]),
@@ -89,10 +89,10 @@ fn two_sides_of_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// a warp reads its neighbours' results back from global memory
+/// a warp reads its neighbors' results back from global memory
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 32, z.len() == 32)]
-fn neighbour_in_global_memory<const MENDED: bool>(x: &[f32], y: &mut [f32], z: &mut [f32]) {
+fn neighbor_in_global_memory<const MENDED: bool>(x: &[f32], y: &mut [f32], z: &mut [f32]) {
     let t = thread::x();
     y[t] = x[t] * x[t];
     if MENDED {
@@ -189,7 +189,7 @@ fn shuffle_is_no_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[t ^ 1] / top; //~ warp-race
 }
 
-/// in each turn of a loop lanes store where their neighbours did the turn before
+/// in each turn of a loop lanes store where their neighbors did the turn before
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 32, y.len() == 35)]
 fn window_that_moves<const MENDED: bool>(x: &[f32], y: &mut [f32]) {

@@ -41,7 +41,7 @@ const ITEMS: [&str; 6] = [
     include_str!("../../../../tests/tests/constructs/items.rs"),
     include_str!("../../../../tests/outside/pixel/src/format.rs"),
     include_str!("../../../../tests/outside/pixel/src/curve.rs"),
-    include_str!("../../../../tests/outside/images/src/neighbours.rs"),
+    include_str!("../../../../tests/outside/images/src/neighbors.rs"),
     include_str!("../../../../tests/outside/images/src/point.rs"),
     include_str!("../../../../tests/tests/language/items.rs"),
 ];

@@ -1,7 +1,7 @@
 //! How long the compiler works on a kernel at its expansion, stage by stage.
 //!
-//! The program is the same whether optimised or not: cargo builds procedural macros with the profile of build scripts,
-//! which is unoptimised where a workspace does not say otherwise.
+//! The program is the same whether optimized or not: cargo builds procedural macros with the profile of build scripts,
+//! which is unoptimized where a workspace does not say otherwise.
 
 use crate::support::{Crate, Function, KERNELS, library};
 use kernel_dsl_compiler::check::{self, Callee};
@@ -75,8 +75,8 @@ fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
         let (lower, lowered) = time(|| lower::lower(&program, instance, Target::SM_61).expect("IR"));
         let (analyses, _) = time(|| analyses::accept(&lowered).expect("a right kernel"));
         // A copy is no part of a pass; it is some hundredths of the time, and is left in.
-        let (passes, optimised) = time(|| passes::optimize(lowered.clone()).expect("IR"));
-        let (emit, _) = time(|| emit::emit(&optimised).expect("PTX").to_string());
+        let (passes, optimized) = time(|| passes::optimize(lowered.clone()).expect("IR"));
+        let (emit, _) = time(|| emit::emit(&optimized).expect("PTX").to_string());
         let total = front + lower + analyses + passes + emit;
         Times { instance: instance.name(&kernel.name()), front, lower, analyses, passes, emit, total }
     });

@@ -340,7 +340,7 @@ impl<'t> Parser<'t> {
         } else if self.rest().starts_with("'l") {
             let label = Part::parse(self)?;
             self.expect(": ")?;
-            let op = self.labelled(label)?;
+            let op = self.labeled(label)?;
             self.expect("}")?;
             self.next_line()?;
             op
@@ -353,7 +353,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a loop or block after its label, up to its closing brace.
-    fn labelled(&mut self, label: Label) -> Result<Op, Fault> {
+    fn labeled(&mut self, label: Label) -> Result<Op, Fault> {
         if self.eat("block") {
             return Ok(Op::Block { label, body: self.braces(Values::new())? });
         }

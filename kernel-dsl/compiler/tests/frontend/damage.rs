@@ -223,7 +223,7 @@ pub fn compile(all: &Crate, function: &Function) -> &'static str {
                 return "refused by an analysis";
             }
             let guarded = Guarded::of(kernel.clone());
-            match passes::optimize(kernel).and_then(|optimised| emit::emit(&optimised)).map(|module| module.to_string())
+            match passes::optimize(kernel).and_then(|optimized| emit::emit(&optimized)).map(|module| module.to_string())
             {
                 Ok(_) => match guarded.ptx() {
                     Ok(_) => "compiled",

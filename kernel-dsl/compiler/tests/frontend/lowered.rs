@@ -5,7 +5,7 @@ use kernel_dsl_compiler::hir::serial;
 use kernel_dsl_compiler::{emit, ir, lower, passes};
 
 /// The IR of each kernel of `text`, in a snapshot of its name. It keeps the IR's invariants, goes through all passes, and
-/// comes out the same from HIR that was serialised.
+/// comes out the same from HIR that was serialized.
 fn snapshots(text: &str) {
     let all = Crate::parse(text).expect("the file is Rust").with(&library());
     for function in all.kernels() {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// Damaged functions a test, of which the larger part is still a function: a second or two unoptimised.
+/// Damaged functions a test, of which the larger part is still a function: a second or two unoptimized.
 const PROGRAMS: u32 = 4000;
 
 /// What comes of a program, which takes its time and does not panic.

@@ -37,7 +37,7 @@ fn check_within(
     });
     let before = w.0.finish();
     verify::verify(&before).unwrap_or_else(|e| panic!("{e}\n{before}"));
-    let after = optimize(before.clone()).expect("optimises");
+    let after = optimize(before.clone()).expect("optimizes");
     for v in given {
         let (a, b) = [&before, &*after].map(|k| run_with(k, 0, Some((*v).into()))).into();
         assert!(a == b, "{v}: {a:?}, {b:?}\n{before}\n{}", *after);

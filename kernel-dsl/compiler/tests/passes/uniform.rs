@@ -84,8 +84,8 @@ fn what_is_proven_uniform_is() {
 fn what_is_proven_uniform_after_passes_is() {
     let mut proven = Proven::default();
     for seed in seeds() {
-        let optimised = optimize(generator::of_threads(seed)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        check(seed, &optimised, &mut proven);
+        let optimized = optimize(generator::of_threads(seed)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        check(seed, &optimized, &mut proven);
     }
     assert!(proven.values > 1000, "{proven:?}");
 }

@@ -6,7 +6,7 @@ use super::device::{Timer, drawn};
 use super::{Contender, Error, Measured, Rate, Trial, all};
 use crate::quant::igemm::Output;
 use crate::quant::peak::dp4a_peak;
-use crate::quant::{Format, Igemm, Quantised, Weights};
+use crate::quant::{Format, Igemm, Quantized, Weights};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
@@ -111,7 +111,7 @@ impl On<'_> {
             let (rows, cols) = if turned_b { (n, k) } else { (k, n) };
             let (a, b) =
                 (a.view_strided([1, m, k], [m * k, k, 1])?, b.view_strided([1, rows, cols], [k * n, cols, 1])?);
-            let (a, b) = (Quantised::new(a).scale(scale_a.view([m])?), Quantised::new(b).scale(scale_b.view([n])?));
+            let (a, b) = (Quantized::new(a).scale(scale_a.view([m])?), Quantized::new(b).scale(scale_b.view([n])?));
             igemm.run(stream, a, b, &mut c.view_mut([1, m, n])?)
         };
         let mut contenders = vec![timer.timed("ours", times, ours)];
@@ -148,8 +148,8 @@ impl On<'_> {
         let made = || {
             let (w, rows) = (numbers.view_strided([n, k], [k, 1])?, rows.view_strided([n, k], [k, 1])?);
             match format {
-                Format::Q8 => Weights::quantise_q8(device, &w),
-                Format::Q4 => Weights::quantise_q4(device, &w),
+                Format::Q8 => Weights::quantize_q8(device, &w),
+                Format::Q4 => Weights::quantize_q4(device, &w),
                 Format::Rows => Weights::from_rows(device, &rows, device.upload(&vec![0.01; n])?),
             }
         };

@@ -83,7 +83,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         });
         let none = on.scratch::<W>(0)?;
         let none = none.view([0])?;
-        let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centred)].into_iter();
+        let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centered)].into_iter();
         let constants: Vec<_> = types.chain(Team::of(on.device(), rows, cols, KEEPS).constants(wide)).collect();
         let weight = self.weight.unwrap_or(&none);
         let call = norm_backward::<T, W, true, 32, 8, 1, 8, 8>::call(z, saved, weight, dy, dz);

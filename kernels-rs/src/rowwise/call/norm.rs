@@ -4,7 +4,7 @@ use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{Operand, given};
-use crate::rowwise::norm::{norm_quantised, norm_rows};
+use crate::rowwise::norm::{norm_quantized, norm_rows};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -44,7 +44,7 @@ fn keeps<T>(cols: usize) -> u32 {
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Norm<'a, W: Element = f32> {
-    pub(super) centred: bool,
+    pub(super) centered: bool,
     pub(super) epsilon: f32,
     pub(super) weight: Option<&'a BufferView<'a, W, 1>>,
     pub(super) bias: Option<&'a BufferView<'a, W, 1>>,
@@ -59,17 +59,17 @@ pub type Saved<'a, 'b> = Option<&'a mut BufferViewMut<'b, f32, 2>>;
 impl Norm<'_> {
     /// Layer norm, with what is added to the variance.
     pub const fn layer(epsilon: f32) -> Self {
-        Norm { centred: true, epsilon, weight: None, bias: None }
+        Norm { centered: true, epsilon, weight: None, bias: None }
     }
 
     /// RMS norm, with what is added to the mean square.
     pub const fn rms(epsilon: f32) -> Self {
-        Norm { centred: false, epsilon, weight: None, bias: None }
+        Norm { centered: false, epsilon, weight: None, bias: None }
     }
 
     /// With a weight a column, of any storage; a bias comes after it.
     pub const fn weight<'w, W: Element>(self, weight: &'w BufferView<'w, W, 1>) -> Norm<'w, W> {
-        Norm { centred: self.centred, epsilon: self.epsilon, weight: Some(weight), bias: None }
+        Norm { centered: self.centered, epsilon: self.epsilon, weight: Some(weight), bias: None }
     }
 }
 
@@ -110,7 +110,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         let fused = added.is_some();
         let constants = |team: Team, wide| {
             let whole = x.extents()[1] <= team.kept();
-            let truths = [self.centred, fused, whole].map(Constant::Bool);
+            let truths = [self.centered, fused, whole].map(Constant::Bool);
             let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT];
             types.into_iter().chain(truths).chain(team.constants(wide)).collect::<Vec<_>>()
         };
@@ -147,7 +147,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
     ///
     /// # Errors
     /// As for [`run_added`](Norm::run_added).
-    pub fn quantise<T: Float + GenericArgument>(
+    pub fn quantize<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -167,9 +167,9 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             Some((residual, z)) => (residual, z.reborrow()),
             None => (x, no_t.view_mut([0, 0])?),
         };
-        let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centred)];
+        let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centered)];
         let constants: Vec<_> = types.into_iter().chain(team.constants(wide)).collect();
-        let call = norm_quantised::<T, W, true, 32, 8, 1, 8, 8>::call(
+        let call = norm_quantized::<T, W, true, 32, 8, 1, 8, 8>::call(
             self.epsilon,
             x,
             residual,

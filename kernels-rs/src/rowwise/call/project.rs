@@ -12,14 +12,14 @@ use crate::{Memory, Passed};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Rows for which the product is limited by its matrix being read, so that each block may normalise them for itself.
+/// Rows for which the product is limited by its matrix being read, so that each block may normalize them for itself.
 const FEW: usize = 8;
 
 impl<N: Float + GenericArgument> Norm<'_, N> {
     /// Queues y ← norm(x)·Wᵀ + bias: x [rows, K] of any storage, W [N, K] as checkpoints have it, y [rows, N]; the bias, if any, has N numbers.
     ///
     /// Up to 8 rows are one kernel, [`gemv_normed`]: it reads x some times more than the norm alone, and saves the norm's launch and its way through memory, which is what a step of
-    /// decoding waits for; nothing is rounded between the two. Of more rows each block of the product would normalise the rows of its tile again, N / 128 times all told, in the loop
+    /// decoding waits for; nothing is rounded between the two. Of more rows each block of the product would normalize the rows of its tile again, N / 128 times all told, in the loop
     /// that multiplication limits. So these are two kernels, and norm(x) is stored as W is.
     ///
     /// # Errors
@@ -146,28 +146,28 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let none = none.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&none), self.bias.unwrap_or(&none));
         macro_rules! launch {
-            ($centred:literal, $rows:literal, $cols:literal, $v:literal, $p:literal, $ahead:literal) => {
+            ($centered:literal, $rows:literal, $cols:literal, $v:literal, $p:literal, $ahead:literal) => {
                 // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever their numbers are stored as: the
                 // oracle ran it in `f32` and `f16` at and around every edge (`kernels check`). What the epilogue does is the caller's promise.
                 unsafe {
-                    gemv_normed::<X, N, W, O, E, F, $centred, PAIRED, $rows, $cols, $v, $p, $ahead>::launch_unchecked(
+                    gemv_normed::<X, N, W, O, E, F, $centered, PAIRED, $rows, $cols, $v, $p, $ahead>::launch_unchecked(
                         on, self.epsilon, x, weight, bias, w, y, epilogue,
                     )
                 }
             };
         }
         macro_rules! by {
-            ($centred:literal, $v:literal, $p:literal, $ahead:literal, $some:literal) => {
+            ($centered:literal, $v:literal, $p:literal, $ahead:literal, $some:literal) => {
                 match x.extents()[0] {
-                    0 | 1 => launch!($centred, 1, 2, $v, $p, $ahead),
-                    2 => launch!($centred, 2, $some, $v, $p, $ahead),
-                    3 | 4 => launch!($centred, 4, $some, $v, $p, $ahead),
-                    _ => launch!($centred, 8, 2, $v, $p, $ahead),
+                    0 | 1 => launch!($centered, 1, 2, $v, $p, $ahead),
+                    2 => launch!($centered, 2, $some, $v, $p, $ahead),
+                    3 | 4 => launch!($centered, 4, $some, $v, $p, $ahead),
+                    _ => launch!($centered, 8, 2, $v, $p, $ahead),
                 }
             };
         }
         // 16 bytes an access are four or eight elements; columns are as many as registers hold.
-        match (self.centred, size_of::<W>()) {
+        match (self.centered, size_of::<W>()) {
             (true, 2) if rows_are_whole(w, 8) => by!(true, 8, 8, 2, 2),
             (false, 2) if rows_are_whole(w, 8) => by!(false, 8, 8, 2, 2),
             (true, 4) if rows_are_whole(w, 4) => by!(true, 4, 4, 4, 4),

@@ -71,7 +71,7 @@ exports! {
             let why = "CUDA_VISIBLE_DEVICES names no device that there is";
             return Err(Error::new(CUresult::CUDA_ERROR_NO_DEVICE, why));
         }
-        process.initialised.store(true, Ordering::Release);
+        process.initialized.store(true, Ordering::Release);
         Ok(())
     };
 

@@ -68,7 +68,7 @@ use exports;
 /// The driver of this process, and whether `cuInit` was called.
 struct Process {
     driver: Driver,
-    initialised: AtomicBool,
+    initialized: AtomicBool,
 }
 
 fn process() -> &'static Process {
@@ -82,7 +82,7 @@ fn process() -> &'static Process {
         for line in wrong {
             eprintln!("cuda-on-cpu: {line}");
         }
-        Process { driver: Driver::new(settings, log), initialised: AtomicBool::new(false) }
+        Process { driver: Driver::new(settings, log), initialized: AtomicBool::new(false) }
     })
 }
 
@@ -118,7 +118,7 @@ fn fail(name: &str) -> Option<Error> {
 fn call(name: &str, body: impl FnOnce(&Driver) -> Result) -> CUresult {
     guard(name, || {
         let process = process();
-        if !process.initialised.load(Ordering::Acquire) {
+        if !process.initialized.load(Ordering::Acquire) {
             return Err(Error::new(CUresult::CUDA_ERROR_NOT_INITIALIZED, "cuInit has not been called"));
         }
         if in_host_function() {

@@ -22,7 +22,7 @@ impl Rounding {
     #[cfg(test)]
     pub const ALL: [Rounding; 4] = [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up];
 
-    /// Whether a magnitude between two neighbours becomes the greater; `odd` is the last bit of the lesser, `rest` how what
+    /// Whether a magnitude between two neighbors becomes the greater; `odd` is the last bit of the lesser, `rest` how what
     /// is above the lesser compares with half of their distance.
     fn away(self, negative: bool, odd: bool, rest: Ordering) -> bool {
         match self {
@@ -309,7 +309,7 @@ impl Format {
             }
             (Number::Finite(a), Number::Finite(b)) => {
                 // At most 53 bits each: the quotient has at least 70.
-                let (a, b) = (normalised(a, 124), normalised(b, 53));
+                let (a, b) = (normalized(a, 124), normalized(b, 53));
                 let (quotient, rest) = (a.significand / b.significand, a.significand % b.significand);
                 let significand = quotient | u128::from(rest != 0);
                 self.encode(Exact { negative, significand, exponent: a.exponent - b.exponent }, how)
@@ -323,7 +323,7 @@ impl Format {
             Number::Finite(x) if x.significand == 0 => a,
             Number::Infinite { negative: false } => self.infinity(),
             Number::Finite(x) if !x.negative => {
-                let x = normalised(x, 124);
+                let x = normalized(x, 124);
                 // The exponent must be even.
                 let odd = x.exponent & 1;
                 let significand = x.significand << odd;
@@ -379,7 +379,7 @@ impl Format {
 }
 
 /// The same number with `bits` bits of significand. It is not zero and has no more.
-fn normalised(x: Exact, bits: u32) -> Exact {
+fn normalized(x: Exact, bits: u32) -> Exact {
     let shift = x.significand.leading_zeros() as i32 - (128 - bits as i32);
     Exact { significand: x.significand << shift, exponent: x.exponent - shift, ..x }
 }
@@ -423,7 +423,7 @@ fn finite_sum(a: Exact, b: Exact, rounding: Rounding) -> Exact {
         return a;
     }
     // One bit is left for the carry, and as many as the lesser can lose without harm.
-    let (a, b) = (normalised(a, 126), normalised(b, 126));
+    let (a, b) = (normalized(a, 126), normalized(b, 126));
     let (greater, lesser) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
     let distance = (greater.exponent - lesser.exponent) as u32;
     let moved = match distance {

@@ -7,7 +7,7 @@ use kernel_dsl::compiler::ptx::Module;
 
 /// Returns the modules of all compilers.
 fn modules() -> [Module; 3] {
-    [include_str!("unoptimised.ptx"), include_str!("optimised.ptx"), include_str!("llvm_22.ptx")].map(module)
+    [include_str!("unoptimized.ptx"), include_str!("optimized.ptx"), include_str!("llvm_22.ptx")].map(module)
 }
 
 #[test]

@@ -73,7 +73,7 @@ extern "C" __global__ void attention(const float* q, const float* k, const float
     }
 }
 
-extern "C" __global__ void quantised(const int* a, const int* b, const float* scale, float* y, int words) {
+extern "C" __global__ void quantized(const int* a, const int* b, const float* scale, float* y, int words) {
     int row = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
     for (int k = 0; k < words; k++) sum = __dp4a(a[row * words + k], b[k], sum);
     y[row] = scale[row] * (float)sum;

@@ -124,12 +124,12 @@ fn attention() {
 }
 
 #[test]
-fn quantised_products() {
+fn quantized_products() {
     let (rows, words) = (40, 12);
     let a: Vec<i32> = numbers(14).take(rows * words).map(|x| x as i32).collect();
     let b: Vec<i32> = numbers(15).take(words).map(|x| x as i32).collect();
     let scale = singles(16, rows);
-    let out = Kernel::of(&numeric(), "quantised", 1, 40)
+    let out = Kernel::of(&numeric(), "quantized", 1, 40)
         .read(&a)
         .read(&b)
         .read(&scale)

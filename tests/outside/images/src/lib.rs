@@ -1,8 +1,8 @@
-//! Twelve kernels on images: each pixel by itself ([`point`]), with its neighbours ([`neighbours`]), and all of them
+//! Twelve kernels on images: each pixel by itself ([`point`]), with its neighbors ([`neighbors`]), and all of them
 //! together ([`statistics`]).
 #![deny(warnings, missing_docs, clippy::all)]
 
-pub mod neighbours;
+pub mod neighbors;
 pub mod point;
 pub mod statistics;
 mod subjects;

@@ -1,8 +1,8 @@
-//! Each pixel with its neighbours.
+//! Each pixel with its neighbors.
 
 use kernel_dsl::prelude::*;
 use pixel::border::{Border, resolve};
-use pixel::format::{Colour, Grey16, Pixel, Rgba8};
+use pixel::format::{Color, Gray16, Pixel, Rgba8};
 
 /// The mean over (2R + 1)² pixels, those beyond the edge as the nearest. A tile and its rim are read once.
 #[kernel(
@@ -34,7 +34,7 @@ pub fn box_blur<const R: usize, const SIDE: usize>(x: View<f32, 2>, mut out: Vie
     }
 }
 
-/// Weights of a pixel and its eight neighbours.
+/// Weights of a pixel and its eight neighbors.
 #[device]
 pub mod stencils {
     /// Nine weights, and what is done with the sum.
@@ -70,7 +70,7 @@ use stencils::{Laplace, Sharpen, Stencil};
 #[kernel(
     block = (32, 4),
     grid = (out.cols().div_ceil(32), out.rows().div_ceil(4)),
-    instances(P = Rgba8 | Grey16, S = Laplace | Sharpen),
+    instances(P = Rgba8 | Gray16, S = Laplace | Sharpen),
 )]
 #[requires(x.rows() == out.rows(), x.cols() == out.cols())]
 pub fn convolve<P: Pixel, S: Stencil>(x: View<P, 2>, mut out: ViewMut<f32, 2>, border: u32) {
@@ -88,7 +88,7 @@ pub fn convolve<P: Pixel, S: Stencil>(x: View<P, 2>, mut out: ViewMut<f32, 2>, b
         let r = resolve(border, (row + i) as i32 - 1, x.rows());
         for (j, weight) in unroll(weights).enumerate() {
             let c = resolve(border, (col + j) as i32 - 1, x.cols());
-            sum = weight.mul_add(x[(r, c)].colour().luma(), sum);
+            sum = weight.mul_add(x[(r, c)].color().luma(), sum);
         }
     }
     out[(row, col)] = S::finish(sum);
@@ -163,28 +163,28 @@ pub fn mapped(map: Affine, at: (f32, f32)) -> (f32, f32) {
     (along(map.x.0, map.y.0, map.origin.0), along(map.x.1, map.y.1, map.origin.1))
 }
 
-/// The colour between four pixels.
+/// The color between four pixels.
 #[device]
-fn bilinear<P: Pixel>(image: View<P, 2>, at: (f32, f32)) -> Colour {
+fn bilinear<P: Pixel>(image: View<P, 2>, at: (f32, f32)) -> Color {
     let (x, y) = at;
     let (left, top) = (x.floor(), y.floor());
     let (fx, fy) = (x - left, y - top);
-    let mut colour = Colour::BLACK;
+    let mut color = Color::BLACK;
     for (i, wy) in unroll([1.0 - fy, fy]).enumerate() {
         for (j, wx) in unroll([1.0 - fx, fx]).enumerate() {
             let (r, c) = (top as i32 + i as i32, left as i32 + j as i32);
             if r >= 0 && c >= 0 {
                 if let Some(pixel) = image.get((r as usize, c as usize)) {
-                    colour.add_scaled(pixel.colour(), wx * wy);
+                    color.add_scaled(pixel.color(), wx * wy);
                 }
             }
         }
     }
-    colour
+    color
 }
 
 /// The image under an affine map; black beyond the edge.
-#[kernel(block = (16, 16), grid = (out.cols().div_ceil(16), out.rows().div_ceil(16)), instances(P = Rgba8 | Grey16))]
+#[kernel(block = (16, 16), grid = (out.cols().div_ceil(16), out.rows().div_ceil(16)), instances(P = Rgba8 | Gray16))]
 pub fn resample<P: Pixel>(x: View<P, 2>, mut out: ViewMut<P, 2>, map: Affine) {
     let (row, col) = (block::y() * 16 + thread::y(), block::x() * 16 + thread::x());
     if row < out.rows() && col < out.cols() {

@@ -3,15 +3,15 @@
 use kernel_dsl::prelude::*;
 use pixel::Pixel;
 use pixel::curve::{Camera, Curve, Gamma, Levels};
-use pixel::format::{Colour, Grey16, Rgb32f, Rgba8};
+use pixel::format::{Color, Gray16, Rgb32f, Rgba8};
 
 /// Another format.
-#[kernel(block = 256, grid = to.len().div_ceil(256), instances(P = Rgba8, Q = Rgb32f; P = Rgb32f | Rgba8, Q = Grey16; P = Grey16, Q = Rgba8))]
+#[kernel(block = 256, grid = to.len().div_ceil(256), instances(P = Rgba8, Q = Rgb32f; P = Rgb32f | Rgba8, Q = Gray16; P = Gray16, Q = Rgba8))]
 #[requires(from.len() == to.len())]
 pub fn convert<P: Pixel, Q: Pixel>(from: &[P], to: &mut [Q]) {
     let i = grid::index();
     if i < to.len() {
-        to[i] = Q::of(from[i].colour());
+        to[i] = Q::of(from[i].color());
     }
 }
 
@@ -20,7 +20,7 @@ pub fn convert<P: Pixel, Q: Pixel>(from: &[P], to: &mut [Q]) {
 pub fn tone<P: Pixel, C: Curve>(curve: C, image: &mut [P]) {
     for i in grid::stride(image.len()) {
         let before = image[i];
-        image[i] = before.with(curve.of(before.colour()));
+        image[i] = before.with(curve.of(before.color()));
     }
 }
 
@@ -29,7 +29,7 @@ pub fn tone<P: Pixel, C: Curve>(curve: C, image: &mut [P]) {
 pub mod layers {
     /// A function of the lower and the upper layer.
     pub trait Mode {
-        /// One part of the colour.
+        /// One part of the color.
         fn mix(below: f32, above: f32) -> f32;
     }
 
@@ -59,31 +59,31 @@ use layers::{Mode, Multiply, Screen};
 pub fn blend<P: Pixel, M: Mode>(below: View<P, 2>, above: View<P, 2>, mut out: ViewMut<P, 2>, opacity: f32) {
     let at = (block::y() * 8 + thread::y(), block::x() * 32 + thread::x());
     let (Some(low), Some(high)) = (below.get(at), above.get(at)) else { return };
-    let mut colour = low.colour();
-    let mixed = colour.zip(high.colour(), M::mix);
-    let towards = mixed.zip(colour, |to, from| to - from);
-    colour.add_scaled(towards, opacity);
-    out[at] = low.with(colour);
+    let mut color = low.color();
+    let mixed = color.zip(high.color(), M::mix);
+    let towards = mixed.zip(color, |to, from| to - from);
+    color.add_scaled(towards, opacity);
+    out[at] = low.with(color);
 }
 
-/// The negative of a colour.
+/// The negative of a color.
 #[device(value)]
-pub fn negative(c: Colour) -> Colour {
+pub fn negative(c: Color) -> Color {
     c.map(|x| 1.0 - x)
 }
 
 /// Black where it is dark, white where it is bright.
 #[device(value)]
-pub fn stencil(c: Colour) -> Colour {
-    if c.luma() < 0.5 { Colour::BLACK } else { Colour::grey(1.0) }
+pub fn stencil(c: Color) -> Color {
+    if c.luma() < 0.5 { Color::BLACK } else { Color::gray(1.0) }
 }
 
-/// Any device function of a colour.
+/// Any device function of a color.
 #[kernel(block = 128, grid = y.len().div_ceil(128), instances(F = negative | stencil))]
 #[requires(x.len() == y.len())]
-pub fn recolour<F: DeviceFn<(Colour,), Output = Colour>>(x: &[Rgb32f], y: &mut [Rgb32f]) {
+pub fn recolor<F: DeviceFn<(Color,), Output = Color>>(x: &[Rgb32f], y: &mut [Rgb32f]) {
     let i = grid::index();
     if let Some(pixel) = x.get(i).copied() {
-        y[i] = Rgb32f::of(F::call((pixel.colour(),)));
+        y[i] = Rgb32f::of(F::call((pixel.color(),)));
     }
 }

@@ -2,21 +2,21 @@
 
 use kernel_dsl::prelude::*;
 use pixel::Pixel;
-use pixel::format::{Grey16, Rgb32f, Rgba8};
+use pixel::format::{Gray16, Rgb32f, Rgba8};
 
 /// Bins of a histogram.
 #[device]
 pub const BINS: usize = 64;
 
 /// How often each brightness is there; bins are added to.
-#[kernel(block = 128, grid = device::waves(4, x.len().div_ceil(128)), instances(P = Rgba8 | Grey16))]
+#[kernel(block = 128, grid = device::waves(4, x.len().div_ceil(128)), instances(P = Rgba8 | Gray16))]
 #[requires(bins.len() == BINS)]
 pub fn histogram<P: Pixel>(x: &[P], bins: &mut [u32]) {
     let own = Shared::<u32, 1>::new([BINS]);
     own.fill(0);
     block::sync();
     for i in grid::stride(x.len()) {
-        let level = x[i].colour().luma().clamp(0.0, 1.0) * (BINS - 1) as f32;
+        let level = x[i].color().luma().clamp(0.0, 1.0) * (BINS - 1) as f32;
         own.fetch_add(level.round() as usize, 1);
     }
     block::sync();
@@ -55,7 +55,7 @@ pub fn extents<P: Pixel, const THREADS: usize>(x: View<P, 2>, out: &mut [Extent]
     let row = x.at(block::x());
     let mut seen = NOTHING;
     for i in block::stride(row.len()) {
-        let luma = row[i].colour().luma();
+        let luma = row[i].color().luma();
         seen = joined(seen, Extent { low: luma, high: luma, count: 1 });
     }
     let all = block::reduce(seen, joined);

@@ -1,43 +1,43 @@
 //! Launches by hand, and with what a third crate makes of `pixel`'s traits.
 
-use images::neighbours::{Affine, resample};
+use images::neighbors::{Affine, resample};
 use images::point::tone;
 use images::statistics::{Extent, extents};
 use kernel_dsl::prelude::*;
 use pixel::curve::{Curve, Gamma};
-use pixel::format::{Colour, Pixel, Rgb32f, Rgba8};
+use pixel::format::{Color, Pixel, Rgb32f, Rgba8};
 use runtime::{Device, Result};
 
 /// What is brighter than `from` turns dark again.
 #[device]
-pub mod solarise {
+pub mod solarize {
     use pixel::Curve;
 
     #[derive(Clone, Copy, Debug)]
-    pub struct Solarise {
+    pub struct Solarize {
         pub from: f32,
     }
 
-    impl Curve for Solarise {
+    impl Curve for Solarize {
         fn apply(&self, x: f32) -> f32 {
             if x > self.from { 1.0 - x } else { x }
         }
     }
 }
-use solarise::Solarise;
+use solarize::Solarize;
 
-fn grey(n: usize) -> Vec<Rgba8> {
-    (0..n).map(|i| Rgba8 { a: 7, ..Rgba8::of(Colour::grey(i as f32 / n as f32)) }).collect()
+fn gray(n: usize) -> Vec<Rgba8> {
+    (0..n).map(|i| Rgba8 { a: 7, ..Rgba8::of(Color::gray(i as f32 / n as f32)) }).collect()
 }
 
 #[test]
 fn a_struct_is_an_argument() -> Result<()> {
     let device = Device::cpu();
-    let pixels = grey(1000);
+    let pixels = gray(1000);
     let mut image = device.upload(&pixels)?;
     let curve = Gamma { power: 0.5 };
     tone::<Rgba8, Gamma>::launch(&device, curve, &mut image)?;
-    let expected: Vec<Rgba8> = pixels.iter().map(|p| p.with(curve.of(p.colour()))).collect();
+    let expected: Vec<Rgba8> = pixels.iter().map(|p| p.with(curve.of(p.color()))).collect();
     assert_eq!(image.download()?, expected);
     assert!(tone::<Rgba8, Gamma>::PTX.contains(".param .f32 curve_power"));
     Ok(())
@@ -46,11 +46,11 @@ fn a_struct_is_an_argument() -> Result<()> {
 #[test]
 fn a_curve_of_this_crate_runs_in_a_kernel_of_another() -> Result<()> {
     let device = Device::cpu();
-    let pixels: Vec<Rgb32f> = grey(100).iter().map(|p| Rgb32f::of(p.colour())).collect();
+    let pixels: Vec<Rgb32f> = gray(100).iter().map(|p| Rgb32f::of(p.color())).collect();
     let mut image = device.upload(&pixels)?;
-    let curve = Solarise { from: 0.5 };
-    tone::<Rgb32f, Solarise>::launch(&device, curve, &mut image)?;
-    let expected: Vec<Rgb32f> = pixels.iter().map(|p| Rgb32f::of(curve.of(p.colour()))).collect();
+    let curve = Solarize { from: 0.5 };
+    tone::<Rgb32f, Solarize>::launch(&device, curve, &mut image)?;
+    let expected: Vec<Rgb32f> = pixels.iter().map(|p| Rgb32f::of(curve.of(p.color()))).collect();
     assert_eq!(image.download()?, expected);
     Ok(())
 }
@@ -58,10 +58,10 @@ fn a_curve_of_this_crate_runs_in_a_kernel_of_another() -> Result<()> {
 #[test]
 fn structs_come_back() -> Result<()> {
     let device = Device::cpu();
-    let image = device.upload(&grey(256))?;
+    let image = device.upload(&gray(256))?;
     let mut out = device.zeros(2)?;
     extents::<Rgba8, 64>::launch(&device, image.view([2, 128])?, &mut out)?;
-    let luma = |i: usize| grey(256)[i].colour().luma();
+    let luma = |i: usize| gray(256)[i].color().luma();
     let row = |first: usize| Extent { low: luma(first), high: luma(first + 127), count: 128 };
     assert_eq!(out.download()?, [row(0), row(128)]);
     Ok(())
@@ -70,7 +70,7 @@ fn structs_come_back() -> Result<()> {
 #[test]
 fn the_identity_changes_nothing() -> Result<()> {
     let device = Device::cpu();
-    let pixels: Vec<Rgba8> = grey(60).into_iter().map(|p| Rgba8 { a: 255, ..p }).collect();
+    let pixels: Vec<Rgba8> = gray(60).into_iter().map(|p| Rgba8 { a: 255, ..p }).collect();
     let image = device.upload(&pixels)?;
     let mut out = device.zeros(60)?;
     let identity = Affine { x: (1.0, 0.0), y: (0.0, 1.0), origin: (0.0, 0.0) };

@@ -7,7 +7,7 @@ pub use curves::*;
 /// Curves, and a way to put two behind one another.
 #[device]
 pub mod curves {
-    use crate::format::Colour;
+    use crate::format::Color;
     use kernel_dsl::prelude::*;
 
     /// A function of brightness.
@@ -15,9 +15,9 @@ pub mod curves {
         /// The new brightness.
         fn apply(&self, x: f32) -> f32;
 
-        /// Of each part of a colour.
-        fn of(&self, colour: Colour) -> Colour {
-            colour.map(|x| self.apply(x))
+        /// Of each part of a color.
+        fn of(&self, color: Color) -> Color {
+            color.map(|x| self.apply(x))
         }
     }
 

@@ -1,17 +1,17 @@
-//! Pixels: how a colour lies in memory, and what it is worth.
+//! Pixels: how a color lies in memory, and what it is worth.
 
 use kernel_dsl::prelude::*;
 
 pub use pixels::*;
 
-/// Formats, and the colour that they are all read as.
+/// Formats, and the color that they are all read as.
 #[device]
 pub mod pixels {
     use kernel_dsl::prelude::*;
 
     /// Red, green and blue from 0 to 1, in registers.
     #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
-    pub struct Colour {
+    pub struct Color {
         /// Red.
         pub r: f32,
         /// Green.
@@ -20,33 +20,33 @@ pub mod pixels {
         pub b: f32,
     }
 
-    impl Colour {
+    impl Color {
         /// No light.
-        pub const BLACK: Colour = Colour::grey(0.0);
+        pub const BLACK: Color = Color::gray(0.0);
 
         /// As much of each.
-        pub const fn grey(value: f32) -> Colour {
-            Colour { r: value, g: value, b: value }
+        pub const fn gray(value: f32) -> Color {
+            Color { r: value, g: value, b: value }
         }
 
         /// How bright it looks (Rec. 709).
         pub fn luma(self) -> f32 {
-            let Colour { r, g, b } = self;
+            let Color { r, g, b } = self;
             0.2126f32.mul_add(r, 0.7152f32.mul_add(g, 0.0722 * b))
         }
 
         /// `f` of each part.
-        pub fn map(self, f: impl Fn(f32) -> f32) -> Colour {
-            Colour { r: f(self.r), g: f(self.g), b: f(self.b) }
+        pub fn map(self, f: impl Fn(f32) -> f32) -> Color {
+            Color { r: f(self.r), g: f(self.g), b: f(self.b) }
         }
 
         /// `f` of each two parts.
-        pub fn zip(self, other: Colour, f: impl Fn(f32, f32) -> f32) -> Colour {
-            Colour { r: f(self.r, other.r), g: f(self.g, other.g), b: f(self.b, other.b) }
+        pub fn zip(self, other: Color, f: impl Fn(f32, f32) -> f32) -> Color {
+            Color { r: f(self.r, other.r), g: f(self.g, other.g), b: f(self.b, other.b) }
         }
 
         /// self + by · other
-        pub fn add_scaled(&mut self, other: Colour, by: f32) {
+        pub fn add_scaled(&mut self, other: Color, by: f32) {
             *self = self.zip(other, |a, b| b.mul_add(by, a));
         }
     }
@@ -57,13 +57,13 @@ pub mod pixels {
         const BYTES: usize;
         /// The largest value of a channel, 1 where it is a float.
         const WHITE: f32;
-        /// The colour.
-        fn colour(self) -> Colour;
-        /// The nearest pixel to a colour; what is brighter than white is white.
-        fn of(colour: Colour) -> Self;
-        /// A pixel like this one with another colour.
-        fn with(self, colour: Colour) -> Self {
-            Self::of(colour)
+        /// The color.
+        fn color(self) -> Color;
+        /// The nearest pixel to a color; what is brighter than white is white.
+        fn of(color: Color) -> Self;
+        /// A pixel like this one with another color.
+        fn with(self, color: Color) -> Self {
+            Self::of(color)
         }
     }
 
@@ -92,47 +92,47 @@ pub mod pixels {
     /// One float of 16 bits.
     #[derive(Clone, Copy, Debug, PartialEq, Default, DeviceCopy)]
     #[repr(C)]
-    pub struct Grey16(pub f16);
+    pub struct Gray16(pub f16);
 
     /// 0 to 1 as 0 to 255, rounded.
-    pub fn quantise(x: f32) -> u8 {
+    pub fn quantize(x: f32) -> u8 {
         (x.clamp(0.0, 1.0) * Rgba8::WHITE).round() as u8
     }
 
     impl Pixel for Rgba8 {
         const BYTES: usize = size_of::<u32>();
         const WHITE: f32 = 255.0;
-        fn colour(self) -> Colour {
-            Colour { r: self.r as f32, g: self.g as f32, b: self.b as f32 }.map(|x| x / Self::WHITE)
+        fn color(self) -> Color {
+            Color { r: self.r as f32, g: self.g as f32, b: self.b as f32 }.map(|x| x / Self::WHITE)
         }
-        fn of(colour: Colour) -> Self {
-            Rgba8 { r: quantise(colour.r), g: quantise(colour.g), b: quantise(colour.b), a: 255 }
+        fn of(color: Color) -> Self {
+            Rgba8 { r: quantize(color.r), g: quantize(color.g), b: quantize(color.b), a: 255 }
         }
-        fn with(self, colour: Colour) -> Self {
-            Rgba8 { a: self.a, ..Self::of(colour) }
+        fn with(self, color: Color) -> Self {
+            Rgba8 { a: self.a, ..Self::of(color) }
         }
     }
 
     impl Pixel for Rgb32f {
         const BYTES: usize = 3 * size_of::<f32>();
         const WHITE: f32 = 1.0;
-        fn colour(self) -> Colour {
+        fn color(self) -> Color {
             let [r, g, b] = self.channels;
-            Colour { r, g, b }
+            Color { r, g, b }
         }
-        fn of(colour: Colour) -> Self {
-            Rgb32f { channels: [colour.r, colour.g, colour.b] }
+        fn of(color: Color) -> Self {
+            Rgb32f { channels: [color.r, color.g, color.b] }
         }
     }
 
-    impl Pixel for Grey16 {
+    impl Pixel for Gray16 {
         const BYTES: usize = size_of::<f16>();
         const WHITE: f32 = 1.0;
-        fn colour(self) -> Colour {
-            Colour::grey(self.0.to_f32())
+        fn color(self) -> Color {
+            Color::gray(self.0.to_f32())
         }
-        fn of(colour: Colour) -> Self {
-            Self(f16::from_f32(colour.luma()))
+        fn of(color: Color) -> Self {
+            Self(f16::from_f32(color.luma()))
         }
     }
 }

@@ -1,4 +1,4 @@
-// uninitialised-shared
+// uninitialized-shared
 kernel void half_of_a_table(global const float *x, global float *y) {
     local float table[64];
     uint t = get_local_id(0);

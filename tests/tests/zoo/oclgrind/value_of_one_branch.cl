@@ -1,4 +1,4 @@
-// uninitialised-local
+// uninitialized-local
 kernel void value_of_one_branch(global const float *x, global float *y) {
     uint t = get_global_id(0);
     float v;

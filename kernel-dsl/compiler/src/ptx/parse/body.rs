@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
                 let name = self.cursor.text(at);
                 let placed = self.scope.place(name);
                 Ok(self
-                    .labelled(at, placed, Mistake::Taken { name: name.to_string() })
+                    .labeled(at, placed, Mistake::Taken { name: name.to_string() })
                     .map(Statement::Label)
                     .into_iter()
                     .collect())
@@ -301,11 +301,11 @@ impl<'a> Parser<'a> {
     pub fn label(&mut self, at: Token) -> Result<Label, Failed> {
         let name = self.cursor.text(at);
         let label = self.scope.label(name, at);
-        self.labelled(at, label, Mistake::Unknown { what: "a label", name: name.to_string() })
+        self.labeled(at, label, Mistake::Unknown { what: "a label", name: name.to_string() })
     }
 
     /// Returns the label, or reports `otherwise`.
-    fn labelled(&mut self, at: Token, label: Option<Label>, otherwise: Mistake) -> Result<Label, Failed> {
+    fn labeled(&mut self, at: Token, label: Option<Label>, otherwise: Mistake) -> Result<Label, Failed> {
         let Some(label) = label else { return Err(self.cursor.fail(at, otherwise)) };
         let name = self.cursor.text(at).to_string();
         let labels = &mut self.function().labels;

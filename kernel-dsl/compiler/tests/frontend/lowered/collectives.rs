@@ -19,7 +19,7 @@ fn total(n: usize, x: f32, f: impl Fn(f32, f32) -> f32) -> f32 {
 
 witnessed! {
     #[kernel(block = 32, grid = 1)]
-    fn neighbours(n: usize, x: &[f32], y: &mut [f32]) {
+    fn neighbors(n: usize, x: &[f32], y: &mut [f32]) {
         let i = thread::x();
         let mut sum = warp::shuffle_up(x[i], 1).unwrap_or(-1.0);
         if let Some((v, odd)) = warp::shuffle_down((i as u8, i % 2 == 1), 3) {

@@ -113,7 +113,7 @@ witnessed! {
     }
 
     #[kernel(block = 32, grid = 1)]
-    fn labelled_blocks(n: usize, x: &[f32], y: &mut [f32]) {
+    fn labeled_blocks(n: usize, x: &[f32], y: &mut [f32]) {
         let i = thread::x();
         let found = 'search: {
             for k in 0..n {

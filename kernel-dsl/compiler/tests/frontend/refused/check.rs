@@ -377,7 +377,7 @@ fn taken_apart(n: usize, y: &mut [f32]) {
 }
 
 #[kernel(block = 32, grid = 1)]
-fn labelled_blocks(n: usize, y: &mut [f32]) {
+fn labeled_blocks(n: usize, y: &mut [f32]) {
     let a = 'a: {
         if n > 1 {
             break 'a 1.0;

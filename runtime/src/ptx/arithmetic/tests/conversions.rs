@@ -99,7 +99,7 @@ fn integers_to_floats() {
             assert_eq!(from_integer(unsigned, F64, word, near), (word as f64).to_bits());
             let low = integer(32, true);
             assert_eq!(from_integer(low, F32, word, near) as u32, (word as i32 as f32).to_bits());
-            // Directed: the neighbours of the exact value.
+            // Directed: the neighbors of the exact value.
             let exact = i128::from(word as i64);
             let value = |r| f32::from_bits(from_integer(signed, F32, word, r) as u32) as i128;
             let (down, up, zero) = (value(Rounding::Down), value(Rounding::Up), value(Rounding::Zero));

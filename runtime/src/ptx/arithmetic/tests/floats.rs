@@ -93,7 +93,7 @@ fn units(bits: u64) -> i128 {
 }
 
 /// What rounding makes of a number that compares with each half as `compare` says (as number : half), by search.
-/// `middle` compares it with the middle of two neighbours.
+/// `middle` compares it with the middle of two neighbors.
 fn searched(
     all: &[(u64, i128)],
     rounding: Rounding,

@@ -3,14 +3,14 @@
 //! What is a device function of this crate or of `pixel` is a function of the host too, so references call it; what a kernel
 //! does around it stands here anew.
 
-mod neighbours;
+mod neighbors;
 mod point;
 mod statistics;
 
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use pixel::format::{Colour, Grey16, Pixel, Rgb32f, Rgba8};
+use pixel::format::{Color, Gray16, Pixel, Rgb32f, Rgba8};
 use runtime::testing::{Bound, Expected, Input, Random};
 
 /// A pixel that a test can make and read.
@@ -51,12 +51,12 @@ impl Sample for Rgb32f {
     }
 }
 
-impl Sample for Grey16 {
+impl Sample for Gray16 {
     fn draw(random: &mut Random) -> Self {
-        Grey16(f16::from_f64(random.unit()))
+        Gray16(f16::from_f64(random.unit()))
     }
     fn read(numbers: &mut impl Iterator<Item = f64>) -> Self {
-        Grey16(f16::from_f64(numbers.next().unwrap_or(0.0)))
+        Gray16(f16::from_f64(numbers.next().unwrap_or(0.0)))
     }
     fn numbers(self) -> Vec<f64> {
         vec![self.0.to_f64()]
@@ -89,7 +89,7 @@ fn draw<P: Sample>(random: &mut Random, n: usize) -> Vec<P> {
 fn read<P: Sample>(input: &Input) -> Vec<P> {
     let values = input.values();
     let mut numbers = values.iter().copied();
-    let count = values.len() / P::of(Colour::BLACK).numbers().len();
+    let count = values.len() / P::of(Color::BLACK).numbers().len();
     (0..count).map(|_| P::read(&mut numbers)).collect()
 }
 

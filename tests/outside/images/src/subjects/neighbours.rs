@@ -1,11 +1,11 @@
-//! The kernels of [`neighbours`](crate::neighbours).
+//! The kernels of [`neighbors`](crate::neighbors).
 
 use super::{SIZES, Sample, draw, exact, floats, pixels, read, with};
-use crate::neighbours::stencils::{Laplace, Sharpen, Stencil};
-use crate::neighbours::{Affine, box_blur, convolve, despeckle, mapped, resample};
+use crate::neighbors::stencils::{Laplace, Sharpen, Stencil};
+use crate::neighbors::{Affine, box_blur, convolve, despeckle, mapped, resample};
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use pixel::border::{Border, resolve};
-use pixel::format::{Colour, Grey16, Rgba8};
+use pixel::format::{Color, Gray16, Rgba8};
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(box_blur<1, 18>, plane_cases, box_blur_reference);
@@ -73,7 +73,7 @@ fn convolve_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         };
         all.map(&mut case).collect()
     }
-    with!(instance, 0, P in [Rgba8, Grey16] => of::<P>(random))
+    with!(instance, 0, P in [Rgba8, Gray16] => of::<P>(random))
 }
 
 fn convolve_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -86,13 +86,13 @@ fn convolve_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 let (i, j) = (k / 3, k % 3);
                 let r = resolve(border, (row + i) as i32 - 1, rows);
                 let c = resolve(border, (col + j) as i32 - 1, cols);
-                sum = S::WEIGHTS[i][j].mul_add(x[r * cols + c].colour().luma(), sum);
+                sum = S::WEIGHTS[i][j].mul_add(x[r * cols + c].color().luma(), sum);
             }
             S::finish(sum)
         };
         exact(1, places([rows, cols]).map(at))
     }
-    with!(instance, 0, P in [Rgba8, Grey16] => with!(instance, 1, S in [Laplace, Sharpen] => of::<P, S>(inputs)))
+    with!(instance, 0, P in [Rgba8, Gray16] => with!(instance, 1, S in [Laplace, Sharpen] => of::<P, S>(inputs)))
 }
 
 const TURN: Affine = Affine { x: (0.5, 0.25), y: (-0.25, 0.75), origin: (3.5, -1.25) };
@@ -107,7 +107,7 @@ fn resample_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         };
         SIZES.into_iter().map(&mut case).collect()
     }
-    with!(instance, 0, P in [Rgba8, Grey16] => of::<P>(random))
+    with!(instance, 0, P in [Rgba8, Gray16] => of::<P>(random))
 }
 
 fn resample_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -116,18 +116,18 @@ fn resample_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let at = |(row, col): (usize, usize)| {
             let (x, y) = mapped(TURN, (col as f32, row as f32));
             let (left, top) = (x.floor(), y.floor());
-            let mut colour = Colour::BLACK;
+            let mut color = Color::BLACK;
             for (i, wy) in [1.0 - (y - top), y - top].into_iter().enumerate() {
                 for (j, wx) in [1.0 - (x - left), x - left].into_iter().enumerate() {
                     let (r, c) = (top as i32 + i as i32, left as i32 + j as i32);
                     if (0..rows as i32).contains(&r) && (0..cols as i32).contains(&c) {
-                        colour.add_scaled(image[r as usize * cols + c as usize].colour(), wx * wy);
+                        color.add_scaled(image[r as usize * cols + c as usize].color(), wx * wy);
                     }
                 }
             }
-            P::of(colour)
+            P::of(color)
         };
         pixels(1, places(size(&inputs[1])).map(at))
     }
-    with!(instance, 0, P in [Rgba8, Grey16] => of::<P>(inputs))
+    with!(instance, 0, P in [Rgba8, Gray16] => of::<P>(inputs))
 }

@@ -2,17 +2,17 @@
 
 use super::{SIZES, Sample, draw, pixels, read, with};
 use crate::point::layers::{Mode, Multiply, Screen};
-use crate::point::{blend, convert, negative, recolour, stencil, tone};
+use crate::point::{blend, convert, negative, recolor, stencil, tone};
 use kernel_dsl::DeviceFn;
 use kernel_dsl::compiler::hir::Instance;
 use pixel::curve::{Camera, Curve, Gamma, Levels};
-use pixel::format::{Grey16, Pixel, Rgb32f, Rgba8};
+use pixel::format::{Gray16, Pixel, Rgb32f, Rgba8};
 use runtime::testing::{Case, Expected, Input, Random, edges};
 
 runtime::register!(convert<Rgba8, Rgb32f>, convert_cases, convert_reference);
 runtime::register!(tone<Rgba8, Gamma>, tone_cases, tone_reference);
 runtime::register!(blend<Rgba8, Multiply>, blend_cases, blend_reference);
-runtime::register!(recolour<negative>, recolour_cases, recolour_reference);
+runtime::register!(recolor<negative>, recolor_cases, recolor_reference);
 
 fn convert_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     fn of<P: Sample, Q: Sample>(random: &mut Random) -> Vec<Case> {
@@ -22,14 +22,14 @@ fn convert_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         };
         edges(256).into_iter().map(&mut case).collect()
     }
-    with!(instance, 0, P in [Rgba8, Rgb32f, Grey16] => with!(instance, 1, Q in [Rgba8, Rgb32f, Grey16] => of::<P, Q>(random)))
+    with!(instance, 0, P in [Rgba8, Rgb32f, Gray16] => with!(instance, 1, Q in [Rgba8, Rgb32f, Gray16] => of::<P, Q>(random)))
 }
 
 fn convert_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     fn of<P: Sample, Q: Sample>(inputs: &[Input]) -> Vec<Expected> {
-        pixels(1, read::<P>(&inputs[0]).into_iter().map(|p| Q::of(p.colour())))
+        pixels(1, read::<P>(&inputs[0]).into_iter().map(|p| Q::of(p.color())))
     }
-    with!(instance, 0, P in [Rgba8, Rgb32f, Grey16] => with!(instance, 1, Q in [Rgba8, Rgb32f, Grey16] => of::<P, Q>(inputs)))
+    with!(instance, 0, P in [Rgba8, Rgb32f, Gray16] => with!(instance, 1, Q in [Rgba8, Rgb32f, Gray16] => of::<P, Q>(inputs)))
 }
 
 const GAMMA: Gamma = Gamma { power: 2.2 };
@@ -51,7 +51,7 @@ fn tone_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 fn tone_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     fn of<P: Sample>(inputs: &[Input], curve: impl Curve) -> Vec<Expected> {
         let image = inputs.len() - 1;
-        pixels(image, read::<P>(&inputs[image]).into_iter().map(|p| p.with(curve.of(p.colour()))))
+        pixels(image, read::<P>(&inputs[image]).into_iter().map(|p| p.with(curve.of(p.color()))))
     }
     with!(instance, 0, P in [Rgba8, Rgb32f] => match () {
         () if super::is::<Gamma>(instance, 1) => of::<P>(inputs, GAMMA),
@@ -73,12 +73,12 @@ fn blend_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let opacity = inputs[3].value() as f32;
         let pairs = read::<Rgba8>(&inputs[0]).into_iter().zip(read::<Rgba8>(&inputs[1]));
         let mix = |low: f32, high: f32| (M::mix(low, high) - low).mul_add(opacity, low);
-        pixels(2, pairs.map(|(low, high)| low.with(low.colour().zip(high.colour(), mix))))
+        pixels(2, pairs.map(|(low, high)| low.with(low.color().zip(high.color(), mix))))
     }
     with!(instance, 1, M in [Multiply, Screen] => of::<M>(inputs))
 }
 
-fn recolour_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
+fn recolor_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let mut case = |n| {
         let inputs = [Input::slice(&draw::<Rgb32f>(random, n)), Input::slice(&draw::<Rgb32f>(random, n))];
         Case::new(format!("{n} pixels"), inputs)
@@ -86,8 +86,8 @@ fn recolour_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     edges(128).into_iter().map(&mut case).collect()
 }
 
-fn recolour_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn recolor_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     with!(instance, 0, F in [negative, stencil] => {
-        pixels(1, read::<Rgb32f>(&inputs[0]).into_iter().map(|p| Rgb32f::of(F::call((p.colour(),)))))
+        pixels(1, read::<Rgb32f>(&inputs[0]).into_iter().map(|p| Rgb32f::of(F::call((p.color(),)))))
     })
 }

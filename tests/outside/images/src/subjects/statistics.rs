@@ -4,7 +4,7 @@ use super::{SIZES, Sample, draw, exact, floats, read, with};
 use crate::statistics::{BINS, Extent, NOTHING, extents, histogram, joined, row_means, running};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use pixel::format::{Grey16, Rgb32f, Rgba8};
+use pixel::format::{Gray16, Rgb32f, Rgba8};
 use runtime::testing::{Bound, Case, Expected, Input, Random, edges};
 
 runtime::register!(histogram<Rgba8>, histogram_cases, histogram_reference);
@@ -14,7 +14,7 @@ runtime::register!(row_means<f32>, row_means_cases, row_means_reference);
 
 fn histogram_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut case = |n| {
-        let image = with!(instance, 0, P in [Rgba8, Grey16] => vec![Input::slice(&draw::<P>(random, n))]);
+        let image = with!(instance, 0, P in [Rgba8, Gray16] => vec![Input::slice(&draw::<P>(random, n))]);
         Case::new(format!("{n} pixels"), [image, vec![Input::slice(&[5u32; BINS])]].concat())
     };
     edges(128).into_iter().chain([2500]).map(&mut case).collect()
@@ -24,12 +24,12 @@ fn histogram_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     fn of<P: Sample>(inputs: &[Input]) -> Vec<Expected> {
         let mut bins = inputs[1].values();
         for pixel in read::<P>(&inputs[0]) {
-            let level = pixel.colour().luma().clamp(0.0, 1.0) * (BINS - 1) as f32;
+            let level = pixel.color().luma().clamp(0.0, 1.0) * (BINS - 1) as f32;
             bins[level.round() as usize] += 1.0;
         }
         exact(1, bins)
     }
-    with!(instance, 0, P in [Rgba8, Grey16] => of::<P>(inputs))
+    with!(instance, 0, P in [Rgba8, Gray16] => of::<P>(inputs))
 }
 
 fn extents_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -48,7 +48,7 @@ fn extents_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     fn of<P: Sample>(inputs: &[Input]) -> Vec<Expected> {
         let (image, [rows, cols]) = (read::<P>(&inputs[0]), inputs[0].extents().try_into().unwrap_or_default());
         let of_row = |row: usize| {
-            let one = |p: &P| p.colour().luma();
+            let one = |p: &P| p.color().luma();
             let one = |p| Extent { low: one(p), high: one(p), count: 1 };
             image[row * cols..][..cols].iter().map(one).fold(NOTHING, joined)
         };

@@ -1,6 +1,6 @@
 //! Scales and zero points as one calls for them.
 
-use super::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
+use super::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use crate::access::rows_are_whole;
 use crate::operand::Operand;
 use crate::{Memory, Queue};
@@ -30,7 +30,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// let x = device.upload(&[-127.0f32, 3.0, 0.25, 0.5])?;
 /// let rows = Affine::fit_rows(&device, &x.view([2, 2])?, true)?;
 /// let mut q = device.zeros::<i8>(4)?;
-/// rows.quantise(&device, &x.view([2, 2])?, &mut q.view_mut([2, 2])?)?;
+/// rows.quantize(&device, &x.view([2, 2])?, &mut q.view_mut([2, 2])?)?;
 /// assert_eq!(q.download()?, [-127, 3, 64, 127]);
 /// # Ok(()) }
 /// ```
@@ -72,7 +72,7 @@ impl Affine {
     ///
     /// # Errors
     /// Where the extents do not belong together, or a buffer is another device's.
-    pub fn quantise<T: Float + GenericArgument>(
+    pub fn quantize<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -86,9 +86,9 @@ impl Affine {
         // numbers are stored as, as the oracle says of `f32` and `f16` (`kernels check`).
         unsafe {
             if four {
-                quantise_affine::<T, 4>::launch_unchecked(on, x, scale, zero, q)
+                quantize_affine::<T, 4>::launch_unchecked(on, x, scale, zero, q)
             } else {
-                quantise_affine::<T, 1>::launch_unchecked(on, x, scale, zero, q)
+                quantize_affine::<T, 1>::launch_unchecked(on, x, scale, zero, q)
             }
         }
     }
@@ -96,8 +96,8 @@ impl Affine {
     /// Queues x ← scale · (q − zero).
     ///
     /// # Errors
-    /// As for [`quantise`](Affine::quantise).
-    pub fn dequantise<T: Float + GenericArgument>(
+    /// As for [`quantize`](Affine::quantize).
+    pub fn dequantize<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
         q: &BufferView<'_, i8, 2>,
@@ -107,12 +107,12 @@ impl Affine {
         self.of_rows(q)?;
         let four = rows_are_whole(q, 4) && rows_are_whole(&*x, 4);
         let (scale, zero) = self.views()?;
-        // SAFETY: as in `quantise`.
+        // SAFETY: as in `quantize`.
         unsafe {
             if four {
-                dequantise_affine::<T, 4>::launch_unchecked(on, q, scale, zero, x)
+                dequantize_affine::<T, 4>::launch_unchecked(on, q, scale, zero, x)
             } else {
-                dequantise_affine::<T, 1>::launch_unchecked(on, q, scale, zero, x)
+                dequantize_affine::<T, 1>::launch_unchecked(on, q, scale, zero, x)
             }
         }
     }
@@ -146,7 +146,7 @@ impl Affine {
         let (mut lows, mut highs) = (on.scratch::<f32>(rows * parts)?, on.scratch::<f32>(rows * parts)?);
         {
             let (lows, highs) = (&mut lows.view_mut([rows, parts])?, &mut highs.view_mut([rows, parts])?);
-            // SAFETY: as in `quantise`.
+            // SAFETY: as in `quantize`.
             unsafe {
                 if rows_are_whole(x, 4) {
                     extremes::<T, 4>::launch_unchecked(on, x, lows, highs)?;
@@ -161,7 +161,7 @@ impl Affine {
         let (mut scale, mut zero) = (on.scratch(n)?, on.scratch(n)?);
         let (lows, highs) = (lows.view(shape)?, highs.view(shape)?);
         let (to_scale, to_zero) = (scale.view_mut([n])?, zero.view_mut([n])?);
-        // SAFETY: as in `quantise`.
+        // SAFETY: as in `quantize`.
         unsafe {
             if symmetric {
                 affine_fit::<true>::launch_unchecked(on, lows, highs, to_scale, to_zero)?;

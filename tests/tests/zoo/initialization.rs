@@ -5,25 +5,25 @@ use kernel_dsl::prelude::*;
 use runtime::testing::Input;
 
 pub const BUGS: &[Bug] = &[
-    bug!(padding_never_filled, UninitialisedShared, [counted(64), zeros(64)]),
-    bug!(bins_never_zeroed, UninitialisedShared, [Input::slice(&[3u32; 64]), Input::slice(&[0u32; 16])]),
-    bug!(half_of_a_table, UninitialisedShared, [counted(64), zeros(64)]),
-    bug!(laid_over, UninitialisedShared, [counted(64), Input::slice(&[0u32; 64])]),
-    bug!(copy_not_waited_for, UninitialisedShared, [Input::view(&[1f32; 64], [64]), zeros(64)]),
+    bug!(padding_never_filled, UninitializedShared, [counted(64), zeros(64)]),
+    bug!(bins_never_zeroed, UninitializedShared, [Input::slice(&[3u32; 64]), Input::slice(&[0u32; 16])]),
+    bug!(half_of_a_table, UninitializedShared, [counted(64), zeros(64)]),
+    bug!(laid_over, UninitializedShared, [counted(64), Input::slice(&[0u32; 64])]),
+    bug!(copy_not_waited_for, UninitializedShared, [Input::view(&[1f32; 64], [64]), zeros(64)]),
     bug!(copy_never_waited_for, UnfinishedCopy, [Input::view(&[1f32; 192], [3, 64]), zeros(64)]),
     bug!(group_never_waited_for, UnfinishedCopy, [Input::view(&[1f32; 192], [3, 64]), zeros(64)]),
     bug!(cleared_meanwhile, UnfinishedCopy, [Input::view(&[1f32; 64], [64]), zeros(64)]),
     bug!(token_let_go, UnfinishedCopy, [Input::view(&[1f32; 64], [64]), zeros(64)]),
-    bug!(one_group_too_few, UninitialisedShared, [Input::view(&[1f32; 64], [64]), zeros(64)]),
-    bug!(other_stage, UninitialisedShared, [counted(128), zeros(64)]),
-    bug!(edge_of_a_tile, UninitialisedShared, [counted(50), zeros(64)]),
-    bug!(tree_of_a_power_of_two, UninitialisedShared, [counted(96), zeros(1)]),
-    bug!(sums_of_warps_that_are_not, UninitialisedShared, [counted(96), zeros(1)]),
-    bug!(kept_from_the_block_before, UninitialisedShared, [counted(4), zeros(4)]),
-    bug!(stale_swizzle, UninitialisedShared, [counted(32), zeros(32)]),
-    bug!(sums_on_nothing, UninitialisedBuffer, [counted(64), Input::uninitialised::<f32, 1>([64])]),
-    bug!(counts_on_nothing, UninitialisedBuffer, [Input::slice(&[5u32; 64]), Input::uninitialised::<u32, 1>([16])]),
-    bug!(scratch_of_half, UninitialisedBuffer, [counted(32), Input::uninitialised::<f32, 1>([64]), zeros(64)]),
+    bug!(one_group_too_few, UninitializedShared, [Input::view(&[1f32; 64], [64]), zeros(64)]),
+    bug!(other_stage, UninitializedShared, [counted(128), zeros(64)]),
+    bug!(edge_of_a_tile, UninitializedShared, [counted(50), zeros(64)]),
+    bug!(tree_of_a_power_of_two, UninitializedShared, [counted(96), zeros(1)]),
+    bug!(sums_of_warps_that_are_not, UninitializedShared, [counted(96), zeros(1)]),
+    bug!(kept_from_the_block_before, UninitializedShared, [counted(4), zeros(4)]),
+    bug!(stale_swizzle, UninitializedShared, [counted(32), zeros(32)]),
+    bug!(sums_on_nothing, UninitializedBuffer, [counted(64), Input::uninitialized::<f32, 1>([64])]),
+    bug!(counts_on_nothing, UninitializedBuffer, [Input::slice(&[5u32; 64]), Input::uninitialized::<u32, 1>([16])]),
+    bug!(scratch_of_half, UninitializedBuffer, [counted(32), Input::uninitialized::<f32, 1>([64]), zeros(64)]),
 ];
 
 /// the cell behind a tile, which pads a window, is never filled
@@ -37,7 +37,7 @@ fn padding_never_filled<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         tile[64] = 0.0;
     }
     block::sync();
-    y[t] = tile[t] + tile[t + 1]; //~ uninitialised-shared
+    y[t] = tile[t] + tile[t + 1]; //~ uninitialized-shared
 }
 
 /// a histogram whose bins are never zeroed
@@ -50,10 +50,10 @@ fn bins_never_zeroed<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
         own.fill(0);
         block::sync();
     }
-    own.fetch_add(x[t] as usize % 16, 1); //~ uninitialised-shared
+    own.fetch_add(x[t] as usize % 16, 1); //~ uninitialized-shared
     block::sync();
     if t == 3 {
-        bins[t] = own[t]; //~ uninitialised-shared
+        bins[t] = own[t]; //~ uninitialized-shared
     }
 }
 
@@ -67,7 +67,7 @@ fn half_of_a_table<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         table[t] = x[t];
     }
     block::sync();
-    y[t] = table[63 - t]; //~ uninitialised-shared
+    y[t] = table[63 - t]; //~ uninitialized-shared
 }
 
 /// an array laid over another one has nothing of what that held
@@ -86,7 +86,7 @@ fn laid_over<const MENDED: bool>(x: &[f32], y: &mut [u32]) {
         second[t] = own as u32;
         block::sync();
     }
-    y[t] = second[t]; //~ uninitialised-shared
+    y[t] = second[t]; //~ uninitialized-shared
 }
 
 /// a copy is waited for after it has been used
@@ -101,7 +101,7 @@ fn copy_not_waited_for<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
         coming = Pending::none();
     }
     block::sync();
-    let own = tile[t]; //~ uninitialised-shared
+    let own = tile[t]; //~ uninitialized-shared
     block::sync();
     coming.wait();
     y[t] = own;
@@ -198,7 +198,7 @@ fn one_group_too_few<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
         pipeline::wait::<1>();
     }
     block::sync();
-    y[t] = tile[t]; //~ uninitialised-shared
+    y[t] = tile[t]; //~ uninitialized-shared
 }
 
 /// double buffering reads the buffer that is filled next
@@ -212,7 +212,7 @@ fn other_stage<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     for k in 0..2 {
         block::sync();
         let read = if MENDED { k % 2 } else { (k + 1) % 2 };
-        sum += stages[(read, 63 - t)]; //~ uninitialised-shared
+        sum += stages[(read, 63 - t)]; //~ uninitialized-shared
         block::sync();
         if k == 0 {
             stages[(1, t)] = x[64 + t];
@@ -233,7 +233,7 @@ fn edge_of_a_tile<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         tile[t] = 0.0;
     }
     block::sync();
-    y[t] = tile[63 - t]; //~ uninitialised-shared
+    y[t] = tile[63 - t]; //~ uninitialized-shared
 }
 
 /// a tree for 128 elements over 96
@@ -250,7 +250,7 @@ fn tree_of_a_power_of_two<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let mut half = 64;
     while half > 0 {
         if t < half {
-            tree[t] += tree[t + half]; //~ uninitialised-shared
+            tree[t] += tree[t + half]; //~ uninitialized-shared
         }
         block::sync();
         half /= 2;
@@ -275,7 +275,7 @@ fn sums_of_warps_that_are_not<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         let warps = if MENDED { warp::count() } else { 32 };
         let mut all = 0.0;
         for w in 0..warps {
-            all += sums[w]; //~ uninitialised-shared
+            all += sums[w]; //~ uninitialized-shared
         }
         y[0] = all;
     }
@@ -289,7 +289,7 @@ fn kept_from_the_block_before<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     if MENDED || block::x() == 0 {
         factor[0] = 2.0;
     }
-    y[block::x()] = x[block::x()] * factor[0]; //~ uninitialised-shared
+    y[block::x()] = x[block::x()] * factor[0]; //~ uninitialized-shared
 }
 
 /// a tile is swizzled by hand when stored, and read as if it were not
@@ -301,7 +301,7 @@ fn stale_swizzle<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let (row, col) = (t / 4, t % 4);
     tile[(row, (2 * col) ^ (row % 8))] = x[t];
     block::sync();
-    y[t] = if MENDED { tile[(row, (2 * col) ^ (row % 8))] } else { tile[(row, 2 * col)] }; //~ uninitialised-shared
+    y[t] = if MENDED { tile[(row, (2 * col) ^ (row % 8))] } else { tile[(row, 2 * col)] }; //~ uninitialized-shared
 }
 
 /// adds to an output that the launch is the first to touch
@@ -312,7 +312,7 @@ fn sums_on_nothing<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     if MENDED {
         y[t] = x[t];
     } else {
-        y[t] += x[t]; //~ uninitialised-buffer
+        y[t] += x[t]; //~ uninitialized-buffer
     }
 }
 
@@ -325,7 +325,7 @@ fn counts_on_nothing<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
         bins[t] = 0;
     }
     block::sync();
-    bins.fetch_add(x[t] as usize % 16, 1); //~ uninitialised-buffer
+    bins.fetch_add(x[t] as usize % 16, 1); //~ uninitialized-buffer
 }
 
 /// scratch memory is filled as far as the input goes, and read to its end
@@ -339,5 +339,5 @@ fn scratch_of_half<const MENDED: bool>(x: &[f32], scratch: &mut [f32], y: &mut [
         scratch[t] = 0.0;
     }
     block::sync();
-    y[t] = scratch[63 - t]; //~ uninitialised-buffer
+    y[t] = scratch[63 - t]; //~ uninitialized-buffer
 }

@@ -10,7 +10,7 @@ pub fn value_of_one_branch(x: &[f32], y: &mut [f32]) {
     if x[i] > 0.0 {
         value = x[i];
     }
-    y[i] = value; //~ uninitialised-local
+    y[i] = value; //~ uninitialized-local
 }
 
 #[kernel(block = 64, grid = 1)]
@@ -34,7 +34,7 @@ pub fn sum_from_nothing(x: &[f32], y: &mut [f32]) {
     for i in 0..x.len() {
         sum += x[i];
     }
-    y[thread::x()] = sum; //~ uninitialised-local
+    y[thread::x()] = sum; //~ uninitialized-local
 }
 
 #[kernel(block = 64, grid = 1)]
