@@ -299,7 +299,7 @@ fn masks_are_of_the_call_s_extents() {
     let (q, k, v) = (q.view([1, 1, 1, 8]).unwrap(), k.view([1, 1, 1, 8]).unwrap(), v.view([1, 1, 1, 4]).unwrap());
     let mut o = device.zeros::<f32>(4).unwrap();
     let error = Attention::new().run_sparse(&device, &q, &k, &v, &mut o.view_mut([1, 1, 1, 4]).unwrap(), None, &mask);
-    assert!(error.unwrap_err().to_string().contains("the mask is of 1 heads, 1 queries and 2 keys"));
+    assert!(error.unwrap_err().to_string().contains("the mask has 1 heads, 1 queries and 2 keys"));
 }
 
 /// A decoding step is attention of one query; over a cache, pages of it, halves, and bytes.
@@ -402,7 +402,8 @@ fn caches_are_of_the_step_s_sequences() {
     in_one_piece(4).unwrap();
     for planes in [0, 2, 3] {
         let said = in_one_piece(planes).unwrap_err().to_string();
-        let wanted = format!("it has {planes} sequences, and there are 4 queries: give it a plane for each");
+        let wanted =
+            format!("the cache has {planes} planes, and there are 4 queries: it needs a plane for each sequence");
         assert!(said.contains(&wanted), "{said}");
     }
 
@@ -414,11 +415,11 @@ fn caches_are_of_the_step_s_sequences() {
     in_pages(2, 4).unwrap();
     for rows in [0, 2, 3] {
         let said = in_pages(4, rows).unwrap_err().to_string();
-        let wanted = format!("the table is of {rows} sequences, and there are 4 queries: give it a row for each");
+        let wanted = format!("the table has {rows} rows, and there are 4 queries: it needs a row for each sequence");
         assert!(said.contains(&wanted), "{said}");
     }
     let said = in_pages(0, 4).unwrap_err().to_string();
-    assert!(said.contains("it has no page, and there are 4 queries: give it one at least"), "{said}");
+    assert!(said.contains("the cache has no page, and there are 4 queries: it needs at least one"), "{said}");
 
     let (q, lengths) = (q.slice(0..0).unwrap(), lengths.slice(0..0).unwrap());
     let mut nothing = o.slice(0..0).unwrap();
@@ -722,9 +723,9 @@ fn lists_are_of_the_call_s_sequences() {
     refused(2, [2, 1], false, "the list of keys is [1], and is to be [2]");
     refused(2, [3, 3], false, "the list of queries is [3], and is to be [2]");
     refused(1, [3, 3], true, "");
-    refused(1, [3, 2], true, "the list of keys is [2], and is to be [3]: as many places as the list of queries has");
+    refused(1, [3, 2], true, "the list of keys is [2], and is to be [3]: the length of the list of queries");
     refused(1, [1, 3], true, "the list of keys is [3], and is to be [1]");
-    refused(2, [3, 3], true, "q is a batch of 2, and sequences that lie one behind the other are a batch of one");
+    refused(2, [3, 3], true, "q has a batch of 2, and concatenated sequences have a batch of one");
 }
 
 /// Of no sequences, and of no queries, nothing is computed; extents are compared all the same.

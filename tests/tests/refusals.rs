@@ -292,7 +292,7 @@ fn steps_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     refused(run(q, cache, cache, 3, q), &["lengths is [3]", "[2]"]);
     refused(run(q, cache, cache, 2, [2, 4, 7]), &["o is [2, 4, 7]", "as q is"]);
     refused(run([2, 4, 6], [2, 2, 5, 6], [2, 2, 5, 6], 2, [2, 4, 6]), &["heads of q have 6 elements"]);
-    refused(run(q, [2, 3, 5, 8], [2, 3, 5, 8], 2, q), &["q has 4 heads", "the 3 heads of keys"]);
+    refused(run(q, [2, 3, 5, 8], [2, 3, 5, 8], 2, q), &["q has 4 heads", "the 3 key heads"]);
     refused(run([2, 6, 8], cache, cache, 2, [2, 6, 8]), &["q is [2, 6, 8]", "the scratch memory is for [2, 4, 8]"]);
 
     let frequencies = b.f([4]);

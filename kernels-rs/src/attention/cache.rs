@@ -1,4 +1,4 @@
-//! Where the keys and values of a decoding step lie, and as what.
+//! The layouts and element types of the key-value cache of a decoding step.
 
 pub use items::*;
 
@@ -6,27 +6,27 @@ pub use items::*;
 mod items {
     use kernel_dsl::prelude::*;
 
-    /// A row of a cache: its plane, head and place there.
+    /// The position of a row in a cache: plane, head and row.
     #[derive(Clone, Copy)]
     pub struct Entry {
         /// The sequence, or the page.
         pub plane: usize,
-        /// The head of keys.
+        /// The key head.
         pub head: usize,
         /// The row of the plane.
         pub row: usize,
     }
 
-    /// How a sequence's keys are found.
+    /// The layout of a cache, which maps a sequence's keys to planes and rows.
     pub trait Pages: Copy {
-        /// The plane and row of key `key` of sequence `sequence`, of planes with `rows` rows.
+        /// Returns the plane and row of key `key` of sequence `sequence`. A plane has `rows` rows.
         fn place(&self, sequence: usize, key: usize, rows: usize) -> (usize, usize);
 
-        /// How many keys a sequence has room for.
+        /// Returns the maximum number of keys of a sequence.
         fn room(&self, rows: usize) -> usize;
     }
 
-    /// A sequence is a plane.
+    /// The layout with one plane for each sequence.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Contiguous;
 
@@ -40,10 +40,11 @@ mod items {
         }
     }
 
-    /// A plane is a page, and a table says which pages a sequence has: vLLM's layout (Kwon and others, 2023).
+    /// The layout with pages: a plane is a page, and a table gives the pages of each sequence, as
+    /// in vLLM (Kwon and others, 2023).
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Paged {
-        /// [sequence, page of the sequence]: the page's plane.
+        /// The plane of each page, [sequence, page of the sequence].
         pub table: View<u32, 2>,
     }
 
@@ -57,11 +58,11 @@ mod items {
         }
     }
 
-    /// A number as a cache has it.
+    /// A type of numbers stored in a cache.
     pub trait Stored: Element {
-        /// The number.
+        /// Converts to `f32`, exactly.
         fn widen(self) -> f32;
-        /// The nearest there is.
+        /// Converts from `f32` to the nearest value.
         fn narrow(x: f32) -> Self;
     }
 
@@ -101,17 +102,17 @@ mod items {
         }
     }
 
-    /// What a stored number is to be multiplied with.
+    /// The scales that stored numbers are multiplied by.
     pub trait Scales: Copy {
-        /// Whether there is anything.
+        /// Whether there are scales.
         const SCALED: bool;
-        /// Of a key.
+        /// Returns the scale of a key.
         fn key(&self, at: Entry) -> f32;
-        /// Of a value.
+        /// Returns the scale of a value.
         fn value(&self, at: Entry) -> f32;
     }
 
-    /// Nothing.
+    /// No scales.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Unscaled;
 
@@ -125,12 +126,12 @@ mod items {
         }
     }
 
-    /// A factor for each head of each key and of each value.
+    /// A scale for each head of each key and each value.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Scaled {
-        /// [plane, head, row]
+        /// Scales of keys, [plane, head, row].
         pub keys: View<f32, 3>,
-        /// [plane, head, row]
+        /// Scales of values, [plane, head, row].
         pub values: View<f32, 3>,
     }
 

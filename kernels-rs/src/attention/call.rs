@@ -1,4 +1,4 @@
-//! Attention of many queries as one calls it: the tile chosen, the kernel launched.
+//! The call for attention of many queries, which chooses a tile and launches the kernel.
 
 use super::extend::shared_heads;
 use super::lengths::{packed, padded};
@@ -15,44 +15,48 @@ use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, Error};
 use std::sync::Arc;
 
-/// Reaches farther than any sequence does.
+/// A band limit larger than any sequence.
 const FAR: usize = 1 << 30;
 
-/// O ← softmax(score(scale·Q·Kᵀ))·V for each query, over the keys that it sees, stored in `f32`, `f16`, `bf16` or a format of one's own, and
-/// computed in `f32`.
+/// Attention of many queries: O ← softmax(score(scale·Q·Kᵀ))·V, for each query over the keys that
+/// it sees. Elements are stored as `f32`, `f16`, `bf16` or a caller-defined format, and computed in
+/// `f32`.
 ///
-/// Q and O are [batch, head, query, element], K and V [batch, head of keys, key, element]; the last stride is 1 and the others are free, so that [batch,
-/// row, head, element] in memory is a view, too. Heads of Q are a multiple of those of K: neighbors share one (Ainslie and others, 2023). Q and K have
-/// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries +
-/// i. Any extent may be 0, and a sequence has fewer than 2³⁰ queries and keys.
+/// Q and O are [batch, head, query, element], K and V [batch, key head, key, element]. The last
+/// stride is 1 and the others are arbitrary, so memory laid out as [batch, row, head, element] has
+/// such a view, too. The heads of Q are a multiple of those of K, and neighboring heads share one
+/// (Ainslie and others, 2023). Heads of Q and K can have any size, and so can heads of V and O.
+/// Query i of a sequence is at position keys − queries + i. Any extent may be 0, and a sequence has
+/// fewer than 2³⁰ queries and keys.
 ///
 /// A query that sees no key, or whose logits are all −∞, gives zeros, and −∞ for the logarithm.
-/// `lse`, [batch, head, query], takes ln Σ exp(logit), which the backward pass needs.
+/// `lse`, [batch, head, query], receives ln Σ exp(logit), which the backward pass requires.
 ///
 /// # Values at the ends of the range
 ///
 /// `f16` and `bf16` are converted to `f32`, subnormals included, and O is rounded once: to ±∞
 /// beyond the range of its type.
 ///
-/// * **Logits** are scale · Σ q·k in `f32`: Σ q·k is rounded before it is scaled. One beyond
-///   3.4·10³⁸ is ±∞. Any finite logits give finite O for finite V.
-/// * **Weights**: the largest logit of a row, m, is subtracted before the product with log₂ e. So a
-///   logit x has the weight exp(x − m), exactly 1 for x = m, with a relative error of (3·(m − x) +
-///   log₂ n + 7) · 2⁻²⁴, n the number of keys. From m − x = 64 on a weight may be 0.
+/// * **Logits** are scale · Σ q·k in `f32`: Σ q·k is rounded before it is scaled. A logit beyond
+///   3.4·10³⁸ in magnitude is ±∞. Any finite logits give finite O for finite V.
+/// * **Weights**: the largest logit of a row, m, is subtracted before the product with log₂ e.
+///   Therefore a logit x has the weight exp(x − m), exactly 1 for x = m. Its relative error is
+///   (3·(m − x) + log₂ n + 7) · 2⁻²⁴, with n the number of keys. For m − x ≥ 64 a weight may be 0.
 /// * **`lse`** is m + ln Σ exp(x − m), within 2⁻²⁴ · |lse| and the error of the sum.
-/// * **Huge values**: a mean of finite values is finite, as weights are divided by a power of two
-///   that is at least n. Only a mean that is the largest number within its error may become ±∞.
-/// * **Tiny values** are kept, subnormals too, within n² · 2⁻¹⁴⁹. Values of one key alone are
-///   exact.
-/// * **What a query does not see** has no effect on it, whatever is there: keys beyond the band, a
-///   sequence's length or a mask's lists, and those for which a [`Score`] gives −∞.
+/// * **Huge values**: a mean of finite values is finite, because weights are divided by a power of
+///   two that is at least n. Only a mean that equals the largest number within its error may become
+///   ±∞.
+/// * **Tiny values**, subnormals included, are kept within n² · 2⁻¹⁴⁹. The result over a single key
+///   is exact.
+/// * **Keys that a query does not see** have no effect on it, whatever they contain. Such keys lie
+///   outside the band, the sequence's length or the mask's lists, or a [`Score`] gives −∞ for them.
 /// * **NaN**: a logit that is NaN or +∞ makes the row and its logarithm NaN. A logit of −∞ is a
 ///   weight of 0.
-/// * **A value that is NaN or ±∞**, of a key that the query sees, makes its column NaN or ±∞. Where
+/// * **A value that is NaN or ±∞**, of a key that the query sees, makes its column NaN or ±∞. If
 ///   the key's weight is 0, the column is NaN or the mean of the others.
 ///
-/// The softmax is computed tile by tile of 64 keys as they come (Milakov and Gimelshein, 2018; Dao and others, 2022): no score leaves the
-/// multiprocessor.
+/// The softmax is computed online, by tiles of 64 keys (Milakov and Gimelshein, 2018; Dao and
+/// others, 2022): no score leaves the multiprocessor.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -80,7 +84,7 @@ impl Default for Attention {
     }
 }
 
-/// What every form of the call takes.
+/// The operands that all forms of the call share.
 struct Operands<'a, 'q, 'k, 'v, 'o, T: Element> {
     q: &'a BufferView<'q, T, 4>,
     k: &'a BufferView<'k, T, 4>,
@@ -89,31 +93,34 @@ struct Operands<'a, 'q, 'k, 'v, 'o, T: Element> {
 }
 
 impl Attention {
-    /// Every query sees every key; logits are scaled by 1 / √(elements of a head).
+    /// Returns a call in which every query sees every key and logits are scaled by 1 / √(elements
+    /// of a head).
     pub const fn new() -> Attention {
         Attention { scale: None, left: FAR, right: FAR }
     }
 
-    /// The factor of the products.
+    /// Sets the factor of the products.
     pub const fn scale(self, scale: f32) -> Attention {
         Attention { scale: Some(scale), ..self }
     }
 
-    /// A query sees no key behind its position.
+    /// Limits each query to the keys up to its position.
     pub const fn causal(self) -> Attention {
         Attention { right: 0, ..self }
     }
 
-    /// A query sees `left` keys before its position, the one at it, and `right` behind. A sliding window of n keys is `band(n - 1, 0)`.
+    /// Limits each query to a band: `left` keys before its position, the key at it, and `right`
+    /// keys after it. A sliding window of n keys is `band(n - 1, 0)`.
     pub const fn band(self, left: usize, right: usize) -> Attention {
         let (left, right) = (if left < FAR { left } else { FAR }, if right < FAR { right } else { FAR });
         Attention { left, right, ..self }
     }
 
-    /// Queues the product.
+    /// Queues the computation.
     ///
     /// # Errors
-    /// Where the extents do not belong together, O overlaps an operand, a buffer is another device's, or memory is short.
+    /// Returns an error if extents do not match, O overlaps an operand, a buffer belongs to another
+    /// device, or memory is short.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -123,16 +130,19 @@ impl Attention {
         o: &mut BufferViewMut<'_, T, 4>,
         lse: Option<&mut BufferViewMut<'_, f32, 3>>,
     ) -> Result<(), Error> {
-        // SAFETY: this score accesses nothing.
+        // SAFETY: this score accesses no memory.
         unsafe { self.run_with(on, q, k, v, o, lse, Plain) }
     }
 
-    /// Queues the product, with a score of the library's or of one's own, compiled in when it is first used.
+    /// Queues the computation with a score of this library or a user-defined one. The kernel is
+    /// compiled with it on first use.
     ///
     /// # Safety
-    /// The kernel runs as it is, without checks: for every query and key the score must access memory within its views only, which are alive
-    /// and not written meanwhile. So [`Alibi`](super::score::Alibi) has a slope for each head, [`Bias`](super::score::Bias) an element for each
-    /// sequence, head, query and key. On the CPU an access beyond is an error in any case.
+    /// The kernel runs without checks. For every query and key, the score must access memory within
+    /// its views only; the views must be alive and not be written meanwhile.
+    /// [`Alibi`](super::score::Alibi) needs a slope for each head, and [`Bias`](super::score::Bias)
+    /// an element for each sequence, head, query and key. On the CPU an access out of bounds is an
+    /// error in any case.
     ///
     /// # Errors
     /// As for [`run`](Attention::run).
@@ -151,11 +161,12 @@ impl Attention {
         self.any(on, q, k, v, o, lse, score, Dense, Whole, None, [batch, longest], longest > 64)
     }
 
-    /// Queues the product of sequences that are padded to the views' lengths: of sequence i count the first `queries[i]` queries and
-    /// `keys[i]` keys. Rows of O behind those stay as they are.
+    /// Queues the computation for sequences padded to the views' lengths. Sequence i has the first
+    /// `queries[i]` queries and the first `keys[i]` keys. Later rows of O are unchanged.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run); and where the lists have not a number for each sequence of the batch.
+    /// As for [`run`](Attention::run); also if a list does not have one number for each sequence of
+    /// the batch.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run_padded<T: Float + GenericArgument>(
         self,
@@ -168,17 +179,19 @@ impl Attention {
         [queries, keys]: [&BufferView<'_, u32, 1>; 2],
     ) -> Result<(), Error> {
         let (count, [_, _, longest, _]) = (padded(q, [queries, keys])?, q.extents());
-        // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
+        // SAFETY: the launch records the buffers as read, and is queued before their borrow ends.
+        // The number of launched sequences equals the length of both lists.
         let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
         let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, None, [count, longest], longest > 64);
         on.reading(queries, || on.reading(keys, attend))
     }
 
-    /// Queues the product of sequences one behind the other, in views of a batch of one: sequence i has the queries from `queries[i]` to
-    /// `queries[i + 1]`, `longest` at most, and keys likewise. Rows of O that are no sequence's stay as they are.
+    /// Queues the computation for concatenated sequences, in views with a batch of one. Sequence i
+    /// has the queries from `queries[i]` to `queries[i + 1]`, at most `longest`, and likewise keys.
+    /// Rows of O that belong to no sequence are unchanged.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run); and where the views are no batch of one, or the lists not of one length.
+    /// As for [`run`](Attention::run); also if the batch is not one, or the lists differ in length.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run_packed<T: Float + GenericArgument>(
         self,
@@ -192,17 +205,18 @@ impl Attention {
         longest: usize,
     ) -> Result<(), Error> {
         let count = packed(q, [queries, keys])?;
-        // SAFETY: as in `run_padded`; a sequence more begins than there are.
+        // SAFETY: as in `run_padded`; the lists have one more element than there are sequences.
         let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
         let shape = [count, longest.min(q.extents()[2])];
         let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, None, shape, longest > 64);
         on.reading(queries, || on.reading(keys, attend))
     }
 
-    /// Queues the product over the blocks of keys that a mask has for each block of queries, and within those what each query sees.
+    /// Queues the computation over the blocks of keys that a mask has for each block of queries.
+    /// Within these blocks the band applies, too.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run); and where the mask is of other extents.
+    /// As for [`run`](Attention::run); also if the mask has other extents.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run_sparse<T: Float + GenericArgument>(
         self,
@@ -216,20 +230,21 @@ impl Attention {
     ) -> Result<(), Error> {
         let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
         let lists = mask.of_queries(heads, [queries, keys])?;
-        // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
-        // another.
+        // SAFETY: the launch records the mask's lists as read, and is queued before the mask's
+        // borrow ends. The lists have these extents, and their indices are in bounds.
         let pattern = unsafe { lists.pattern(mask.size()) };
         let large = mask.size() > 64;
         let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, Some(mask), [batch, queries], large);
         lists.reading(on, attend)
     }
 
-    /// The factor of products of so many elements.
+    /// Returns the factor of products of `width` elements.
     pub(super) fn factor(self, width: usize) -> f32 {
         self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt())
     }
 
-    /// By tiles of 128 queries where `large`, else of 64; wide values by 64 and 128 keys at a time.
+    /// Launches tiles of 128 queries if `large`, otherwise of 64. Wide values use 64 queries and
+    /// steps of 128 keys.
     #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
     fn any<T: Float + GenericArgument, M: Score + Passed, P: Pattern + Passed, S: Sequences + Passed>(
         self,
@@ -253,8 +268,8 @@ impl Attention {
             return Ok(());
         }
         if wide == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
-            // Blocks have pieces of values, and there is none.
-            return Err(v.refused("values without elements have no logarithms: ask for none".into()));
+            // Blocks are assigned to pieces of values, and there are none.
+            return Err(v.refused("values without elements have no logarithms: pass no `lse`".into()));
         }
         let mut own;
         let mut lse = match lse {
@@ -341,8 +356,9 @@ impl Attention {
         let mut logs = on.scratch::<f32>(slots * BM * 2)?;
         let mut ended = on.scratch::<u32>(slots)?;
         fill(on, 0u32, ended.view_mut([slots])?.strided())?;
-        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
-        // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
+        // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
+        // within them for any sequences and pattern. The oracle ran it at and around every edge of
+        // its tiles (`kernels check`). The caller guarantees what the score accesses.
         unsafe {
             flash_attention::<T, M, P, S, W, V, THREADS, R, BM, Q, L, NK>::launch_unchecked(
                 on,
@@ -360,13 +376,14 @@ impl Attention {
                 score,
                 pattern,
                 sequences,
-                // Of no blocks, too, a row begins at a multiple of four numbers: then extents are compared, and there is nothing to run.
+                // With no blocks, too, the row pitch is a multiple of four numbers: extents are
+                // then checked although no block runs.
                 work.view_strided([plan.blocks, NUMBERS], [NUMBERS, 1])?,
             )
         }
     }
 
-    /// Which block has what, if all sequences are as long as the longest.
+    /// Returns the blocks' assignments for sequences that are all as long as the longest.
     fn plan(
         self,
         device: &Device,

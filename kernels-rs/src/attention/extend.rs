@@ -1,4 +1,4 @@
-//! New keys and values on their way into a cache, as one calls it.
+//! The call that appends new keys and values to a cache.
 
 use super::append::cache_append;
 use super::cache::{Contiguous, Paged, Pages, Stored};
@@ -8,27 +8,31 @@ use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// A decoding step's new keys and values into the cache, and its queries, all turned to where they stand: one kernel.
+/// Appends a decoding step's new keys and values to the cache, and rotates keys and queries to
+/// their positions, in one kernel.
 ///
-/// q and `turned` are [sequence, head, element]; new keys and values [sequence, head of keys, element], of as many elements. `lengths` says how many keys the cache has of each
-/// sequence, which is the position of the new one: it goes to the row behind them. A sequence whose cache is full leaves nothing there. Of a head's elements the first 2 · pairs are
-/// turned, pair i by the position times `frequencies[i]` ([`Rotary`](crate::rotary::Rotary) says how; Su and others, 2021), and the others stay; without frequencies all do. It is
-/// computed in `f32` and rounded once.
+/// q and `turned` are [sequence, head, element]; new keys and values are
+/// [sequence, key head, element], with the same number of elements. `lengths` gives the number of
+/// cached keys of each sequence, which is the position of the new key and its row. For a sequence
+/// whose cache is full, no key or value is written. The first 2 · pairs elements of a head are
+/// rotated, pair i by the position times `frequencies[i]` (Su and others, 2021; see
+/// [`Rotary`](crate::rotary::Rotary)). The other elements are copied; without frequencies all are.
+/// Results are computed in `f32` and rounded once.
 ///
 /// Finite elements whose rotated values are in range give finite ones. The elements of a pair with
-/// a NaN or ±∞ are NaN or ±∞, at position 0 as well. What is beyond the range of the cache's type
-/// becomes ±∞, and what is below its subnormals 0. A position from 2²⁴ on is rounded to `f32`.
+/// a NaN or ±∞ are NaN or ±∞, at position 0 as well. A value beyond the range of the cache's type
+/// becomes ±∞, and one below its subnormals 0. A position of 2²⁴ or more is rounded to `f32`.
 ///
-/// Bytes are x / scale to the nearest, ties to even, clamped to the range of `i8`, of the scale max
-/// |x| / 127: off by half a scale, and by up to 2⁻¹⁴² of a row whose largest magnitude is below
-/// 2⁻¹¹⁹. A row of zeros has the scale 0. A NaN becomes 0, and counts for no scale. A row with ±∞
-/// has the scale ∞, and is NaN where it is read.
+/// A row of bytes has the scale max |x| / 127. Its bytes are x / scale, rounded to nearest, ties to
+/// even, and clamped to the range of `i8`. The error is at most half a scale, plus up to 2⁻¹⁴² in a
+/// row whose largest magnitude is below 2⁻¹¹⁹. A row of zeros has the scale 0. A NaN becomes 0 and
+/// does not affect the scale. A row with ±∞ has the scale ∞, and reads as NaN.
 ///
-/// [`Decode`](super::Decode) then takes `turned`, and lengths that count the new key.
+/// Then call [`Decode`](super::Decode) with `turned`, and with lengths that include the new key.
 ///
-/// Any extent may be 0. There are any number of sequences and heads, as long as sequences × heads,
-/// of queries and of keys, are at most 2³¹ − 1 where sequences are more than 65,535. The pages of a
-/// sequence have room for fewer than 2³⁰ keys.
+/// Any extent may be 0. The numbers of sequences and heads are unlimited up to 65,535 sequences.
+/// Beyond, sequences × heads must be at most 2³¹ − 1, for query heads and for key heads. The pages
+/// of a sequence hold fewer than 2³⁰ keys.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -56,16 +60,16 @@ pub struct Append<'a> {
 pub type AppendedScales<'a, 'b> = [&'a mut BufferViewMut<'b, f32, 3>; 2];
 
 impl<'a> Append<'a> {
-    /// With a frequency for each pair that is turned.
+    /// Returns a call with a frequency for each rotated pair.
     pub const fn new(layout: Layout, frequencies: &BufferView<'a, f32, 1>) -> Append<'a> {
         Append { layout, frequencies: *frequencies }
     }
 
-    /// Queues it, with a cache of [sequence, head, row, element].
+    /// Queues the call with a cache of [sequence, head, row, element].
     ///
     /// # Errors
-    /// Where the extents do not belong together or are beyond the limits above, what is written
-    /// overlaps something else, or a buffer is another device's.
+    /// Returns an error if extents do not match or exceed the limits above, an output overlaps
+    /// another operand, or a buffer belongs to another device.
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
         on: &impl Queue,
@@ -79,8 +83,9 @@ impl<'a> Append<'a> {
         self.any(on, q, turned, new, cache, None, Contiguous, lengths)
     }
 
-    /// Queues it, with a cache of pages, [page, head, row of the page, element]; `table` is [sequence, page of the sequence] and says which page it is. The row behind the last is of
-    /// one sequence alone.
+    /// Queues the call with a paged cache, [page, head, row of the page, element]. `table`,
+    /// [sequence, page of the sequence], gives the page numbers. The page of the new row must
+    /// belong to one sequence only.
     ///
     /// # Errors
     /// As for [`run`](Append::run).
@@ -96,12 +101,13 @@ impl<'a> Append<'a> {
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
         paged::<K>(q.extents()[0], [cache[0].extents(), cache[0].strides()], table)?;
-        // SAFETY: the table is noted as read by the launch, which is queued before its borrow ends.
+        // SAFETY: the launch records the table as read, and is queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
         on.reading(table, || self.any(on, q, turned, new, cache, None, pages, lengths))
     }
 
-    /// Queues it, with a cache of bytes, [sequence, head, row, element]: a row's bytes are multiples of its scale, [sequence, head, row], which is its largest magnitude over 127.
+    /// Queues the call with a cache of bytes, [sequence, head, row, element]. A row's bytes are
+    /// multiples of its scale, [sequence, head, row], which is its largest magnitude / 127.
     ///
     /// # Errors
     /// As for [`run`](Append::run).
@@ -120,7 +126,8 @@ impl<'a> Append<'a> {
         self.any(on, q, turned, new, cache, Some(scales), Contiguous, lengths)
     }
 
-    /// Queues it, with a cache of bytes in pages, [page, head, row of the page, element], and scales of [page, head, row of the page].
+    /// Queues the call with a paged cache of bytes, [page, head, row of the page, element], and
+    /// scales of [page, head, row of the page].
     ///
     /// # Errors
     /// As for [`run`](Append::run).
@@ -196,11 +203,24 @@ impl<'a> Append<'a> {
         };
         macro_rules! launch {
             ($scaled:literal, $interleaved:literal) => {
-                // SAFETY: the launch compares all extents with one another, and the kernel compares lengths with the cache's room and pages with the planes: the oracle
-                // ran it at and around every edge (`kernels check`). Planes are as many as sequences, or the table has a row for each.
+                // SAFETY: the launch checks all extents against each other. The kernel checks
+                // lengths against the cache's rows and page numbers against the number of planes.
+                // The oracle ran it at and around every edge (`kernels check`). There are as many
+                // planes as sequences, or the table has a row for each sequence.
                 unsafe {
                     cache_append::<T, K, P, $scaled, $interleaved>::launch_unchecked(
-                        on, q, turned, new_k, new_v, k, v, &mut of_keys, &mut of_values, pages, lengths, &self.frequencies,
+                        on,
+                        q,
+                        turned,
+                        new_k,
+                        new_v,
+                        k,
+                        v,
+                        &mut of_keys,
+                        &mut of_values,
+                        pages,
+                        lengths,
+                        &self.frequencies,
                     )
                 }
             };
@@ -214,17 +234,18 @@ impl<'a> Append<'a> {
     }
 }
 
-/// Whether a cache in one piece, of these extents and strides, has a plane for each sequence. Of no sequences nothing is asked.
+/// Rejects a contiguous cache without a plane for each sequence, given its extents and strides.
+/// Zero sequences need no planes.
 pub(super) fn contiguous<K: Element>(sequences: usize, cache: [[usize; 4]; 2]) -> Result<(), Error> {
     let [[planes, ..], _] = cache;
     if sequences == 0 || planes == sequences {
         return Ok(());
     }
-    let why = format!("it has {planes} sequences, and there are {sequences} queries: give it a plane for each");
+    let why = format!("the cache has {planes} planes, and there are {sequences} queries: it needs a plane for each sequence");
     Err(refused::<K, 4>(cache, why))
 }
 
-/// Rejects heads of queries, axis 1 of q, that are no multiple of those of keys.
+/// Rejects query heads, axis 1 of q, that are no multiple of the key heads.
 pub(super) fn shared_heads<T: Element, K: Element, const R: usize>(
     q: &BufferView<'_, T, R>,
     k: &BufferView<'_, K, 4>,
@@ -233,13 +254,15 @@ pub(super) fn shared_heads<T: Element, K: Element, const R: usize>(
     if heads == 0 || of_keys > 0 && heads.is_multiple_of(of_keys) {
         return Ok(());
     }
-    Err(q.refused(format!("q has {heads} heads, which are no multiple of the {of_keys} heads of keys")))
+    Err(q.refused(format!("q has {heads} heads, which is no multiple of the {of_keys} key heads")))
 }
 
-/// Keys of a sequence are fewer, so that the kernels can count past its last part.
+/// The limit of the number of keys of a sequence, exclusive. Kernels can count past the last part
+/// without overflow.
 const MAX_KEYS: usize = 1 << 30;
 
-/// Whether a sequence has a row of the table, and there is a page: which page a row names is the kernel's to bring within the cache.
+/// Rejects a table without a row for each sequence, or a cache without pages. The kernel clamps the
+/// page numbers of the table.
 pub(super) fn paged<K: Element>(
     sequences: usize,
     cache: [[usize; 4]; 2],
@@ -256,9 +279,9 @@ pub(super) fn paged<K: Element>(
         return Ok(());
     }
     let why = if rows != sequences {
-        format!("the table is of {rows} sequences, and there are {sequences} queries: give it a row for each")
+        format!("the table has {rows} rows, and there are {sequences} queries: it needs a row for each sequence")
     } else {
-        format!("it has no page, and there are {sequences} queries: give it one at least")
+        format!("the cache has no page, and there are {sequences} queries: it needs at least one")
     };
     Err(refused::<K, 4>(cache, why))
 }

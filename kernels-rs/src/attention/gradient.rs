@@ -1,4 +1,4 @@
-//! The backward pass, and the logits, as one calls them.
+//! The calls for the gradients of attention and for its logits.
 
 use super::backward::{attention_delta, attention_gradient};
 use super::call::Attention;
@@ -14,40 +14,40 @@ use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Where the gradients of Q, K and V go, which have their extents.
+/// The outputs for the gradients of Q, K and V, with the extents of Q, K and V.
 #[derive(Debug)]
 pub struct Gradients<'a, T: Element> {
-    /// Of Q.
+    /// The gradient of Q.
     pub d_q: BufferViewMut<'a, T, 4>,
-    /// Of K.
+    /// The gradient of K.
     pub d_k: BufferViewMut<'a, T, 4>,
-    /// Of V.
+    /// The gradient of V.
     pub d_v: BufferViewMut<'a, T, 4>,
 }
 
-/// The tiles of keys that tiles of queries look at, and the other way about.
+/// The tiles of keys that each tile of queries sees, and the transposed lists.
 struct Lists<P> {
     of_queries: P,
     of_keys: P,
 }
 
 impl Lists<Dense> {
-    /// All look at all.
+    /// All tiles see all tiles.
     const EVERY: Lists<Dense> = Lists { of_queries: Dense, of_keys: Dense };
 }
 
 impl Attention {
-    /// Queues the gradients of a call of [`run`](Attention::run): from O, its gradient, and the logarithms that the call left, those of Q, K and V,
-    /// which have their extents. The same bits each time.
+    /// Queues the gradients of Q, K and V for a call of [`run`](Attention::run), from O, its
+    /// gradient, and the logarithms of that call. Results are deterministic.
     ///
-    /// A weight is exp(logit − lse), from the `f32` that `lse` is: its relative error is |lse| ·
-    /// 2⁻²³ and that of the forward pass. From |lse| = 2²⁴ on the weights of equal logits are 1
-    /// each, not parts of 1; weights never exceed 1 but for their rounding. dO·V and its difference
-    /// from Σ dO·O are computed in `f32`: beyond its range gradients are ±∞ or NaN.
+    /// A weight is exp(logit − lse), with the logarithm rounded to `f32`. Its relative error is
+    /// |lse| · 2⁻²³ plus that of the forward pass. For |lse| ≥ 2²⁴ the weights of n equal logits
+    /// are 1 each, not 1/n; weights never exceed 1 except by rounding. dO·V and its difference from
+    /// Σ dO·O are computed in `f32`: beyond its range gradients are ±∞ or NaN.
     ///
-    /// What a query does not see has no effect on its gradient, nor the query on the gradients of
-    /// what it does not see, whatever is there. Such are queries that see nothing. A NaN elsewhere
-    /// makes those gradients NaN that depend on it.
+    /// Keys that a query does not see have no effect on its gradient, nor the query on their
+    /// gradients, whatever they contain. This includes queries that see no key. Any other NaN makes
+    /// the gradients that depend on it NaN.
     ///
     /// # Errors
     /// As for [`run`](Attention::run).
@@ -62,12 +62,13 @@ impl Attention {
         d_k: &mut BufferViewMut<'_, T, 4>,
         d_v: &mut BufferViewMut<'_, T, 4>,
     ) -> Result<(), Error> {
-        // SAFETY: this score accesses nothing.
+        // SAFETY: this score accesses no memory.
         unsafe { self.backward_with(on, [q, k, v], [o, d_o], lse, d_q, d_k, d_v, Plain) }
     }
 
-    /// Queues the gradients of a call of [`run_with`](Attention::run_with), with its score, whose
-    /// [`slope`](Score::slope) is their factor. What a score adds has no gradient here.
+    /// Queues the gradients for a call of [`run_with`](Attention::run_with), with its score. The
+    /// score's [`slope`](Score::slope) is a factor of them. The terms that a score adds have no
+    /// gradient here.
     ///
     /// # Safety
     /// As for [`run_with`](Attention::run_with).
@@ -92,7 +93,8 @@ impl Attention {
         self.gradients(on, [q, k, v], [o, d_o], lse, gradients, score, Lists::EVERY, Whole, shape)
     }
 
-    /// Queues the gradients of a call of [`run_padded`](Attention::run_padded). Rows behind those that count stay as they are.
+    /// Queues the gradients for a call of [`run_padded`](Attention::run_padded). Rows beyond a
+    /// sequence's length are unchanged.
     ///
     /// # Errors
     /// As for [`run_padded`](Attention::run_padded).
@@ -107,14 +109,16 @@ impl Attention {
         [queries, keys]: [&BufferView<'_, u32, 1>; 2],
     ) -> Result<(), Error> {
         let count = padded(q, [queries, keys])?;
-        // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
+        // SAFETY: the launch records the buffers as read, and is queued before their borrow ends.
+        // The number of launched sequences equals the length of both lists.
         let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
         let shape = [count, q.extents()[2], k.extents()[2]];
         let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, Lists::EVERY, sequences, shape);
         on.reading(queries, || on.reading(keys, all))
     }
 
-    /// Queues the gradients of a call of [`run_packed`](Attention::run_packed), of sequences of `longest` queries and keys at most.
+    /// Queues the gradients for a call of [`run_packed`](Attention::run_packed), with sequences of
+    /// at most `longest` queries and keys.
     ///
     /// # Errors
     /// As for [`run_packed`](Attention::run_packed).
@@ -130,17 +134,19 @@ impl Attention {
         longest: [usize; 2],
     ) -> Result<(), Error> {
         let count = packed(q, [queries, keys])?;
-        // SAFETY: as in `backward_padded`; a sequence more begins than there are.
+        // SAFETY: as in `backward_padded`; the lists have one more element than there are
+        // sequences.
         let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
         let shape = [count, longest[0].min(q.extents()[2]), longest[1].min(k.extents()[2])];
         let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, Lists::EVERY, sequences, shape);
         on.reading(queries, || on.reading(keys, all))
     }
 
-    /// Queues the gradients of a call of [`run_sparse`](Attention::run_sparse): time in proportion to the mask's density, too.
+    /// Queues the gradients for a call of [`run_sparse`](Attention::run_sparse). The time is
+    /// proportional to the mask's density, too.
     ///
     /// # Errors
-    /// As for [`run`](Attention::run); and where the mask is of other extents.
+    /// As for [`run`](Attention::run); also if the mask has other extents.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn backward_sparse<T: Float + GenericArgument>(
         self,
@@ -154,15 +160,16 @@ impl Attention {
         let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
         let (rows, columns) = (mask.of_queries(heads, [queries, keys])?, mask.of_keys(heads, [queries, keys])?);
         let each = mask.size();
-        // SAFETY: the mask's lists are noted as read by the launches, which are queued before the mask's borrow ends; they are of these extents, and within one
-        // another.
+        // SAFETY: the launches record the mask's lists as read, and are queued before the mask's
+        // borrow ends. The lists have these extents, and their indices are in bounds.
         let lists = unsafe { Lists { of_queries: rows.pattern(each), of_keys: columns.pattern(each) } };
         let shape = [batch, queries, keys];
         let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, lists, Whole, shape);
         rows.reading(on, || columns.reading(on, all))
     }
 
-    /// The three of them, of `count` sequences of so many queries and keys at most.
+    /// Queues all three gradients, of `count` sequences with at most the given numbers of queries
+    /// and keys.
     #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
     fn gradients<T: Float + GenericArgument, M: Score + Passed, P: Pattern + Passed, S: Sequences + Passed>(
         self,
@@ -179,7 +186,7 @@ impl Attention {
         let [batch, heads, rows, width] = q.extents();
         shared_heads(q, k)?;
         if batch == 0 || heads == 0 && k.extents()[1] == 0 {
-            // Nothing has a gradient.
+            // No operand has a gradient.
             return Ok(());
         }
         let tiles = queries.max(keys).div_ceil(KEYS).saturating_mul(width.max(v.extents()[3]).div_ceil(64));
@@ -189,8 +196,9 @@ impl Attention {
         )?;
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
-        // SAFETY: the launches compare all extents with one another, and the kernels read and write what lies within them, whatever the sequences and the lists say; the
-        // oracle ran them at and around the edges of their tiles (`kernels check`). What the score does is the caller's promise.
+        // SAFETY: the launches check all extents against each other, and the kernels' accesses stay
+        // within them for any sequences and lists. The oracle ran them at and around the edges of
+        // their tiles (`kernels check`). The caller guarantees what the score accesses.
         unsafe { attention_delta::<T>::launch_unchecked(on, o, d_o, &mut delta.view_mut(shape)?)? };
         let delta = delta.view(shape)?;
         let scale = self.factor(width);
@@ -235,7 +243,8 @@ impl Attention {
         }
     }
 
-    /// Queues the logits alone, [batch, head, query, key], as the call would make them, −∞ for keys that a query does not see: to look at.
+    /// Queues the logits alone, [batch, head, query, key], as the call would compute them, for
+    /// debugging. They are −∞ for keys that a query does not see.
     ///
     /// # Errors
     /// As for [`run`](Attention::run).
@@ -256,7 +265,7 @@ impl Attention {
         q.startable([tiles, heads, batch], format_args!("{batch} sequences of {heads} heads"))?;
         let scale = self.factor(width);
         let whole = width.is_multiple_of(8) && rows_begin_at(q, 4) && rows_begin_at(k, 4);
-        // SAFETY: as above; this score accesses nothing.
+        // SAFETY: as above; this score accesses no memory.
         unsafe {
             if whole {
                 attention_scores::<T, Plain, 4>::launch_unchecked(on, q, k, s, scale, self.left, self.right, Plain)

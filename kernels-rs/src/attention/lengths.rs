@@ -1,10 +1,11 @@
-//! How many sequences a call is of, by its lists of queries and keys.
+//! The number of sequences of a call, from its lists of queries and keys.
 
 use crate::operand::Operand;
 use kernel_dsl::Element;
 use runtime::{BufferView, Error};
 
-/// Sequences that are padded to one length: as many as the batch of q has, with a number of queries and one of keys each.
+/// Returns the number of padded sequences: the batch of q. Each list must have one number for each
+/// sequence.
 pub(super) fn padded<T: Element>(
     q: &BufferView<'_, T, 4>,
     [queries, keys]: [&BufferView<'_, u32, 1>; 2],
@@ -15,16 +16,17 @@ pub(super) fn padded<T: Element>(
     Ok(batch)
 }
 
-/// Sequences that lie one behind the other in a batch of one: one fewer than there are places at which their queries begin, the end of the last among them.
+/// Returns the number of concatenated sequences in a batch of one. It is one less than the length
+/// of the lists, which end with the end of the last sequence.
 pub(super) fn packed<T: Element>(
     q: &BufferView<'_, T, 4>,
     [queries, keys]: [&BufferView<'_, u32, 1>; 2],
 ) -> Result<usize, Error> {
     let ([batch, ..], [places]) = (q.extents(), queries.extents());
     if batch != 1 {
-        let why = format!("q is a batch of {batch}, and sequences that lie one behind the other are a batch of one");
+        let why = format!("q has a batch of {batch}, and concatenated sequences have a batch of one");
         return Err(q.refused(why));
     }
-    keys.expected("the list of keys", [places], "as many places as the list of queries has")?;
+    keys.expected("the list of keys", [places], "the length of the list of queries")?;
     Ok(places.saturating_sub(1))
 }

@@ -226,7 +226,7 @@ fn sizes_beyond_a_limit_are_refused_in_the_callers_words() {
     let (three, two) = (on.array(&[0f32; 24]), on.array(&[0f32; 16]));
     let (q, k, mut o) = (three.view([1, 3, 1, 8]), two.view([1, 2, 1, 8]), on.output(24));
     let told = said(Attention::new().run(&on.device, &q, &k, &k, &mut o.view_mut([1, 3, 1, 8]), None));
-    assert!(told.contains("q has 3 heads, which are no multiple of the 2 heads of keys"), "{told}");
+    assert!(told.contains("q has 3 heads, which is no multiple of the 2 key heads"), "{told}");
     // More rows of no columns than a grid has blocks.
     let (none, mut tokens) = (on.array::<f32>(&[]), on.array::<u32>(&[]));
     let logits = none.buffer.view([3_000_000_000, 0]).unwrap();
