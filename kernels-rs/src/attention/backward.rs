@@ -52,8 +52,9 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
 }
 
 /// Computes one of the gradients into `out`: dQ if `OF` is 0, dK if it is 1, dV if it is 2. There
-/// are `count` sequences, each with at most `longest` rows of `out`. The pattern gives tiles of
-/// keys if `OF` is 0, and tiles of queries otherwise.
+/// are `count` sequences, each with at most `longest` rows of `out`.
+///
+/// The pattern gives tiles of keys if `OF` is 0, and tiles of queries otherwise.
 #[kernel(
     block = 128, max_registers = 168,
     grid = (

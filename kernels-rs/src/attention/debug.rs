@@ -7,8 +7,10 @@ use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 
 /// Computes S ← score(scale·Q·Kᵀ), [batch, head, query, key], with −∞ for keys that a query does
-/// not see. A block computes 64 × 64 logits by the same products in the same order as attention:
-/// the results are bit-identical.
+/// not see.
+///
+/// A block computes 64 × 64 logits by the same products in the same order as attention: the results
+/// are bit-identical.
 #[kernel(
     block = 128,
     grid = (

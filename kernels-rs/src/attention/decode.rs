@@ -52,7 +52,9 @@ fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
 const THREADS: usize = 128;
 
 /// Computes O ← softmax(scale·q·Kᵀ)·V for each head of each sequence, over its first `lengths`
-/// keys. A block has `GROUP` query heads, and a lane has `U` keys in flight.
+/// keys.
+///
+/// A block has `GROUP` query heads, and a lane has `U` keys in flight.
 ///
 /// q and o are [sequence, head, element]. `parts`, [sequence, head, split, element], and `logs`,
 /// [sequence, head, split, 2], are scratch memory. `ended` counts finished blocks. It is 0 for each

@@ -46,8 +46,9 @@ impl List {
         for artifact in kernels {
             let instances = Entry::new(artifact).instances.join(", ");
             writeln!(out, "{:name$}  {:places$}  {instances}", artifact.name, place(artifact))?;
-            if let Some(line) = artifact.docs.lines().next() {
-                writeln!(out, "{:name$}  {line}", "")?;
+            let summary: Vec<_> = artifact.docs.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+            if !summary.is_empty() {
+                writeln!(out, "{:name$}  {}", "", summary.join(" "))?;
             }
         }
         Ok(Outcome::Good)

@@ -1,4 +1,5 @@
-//! Elementwise functions as one calls them: broadcast, the axes put in order, the widest accesses chosen.
+//! The calls for elementwise functions, which broadcast, order the axes and choose the widest
+//! accesses.
 
 use super::maps::{map_1, map_2, map_3};
 use crate::Queue;
@@ -7,7 +8,7 @@ use crate::operand::Operand;
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferStrided, BufferStridedMut, Error};
 
-/// Elements that one access moves of the widest of some formats.
+/// Returns the number of elements of an access in the widest of several formats.
 const fn pieces(bytes: &[usize]) -> usize {
     let (mut most, mut i) = (1, 0);
     while i < bytes.len() {
@@ -16,21 +17,23 @@ const fn pieces(bytes: &[usize]) -> usize {
         }
         i += 1;
     }
-    // Of one byte there is no float.
+    // No float has only one byte.
     widest(if most < 2 { 2 } else { most })
 }
 
-/// y ← f(x), each element for itself: f is any function marked `#[device(value)]`, of this crate or another, given by its name with braces.
+/// Computes y ← f(x) for each element. f is any function marked `#[device(value)]`, of this crate
+/// or another, given by its name with braces.
 ///
-/// x and y are arrays of rank 1 to 4 and any strides; x is broadcast to the extents of y as NumPy does it: missing axes in front, and axes of one
-/// element, stand for all. Formats may differ, and may be `f32`, `f16`, `bf16` or one of one's own: f computes in `f32`, and y is rounded once. Where
-/// elements of y lie side by side, 16 bytes of it are written at once.
+/// x and y are arrays of rank 1 to 4 with any strides. x is broadcast to the extents of y as in
+/// NumPy: missing leading axes and axes of one element are repeated. Formats may differ, and may be
+/// `f32`, `f16`, `bf16` or caller-defined: f computes in `f32`, and y is rounded once. If elements
+/// of y are adjacent, 16 bytes of it are written at once.
 ///
-/// What f gives of subnormal numbers, infinities and NaNs is stored as it is; a result beyond the range of y's format is ±∞. Elements have no effect
-/// on each other.
+/// The results of f for subnormal numbers, infinities and NaNs are stored unchanged; a result
+/// beyond the range of y's format is ±∞. Elements have no effect on each other.
 ///
-/// With a function of this crate in `f32` and `f16` the common forms are in the program; any other is compiled when it is first used, which takes
-/// some milliseconds.
+/// For functions of this crate in `f32` and `f16` the common instances are compiled into the
+/// program. Any other is compiled on first use, which takes some milliseconds.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -51,7 +54,8 @@ const fn pieces(bytes: &[usize]) -> usize {
 /// ```
 ///
 /// # Errors
-/// Where x does not stretch to the extents of y, the arrays overlap, or a buffer is another device's.
+/// Returns an error if x cannot be broadcast to the extents of y, the arrays overlap, or a buffer
+/// belongs to another device.
 pub fn map<F, A, Y, const RA: usize, const R: usize>(
     on: &impl Queue,
     _f: F,
@@ -72,8 +76,9 @@ where
     let (a, mut y) = (axes.read(a)?, axes.written(y)?);
     macro_rules! by {
         ($v:literal, $va:literal, $pa:literal) => {
-            // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its function
-            // computes: the oracle ran it at and around every edge (`kernels check`).
+            // SAFETY: the launch checks all extents against each other, and the kernel's accesses
+            // stay within them for any function. The oracle ran it at and around every edge
+            // (`kernels check`).
             unsafe {
                 map_1::<A, Y, F, $v, $va, $pa>::launch_unchecked(on, &in_pieces(a, $va)?, &mut in_pieces_mut(y, $v)?)
             }
@@ -92,7 +97,7 @@ where
     }
 }
 
-/// y ← f(a, b), as [`map`]; each input is broadcast by itself.
+/// Computes y ← f(a, b) for each element, as [`map`] does; each input is broadcast separately.
 ///
 /// # Errors
 /// As for [`map`].
@@ -141,7 +146,7 @@ where
     }
 }
 
-/// y ← f(a, b, c), as [`map`]; each input is broadcast by itself.
+/// Computes y ← f(a, b, c) for each element, as [`map`] does; each input is broadcast separately.
 ///
 /// # Errors
 /// As for [`map`].
@@ -198,11 +203,14 @@ where
     }
 }
 
-/// y ← f(a, b) of the halves of each row of x, [rows, 2·n] as (a | b), y [rows, n]: the gate of a network whose two projections are one product. f is
-/// [`swiglu`](crate::activation::swiglu()), [`geglu`](crate::activation::geglu()), or any other of two numbers; of two matrices it is [`map2`].
+/// Computes y ← f(a, b) of the halves of each row of x, [rows, 2·n] as (a | b), with y of
+/// [rows, n]: the gate of a network whose two projections are one product. f is
+/// [`swiglu`](crate::activation::swiglu()), [`geglu`](crate::activation::geglu()), or any other
+/// function of two numbers. For two separate matrices use [`map2`].
 ///
 /// # Errors
-/// Where the extents do not belong together, x and y overlap, or a buffer is another device's.
+/// Returns an error if extents do not match, x and y overlap, or a buffer belongs to another
+/// device.
 pub fn gate<F, X, Y>(
     on: &impl Queue,
     f: F,

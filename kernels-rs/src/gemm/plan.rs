@@ -1,64 +1,73 @@
-//! Which kernel computes a product, chosen by its shape: a table of what each costs, and a search over it.
+//! The choice of kernel for a product, by its shape: a table of the kernels' costs, and a search
+//! over it.
 
 use serde::Serialize;
 
-/// A way to compute C, M × N, from `K` products an element.
+/// A way to compute C, M × N, with `K` products per element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Plan {
-    /// [`gemm`](super::tiled::gemm) by one of its tiles, the depth split in so many parts.
+    /// [`gemm`](super::tiled::gemm) with one of its tiles, the depth split in a number of parts.
     Tiles(Tile, usize),
-    /// [`gemv_across`](super::gemv::gemv_across), so many rows a block, and columns by so many lanes.
+    /// [`gemv_across`](super::gemv::gemv_across), with a number of rows per block, and a number of
+    /// lanes for the columns.
     Across(usize, Lanes),
-    /// [`gemv_along`](super::gemv::gemv_along), so many rows a warp.
+    /// [`gemv_along`](super::gemv::gemv_along), with a number of rows per warp.
     Along(usize),
 }
 
 /// The tiles that `gemm` is compiled for, rows by columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tile {
-    /// 128 × 128: 8 × 8 elements a thread.
+    /// 128 × 128: 8 × 8 elements per thread.
     Square,
-    /// 64 × 128: 8 × 8 elements a thread, for fewer rows, or where large tiles would not fill the device.
+    /// 64 × 128: 8 × 8 elements per thread, for fewer rows, or if large tiles would not fill the
+    /// device.
     Wide,
-    /// 16 × 128: 4 × 4 elements a thread, for few rows.
+    /// 16 × 128: 4 × 4 elements per thread, for few rows.
     Flat,
 }
 
-/// How wide a block of `gemv_across` is: four columns a lane.
+/// The width of a block of `gemv_across`, with four columns per lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lanes {
     /// 32 columns: 128 bytes of a row of B at a time.
     Eight,
-    /// 16 columns: 64 bytes. A tenth slower, and twice the blocks.
+    /// 16 columns: 64 bytes. This is 10 % slower, with twice the blocks.
     Four,
 }
 
-/// What the kernels of a product cost on a device: what a plan is chosen by. `kernels bench plan` measures them anew.
+/// The costs of the kernels on a device, from which a plan is chosen. `kernels bench plan` measures
+/// them.
 ///
-/// They are of one multiprocessor, and what one does in a clock has not changed since Pascal, so that another device's are an H200's times a
-/// factor, which chooses the same; but memory a multiprocessor is up to three times as slow there.
+/// Costs are per multiprocessor. The work of a multiprocessor per clock has not changed since
+/// Pascal. Therefore another device's costs are those of an H200 times a factor, and lead to the
+/// same choice. The exception is memory time per multiprocessor, which is up to three times as long
+/// on older devices.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Costs {
-    /// Nanoseconds that a multiprocessor, which is kept busy, takes for a product of each element of a block of 128 × 128.
+    /// Time in nanoseconds that a busy multiprocessor takes for one product of each element of a
+    /// 128 × 128 block.
     pub square_ns: f64,
-    /// The same of 64 × 128.
+    /// Time in nanoseconds for one product of each element of a 64 × 128 block.
     pub wide_ns: f64,
-    /// The same of 16 × 128.
+    /// Time in nanoseconds for one product of each element of a 16 × 128 block.
     pub flat_ns: f64,
-    /// Nanoseconds that a multiprocessor takes to write an element of a part of C and to read it again.
+    /// Time in nanoseconds that a multiprocessor takes to store an element of a partial sum and to
+    /// load it again.
     pub part_ns: f64,
-    /// Nanoseconds that a multiprocessor takes to read an element of B where nothing is shared.
+    /// Time in nanoseconds that a multiprocessor takes to read an element of B that is not shared.
     pub stream_ns: f64,
-    /// Nanoseconds that a second launch takes.
+    /// Time in nanoseconds of a second launch.
     pub launch_ns: f64,
 }
 
 impl Costs {
-    /// Measured on an H200; a part between its 0.13 and the 0.7 of a Tesla P40.
+    /// Measured on an H200. The cost of a part lies between the H200's 0.13 and the 0.7 of a Tesla
+    /// P40.
     pub const H200: Costs =
         Costs { square_ns: 82.0, wide_ns: 42.0, flat_ns: 16.4, part_ns: 0.2, stream_ns: 0.124, launch_ns: 2e3 };
 
-    /// Of a product of each element of a block of a tile.
+    /// Returns the time for one product of each element of a block.
     fn depth_ns(&self, tile: Tile) -> f64 {
         match tile {
             Tile::Square => self.square_ns,
@@ -71,7 +80,7 @@ impl Costs {
 impl Tile {
     pub(crate) const ALL: [Tile; 3] = [Tile::Square, Tile::Wide, Tile::Flat];
 
-    /// Rows and columns of C that a block has, and its warps.
+    /// Returns the rows and columns of C of a block, and its number of warps.
     pub(crate) fn shape(self) -> [usize; 3] {
         match self {
             Tile::Square => [128, 128, 8],
@@ -82,7 +91,7 @@ impl Tile {
 }
 
 impl Plan {
-    /// Blocks of threads along x, y and z for `batch` products of m × n elements.
+    /// Returns the grid, in blocks along x, y and z, for `batch` products of m × n elements.
     pub(super) fn blocks(self, [batch, m, n]: [usize; 3]) -> [usize; 3] {
         match self {
             Plan::Tiles(tile, splits) => {
@@ -97,17 +106,18 @@ impl Plan {
     }
 }
 
-/// Bytes that the parts of C may take.
+/// The maximum size of the partial sums of C, in bytes.
 const MOST_BYTES: usize = 64 << 20;
-/// Warps that keep a multiprocessor busy.
+/// The number of warps that keep a multiprocessor busy.
 pub(crate) const BUSY: usize = 16;
-/// The largest number of parts.
+/// The maximum number of parts.
 const PARTS: usize = 32;
-/// Products that a part has at least.
+/// The minimum number of products of a part.
 const LEAST_DEPTH: usize = 32;
 
-/// The plan with the least cost for `batch` products of these extents on a device of so many multiprocessors. `along`: B is stored as
-/// [N, K]. `rows`: A is stored as [M, K], which the kernels for few rows need.
+/// Returns the plan with the least cost for `batch` products of these extents on a device with the
+/// given number of multiprocessors. `along` says that B is stored as [N, K], `rows` that A is
+/// stored as [M, K]. The kernels for few rows require the latter.
 pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multiprocessors: u32) -> Plan {
     let sms = multiprocessors.max(1) as usize;
     let mut best = (f64::INFINITY, Plan::Tiles(Tile::Square, 1));
@@ -123,7 +133,7 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
         for splits in (1..=PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
             let blocks = tiles * splits;
             let each = blocks.div_ceil(sms);
-            // Few warps wait for one another: measured, 1.3 × for 4 of them.
+            // Few warps cannot hide latency: 4 warps were measured to take 1.3 × the time.
             let idle = BUSY.saturating_sub(each * warps) as f64 / BUSY as f64;
             let work = each as f64 * k.div_ceil(splits) as f64 * costs.depth_ns(tile) * (1.0 + 0.4 * idle);
             let exchanged = (splits + 1) as f64 * (batch * m * n) as f64 * costs.part_ns / sms as f64;
@@ -133,7 +143,7 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
     }
     if rows && m <= 8 {
         let rows = m.max(1).next_power_of_two();
-        // Where there is a block for each multiprocessor they share the memory, however many there are.
+        // Once every multiprocessor has a block, more blocks share its memory bandwidth.
         let streamed = |cols: usize, slower: f64| {
             ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
@@ -151,7 +161,8 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
 mod tests {
     use super::*;
 
-    /// What was measured to be the quickest, or within a twentieth of it, on an H200.
+    /// Compares with the plans that were measured on an H200 to be the fastest, or within 5 % of
+    /// it.
     #[test]
     fn as_measured() {
         let of = |shape| plan(&Costs::H200, 1, shape, false, true, 132);
@@ -168,7 +179,7 @@ mod tests {
         assert_eq!(plan(&Costs::H200, 1, [1, 8192, 8192], true, true, 132), Plan::Along(1));
     }
 
-    /// A Tesla P40: what fills it is not split.
+    /// Checks on a Tesla P40 that products which fill it are not split.
     #[test]
     fn thirty_multiprocessors() {
         let of = |shape| plan(&Costs::H200, 1, shape, false, true, 30);
