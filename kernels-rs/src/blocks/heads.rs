@@ -1,5 +1,5 @@
-//! Between the projection of a layer and its attention: queries and keys get their norm and their position, keys and values their place
-//! in the cache.
+//! The step between a layer's projection and its attention. It normalizes and rotates queries and
+//! keys, and stores keys and values in the cache.
 //!
 //! ```text
 //!   qkv of a token    │ q: heads × D │ k: groups × D │ v: groups × D │     a warp each D
@@ -9,8 +9,9 @@
 //!                     q [token, head]    cache of keys, of values [sequence, group, row]
 //! ```
 //!
-//! A warp has a head: lane l the pairs l, l + 32, … of its two halves, so that the norm is one butterfly and a pair turns within a lane.
-//! What limits it is memory: each number is read once and written once, and the angle of each pair is computed where it is used.
+//! A warp has a head. Lane l has the pairs l, l + 32, … of its two halves. Therefore the norm is
+//! one butterfly, and a pair is rotated within a lane. The limit is memory: each element is read
+//! once and written once, and the angle of each pair is computed where it is used.
 
 use super::cache::{Cache, Tokens};
 use crate::Queue;
@@ -34,15 +35,18 @@ fn square<const D: usize, const N: usize>(a: &[f32; N], b: &[f32; N]) -> f32 {
     warp::sum(squares) / D as f32
 }
 
-/// Normalizes and turns the queries and keys of tokens, and puts keys and values into the cache.
+/// Normalizes and rotates the queries and keys of tokens, and stores keys and values in the cache.
 ///
-/// `qkv` is `[tokens, (heads + 2·groups)·D]`: queries, keys, values. Queries go to `q`, `[tokens, heads, D]`; keys and values to row `slots[token]` of the cache, whose
-/// views are `[sequence, group, room, D]`, and whose rows count through all sequences: slot s is row s % room of sequence s / room. A slot
-/// behind the last is none, and what would go there goes nowhere.
+/// `qkv` is `[tokens, (heads + 2·groups)·D]`: queries, keys, values. Queries are stored in `q`,
+/// `[tokens, heads, D]`. Keys and values are stored in row `slots[token]` of the cache, whose views
+/// are `[sequence, group, room, D]`. Rows are counted through all sequences: slot s is row s % room
+/// of sequence s / room. With a slot beyond the last row nothing is stored.
 ///
-/// With `NORMED` a head becomes x / √(mean of x² + ε) · weight (Zhang, Sennrich, 2019), weights `[D]`. Then pair i of its halves, (a, b) =
-/// `(x[i], x[i + D/2])`, becomes (a·cos φ − b·sin φ, b·cos φ + a·sin φ) (Su and others, 2021), φ = `positions[axes[i], token] · frequencies[i]`,
-/// rounded once; a pair of an axis that there is not stays as at position 0. All of it is computed in `f32` and rounded once.
+/// With `NORMED` a head becomes x / √(mean of x² + ε) · weight (Zhang, Sennrich, 2019), with
+/// weights of `[D]`. Then the rotary embedding is applied to pair i of its halves, (a, b) =
+/// `(x[i], x[i + D/2])`. The pair becomes (a·cos φ − b·sin φ, b·cos φ + a·sin φ) (Su and others,
+/// 2021). φ = `positions[axes[i], token] · frequencies[i]`, rounded once. A pair whose axis does
+/// not exist has position 0. All steps are computed in `f32`, and the result is rounded once.
 #[kernel(
     block = 256,
     grid = ((q.dim(1) + 2 * keys.dim(1)) * q.dim(0)).div_ceil(8),
@@ -128,19 +132,20 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
     }
 }
 
-/// The norms of queries' and of keys' heads.
+/// The norms of the heads of queries and of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Norms<'a, T: Element> {
-    /// `[head]` each.
+    /// The weights for queries and for keys, each `[head]`.
     pub weights: [&'a BufferView<'a, T, 1>; 2],
-    /// What is added to the mean square.
+    /// The constant that is added to the mean square.
     pub epsilon: f32,
 }
 
-/// Queues [`heads`]: q and the cache ← what `qkv` has, `[tokens, (heads + 2·groups)·head]`.
+/// Queues [`heads`]: q and the cache ← the contents of `qkv`, `[tokens, (heads + 2·groups)·head]`.
 ///
 /// # Errors
-/// Where the extents do not belong together, heads are not of 64, 128 or 256 numbers, or a buffer is another device's.
+/// Returns an error if extents do not match, a head does not have 64, 128 or 256 elements, or a
+/// buffer belongs to another device.
 pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     on: &impl Queue,
     qkv: &BufferView<'_, T, 2>,
@@ -175,11 +180,24 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     let Tokens { positions, axes, frequencies, slots } = tokens;
     macro_rules! by {
         ($d:literal, $n:literal, $normed:literal) => {
-            // SAFETY: the launch compares all extents with one another, and the kernel compares slots with the cache's rows and axes with the positions':
-            // the oracle ran it at and around every edge (`kernels check`). No two tokens have one slot, as `Tokens` says.
+            // SAFETY: the launch checks all extents against each other, and the kernel checks slots
+            // against the cache's rows and axes against the positions'. The oracle ran it at and
+            // around every edge (`kernels check`). No two tokens have the same slot, as `Tokens`
+            // requires.
             unsafe {
                 heads::<T, K, $d, $normed, $n>::launch_unchecked(
-                    on, qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
+                    on,
+                    qkv,
+                    q_weight,
+                    k_weight,
+                    epsilon,
+                    positions,
+                    axes,
+                    frequencies,
+                    slots,
+                    q,
+                    &mut cache.keys,
+                    &mut cache.values,
                 )
             }
         };

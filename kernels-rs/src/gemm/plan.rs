@@ -164,7 +164,7 @@ mod tests {
     /// Compares with the plans that were measured on an H200 to be the fastest, or within 5 % of
     /// it.
     #[test]
-    fn as_measured() {
+    fn plans_are_as_measured() {
         let of = |shape| plan(&Costs::H200, 1, shape, false, true, 132);
         assert_eq!(of([4096; 3]), Plan::Tiles(Tile::Square, 1));
         assert_eq!(of([2048; 3]), Plan::Tiles(Tile::Square, 1));
@@ -181,7 +181,7 @@ mod tests {
 
     /// Checks on a Tesla P40 that products which fill it are not split.
     #[test]
-    fn thirty_multiprocessors() {
+    fn products_that_fill_a_device_are_not_split() {
         let of = |shape| plan(&Costs::H200, 1, shape, false, true, 30);
         for shape in [[8192; 3], [4096; 3], [2048; 3]] {
             assert_eq!(of(shape), Plan::Tiles(Tile::Square, 1));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_plan_too() {
+    fn empty_products_have_a_plan() {
         for shape in [[0; 3], [0, 5, 5], [5, 0, 5], [5, 5, 0], [1, 1, 1]] {
             plan(&Costs::H200, 1, shape, true, false, 1);
         }

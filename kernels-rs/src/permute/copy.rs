@@ -1,4 +1,4 @@
-//! Copies as one calls them: the axes put in order, the kernel chosen.
+//! The calls for copies, which order the axes and choose the kernel.
 
 use super::rows::{copy_rows, fill_rows};
 use super::tiles::transpose_tiles;
@@ -9,16 +9,20 @@ use kernel_dsl::launcher::ValueArgument;
 use kernel_dsl::{GenericArgument, Number};
 use runtime::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Error};
 
-/// The axis along which a tile reads, and the one along which it writes, where tiles are worth it: an axis shorter than this leaves most of one empty.
+/// The minimum extent of the axes along which a tile reads and writes. Shorter axes would leave
+/// most of a tile empty.
 const WORTH_A_TILE: usize = 16;
 
-/// y ← x, arrays of rank 1 to 4 and any strides: y[i, j, …] becomes x[i, j, …]. Values of x move as they are, NaNs too.
+/// Copies y ← x, arrays of rank 1 to 4 with any strides: y[i, j, …] becomes x[i, j, …]. Values are
+/// copied bit for bit, including NaNs.
 ///
-/// x is broadcast to the extents of y, as NumPy does it; a permutation of axes is [`BufferStrided::permuted`].
+/// x is broadcast to the extents of y as in NumPy. For a permutation of axes see
+/// [`BufferStrided::permuted`].
 ///
-/// Axes are taken in the order in which y lies in memory, and those that follow one another in both arrays for one. Where x and y then agree on the last
-/// axis, pieces of 16 bytes move if they lie side by side in y at a multiple of 16 bytes, elements otherwise ([`copy_rows`]); where x lies along another axis, tiles of
-/// 4096 words are turned in shared memory ([`transpose_tiles`]).
+/// Axes are sorted by the memory order of y, and axes that are contiguous in both arrays are
+/// merged. If x and y then have the same last axis, [`copy_rows`] moves 16 bytes at once where y is
+/// contiguous and aligned, and single elements otherwise. If x has another last axis,
+/// [`transpose_tiles`] transposes tiles of 4096 words in shared memory.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -32,7 +36,8 @@ const WORTH_A_TILE: usize = 16;
 /// ```
 ///
 /// # Errors
-/// Where x does not stretch to the extents of y, the arrays overlap, or a buffer is another device's.
+/// Returns an error if x cannot be broadcast to the extents of y, the arrays overlap, or a buffer
+/// belongs to another device.
 pub fn copy<T: Number + GenericArgument, const RX: usize, const R: usize>(
     on: &impl Queue,
     x: BufferStrided<'_, T, RX>,
@@ -62,11 +67,12 @@ pub fn copy<T: Number + GenericArgument, const RX: usize, const R: usize>(
     in_rows(on, x, y)
 }
 
-/// y[b, j, i] ← x[b, i, j]: the transposes of a batch of matrices. x is [batch, M, N], y [batch, N, M], any of them 0 and more; the last stride is 1 and the
-/// others are free.
+/// Copies y[b, j, i] ← x[b, i, j]: the transposes of a batch of matrices. x is [batch, M, N] and y
+/// [batch, N, M], with any extents, including 0. The last stride is 1 and the others are arbitrary.
 ///
 /// # Errors
-/// Where the extents do not belong together, the arrays overlap, or a buffer is another device's.
+/// Returns an error if extents do not match, the arrays overlap, or a buffer belongs to another
+/// device.
 pub fn transpose_batch<T: Number + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 3>,
@@ -78,10 +84,10 @@ pub fn transpose_batch<T: Number + GenericArgument>(
     copy(on, x.strided().permuted([0, 2, 1])?, y.reborrow().strided())
 }
 
-/// y ← value, an array of rank 1 to 4 and any strides, in accesses of 16 bytes where they fit.
+/// Fills y, an array of rank 1 to 4 with any strides, by accesses of 16 bytes where possible.
 ///
 /// # Errors
-/// Where the buffer is another device's.
+/// Returns an error if the buffer belongs to another device.
 pub fn fill<T: Number + GenericArgument + ValueArgument, const R: usize>(
     on: &impl Queue,
     value: T,
@@ -116,8 +122,8 @@ fn in_rows<T: Number + GenericArgument>(
 ) -> Result<(), Error> {
     macro_rules! by {
         ($v:literal, $vx:literal, $parts:literal) => {
-            // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them: the oracle ran it
-            // at and around every edge (`kernels check`).
+            // SAFETY: the launch checks all extents against each other, and the kernel's accesses
+            // stay within them. The oracle ran it at and around every edge (`kernels check`).
             unsafe {
                 copy_rows::<T, $v, $vx, $parts>::launch_unchecked(on, &in_pieces(x, $vx)?, &mut in_pieces_mut(y, $v)?)
             }
@@ -142,7 +148,7 @@ fn in_tiles<T: Number + GenericArgument>(
     x: BufferView<'_, T, 4>,
     mut y: BufferViewMut<'_, T, 4>,
 ) -> Result<(), Error> {
-    // What follows from the first five is as the kernel derives it.
+    // The constants that follow from the first five, as the kernel derives them.
     macro_rules! by {
         ($vx:literal, $vy:literal, $k:literal, of $cols:literal, $words:literal) => {{
             const Q: usize = usize::div_ceil($vy, $k);
