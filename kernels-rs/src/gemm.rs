@@ -44,7 +44,7 @@
 pub mod epilogue;
 pub mod gemv;
 pub mod normed;
-pub(crate) mod plan;
+pub mod plan;
 mod product;
 pub mod tile;
 pub mod tiled;

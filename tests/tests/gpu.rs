@@ -1,7 +1,7 @@
 //! Every kernel of kernels-rs on an NVIDIA GPU, from its sm_61 PTX by the driver's JIT: the interpreter's bits.
 
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs as _;
+use kernels_rs_specs as _;
 use runtime::Device;
 use runtime::testing::{Checker, Executor, subjects};
 

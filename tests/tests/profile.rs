@@ -17,7 +17,7 @@ use runtime::interpreter::profile::{self, Counts, Request};
 use runtime::testing::{Case, Input, Profiler, Random, Subject, on_every_core, subjects};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use {kernels_rs as _, tests as _};
+use {kernels_rs_specs as _, tests as _};
 
 /// Trials of an instance that are measured, the largest first: they have full blocks where any has.
 const LARGEST: usize = 2;

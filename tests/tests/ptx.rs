@@ -5,7 +5,7 @@ use kernel_dsl::compiler::lower::checked::checked;
 use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::{Artifact, Declared};
-use kernels_rs as _;
+use kernels_rs_specs as _;
 
 fn declared() -> Vec<(&'static Artifact, &'static Declared)> {
     let all: Vec<_> = kernel_dsl::kernels()

@@ -11,7 +11,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::lower::checked::checked;
 use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::{Artifact, Declared};
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::Ptxas;
 use runtime::testing::on_every_core;
 use std::process::ExitCode;
 

@@ -16,7 +16,7 @@ use kernel_dsl::{Artifact, Kernel as _};
 use runtime::interpreter::profile::{self, Profile, Touched, Ways};
 use runtime::testing::{Case, Input, Profiler, Random, Subject, on_every_core, subjects};
 use std::cmp::Reverse;
-use {kernels_rs as _, tests as _};
+use {kernels_rs_specs as _, tests as _};
 
 /// Trials of an instance that are measured, the largest first.
 const LARGEST: usize = 2;

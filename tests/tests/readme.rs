@@ -107,7 +107,7 @@ fn a_graph() -> runtime::Result<()> {
 /// Without the release of ptxas that it shows, and an nvdisasm, there is nothing to compare with.
 #[test]
 fn the_machine_code_of_saxpy() {
-    use kernels_rs::command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
+    use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
 
     let ptxas = Ptxas::find().filter(|ptxas| ptxas.release.as_deref() == Some("12.9"));
     if ptxas.and_then(|ptxas| Nvdisasm::find(&ptxas)).is_none() {

@@ -1,8 +1,6 @@
 //! The choice of kernel for a product, by its shape: a table of the kernels' costs, and a search
 //! over it.
 
-use serde::Serialize;
-
 /// A way to compute C, M × N, with `K` products per element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Plan {
@@ -43,7 +41,7 @@ pub enum Lanes {
 /// Pascal. Therefore another device's costs are those of an H200 times a factor, and lead to the
 /// same choice. The exception is memory time per multiprocessor, which is up to three times as long
 /// on older devices.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Costs {
     /// Time in nanoseconds that a busy multiprocessor takes for one product of each element of a
     /// 128 × 128 block.
@@ -78,10 +76,11 @@ impl Costs {
 }
 
 impl Tile {
-    pub(crate) const ALL: [Tile; 3] = [Tile::Square, Tile::Wide, Tile::Flat];
+    /// All tiles.
+    pub const ALL: [Tile; 3] = [Tile::Square, Tile::Wide, Tile::Flat];
 
     /// Returns the rows and columns of C of a block, and its number of warps.
-    pub(crate) fn shape(self) -> [usize; 3] {
+    pub fn shape(self) -> [usize; 3] {
         match self {
             Tile::Square => [128, 128, 8],
             Tile::Wide => [64, 128, 4],
@@ -91,6 +90,20 @@ impl Tile {
 }
 
 impl Plan {
+    /// Returns why this plan cannot compute a product of such operands, if it cannot.
+    pub(super) fn unsuitable(self, transpose_a: bool, transpose_b: bool) -> Option<&'static str> {
+        match self {
+            Plan::Tiles(_, 0) => Some("a product by tiles has at least one part"),
+            Plan::Tiles(..) => None,
+            Plan::Across(rows, _) | Plan::Along(rows) if !matches!(rows, 1 | 2 | 4 | 8) => {
+                Some("a block of a plan for few rows computes 1, 2, 4 or 8 rows")
+            }
+            Plan::Across(..) if transpose_a || transpose_b => Some("`Plan::Across` takes neither A nor B transposed"),
+            Plan::Along(_) if transpose_a || !transpose_b => Some("`Plan::Along` takes B transposed and A not transposed"),
+            Plan::Across(..) | Plan::Along(_) => None,
+        }
+    }
+
     /// Returns the grid, in blocks along x, y and z, for `batch` products of m × n elements.
     pub(super) fn blocks(self, [batch, m, n]: [usize; 3]) -> [usize; 3] {
         match self {
@@ -109,7 +122,7 @@ impl Plan {
 /// The maximum size of the partial sums of C, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 /// The number of warps that keep a multiprocessor busy.
-pub(crate) const BUSY: usize = 16;
+pub const BUSY_WARPS: usize = 16;
 /// The maximum number of parts.
 const PARTS: usize = 32;
 /// The minimum number of products of a part.
@@ -134,7 +147,7 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
             let blocks = tiles * splits;
             let each = blocks.div_ceil(sms);
             // Few warps cannot hide latency: 4 warps were measured to take 1.3 × the time.
-            let idle = BUSY.saturating_sub(each * warps) as f64 / BUSY as f64;
+            let idle = BUSY_WARPS.saturating_sub(each * warps) as f64 / BUSY_WARPS as f64;
             let work = each as f64 * k.div_ceil(splits) as f64 * costs.depth_ns(tile) * (1.0 + 0.4 * idle);
             let exchanged = (splits + 1) as f64 * (batch * m * n) as f64 * costs.part_ns / sms as f64;
             let parts = if splits == 1 { 0.0 } else { exchanged + costs.launch_ns };

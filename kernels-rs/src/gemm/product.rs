@@ -62,6 +62,7 @@ pub struct Gemm {
     transpose_a: bool,
     transpose_b: bool,
     costs: Costs,
+    plan: Option<Plan>,
 }
 
 impl Default for Gemm {
@@ -73,7 +74,7 @@ impl Default for Gemm {
 impl Gemm {
     /// Returns a call for C ← A·B.
     pub const fn new() -> Gemm {
-        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false, costs: Costs::H200 }
+        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false, costs: Costs::H200, plan: None }
     }
 
     /// Sets the factor of the product.
@@ -100,6 +101,11 @@ impl Gemm {
     /// They decide which kernel is used.
     pub const fn costs(self, costs: Costs) -> Gemm {
         Gemm { costs, ..self }
+    }
+
+    /// Sets how the product is computed, instead of the plan that [`costs`](Gemm::costs) chooses.
+    pub const fn plan(self, plan: Plan) -> Gemm {
+        Gemm { plan: Some(plan), ..self }
     }
 
     /// Queues the product.
@@ -147,26 +153,12 @@ impl Gemm {
         a.expected("a", of_a, "a matrix for each of c, op(A) with as many rows")?;
         b.expected("b", of_b, "a matrix for each of c, op(B) with as many columns, and rows for the columns of op(A)")?;
         let facts = on.device().facts();
-        let plan = plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
-        // SAFETY: the caller guarantees what the epilogue accesses.
-        unsafe { self.run_by(plan, on, a, b, c, epilogue) }
-    }
-
-    /// Queues C ← epilogue(α·op(A)·op(B) + β·C) with a given plan.
-    ///
-    /// # Safety
-    /// As for [`run_with`](Gemm::run_with).
-    pub(crate) unsafe fn run_by<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
-        self,
-        plan: Plan,
-        on: &impl Queue,
-        a: &BufferView<'_, T, 3>,
-        b: &BufferView<'_, T, 3>,
-        c: &mut BufferViewMut<'_, O, 3>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        let k = a.extents()[if self.transpose_a { 1 } else { 2 }];
-        let [batch, m, n] = c.extents();
+        let chosen =
+            || plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
+        let plan = self.plan.unwrap_or_else(chosen);
+        if let Some(why) = plan.unsuitable(self.transpose_a, self.transpose_b) {
+            return Err(c.refused(format!("{plan:?} does not apply: {why}")));
+        }
         a.countable(k, BEYOND_K)?;
         c.startable(plan.blocks([batch, m, n]), format_args!("{batch} products of {m} × {n} elements"))?;
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)

@@ -5,7 +5,7 @@ use clap::Parser;
 use fuzz::campaign::{Campaign, Summary};
 use fuzz::{found, generate, gpu::Gpu};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::Ptxas;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;

@@ -3,7 +3,7 @@
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{Target, compile};
-use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs_command::ptxas::Ptxas;
 
 /// Assembles each declared instance as the program holds it, and made anew for each later target, where a ptxas that knows
 /// sm_61 is found.

@@ -4,7 +4,7 @@ use super::support::{agree, assemble, checker};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use kernels_rs as _;
+use kernels_rs_specs as _;
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared, Random};
 

@@ -1,6 +1,6 @@
 //! The way that most threads take through machine code.
 
-use kernels_rs::sass::{Instruction, Listing};
+use kernels_rs_command::sass::{Instruction, Listing};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::ops::Range;

@@ -38,7 +38,7 @@ use equivalent::Equivalent;
 use indicatif::{ProgressBar, ProgressStyle};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs as _;
+use kernels_rs_specs as _;
 use mutate::Mutation;
 use page::Page;
 use runtime::testing::{Subject, on_every_core, subjects};

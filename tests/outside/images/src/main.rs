@@ -4,5 +4,5 @@
 use images as _;
 
 fn main() -> std::process::ExitCode {
-    kernels_rs::command::main()
+    kernels_rs_command::main()
 }
