@@ -11,8 +11,6 @@ use kernels_rs::attention::decode::flash_decode;
 use kernels_rs::attention::prefill::flash_attention;
 use kernels_rs::attention::score::Plain;
 use kernels_rs::attention::span::{Dense, Whole};
-use kernels_rs_command::nvdisasm::Nvdisasm;
-use kernels_rs_command::ptxas::{Ptxas, Resources};
 use kernels_rs::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
@@ -34,8 +32,10 @@ use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sampling::best::best_parts;
 use kernels_rs::sampling::threshold::sample_likely;
 use kernels_rs::sampling::top::sample_top;
-use kernels_rs_command::sass::Loop;
 use kernels_rs::scan::kernels::scan_rows;
+use kernels_rs_command::nvdisasm::Nvdisasm;
+use kernels_rs_command::ptxas::{Ptxas, Resources};
+use kernels_rs_command::sass::Loop;
 
 /// An instance's name, what it takes, and the loop with the most multiplications, of floats or bytes, if it has one.
 struct Cost {

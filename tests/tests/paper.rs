@@ -4,7 +4,7 @@ mod every_target;
 
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
-use runtime::testing::{Checker, subjects};
+use runtime::testing::{Checker, kernel_specs};
 use tests as _;
 
 /// The kernels of a module.
@@ -13,11 +13,11 @@ fn check(checker: &Checker, module: &str) {
     let kernels: Vec<_> = kernel_dsl::kernels().into_iter().filter(|k| k.module == module).collect();
     assert!(!kernels.is_empty(), "there is no kernel in {module}");
     for kernel in kernels {
-        let all = subjects();
-        let subject = all.iter().find(|s| (s.artifact.module, s.artifact.name) == (kernel.module, kernel.name));
-        let subject = subject.unwrap_or_else(|| panic!("nothing tries {}", kernel.name));
+        let all = kernel_specs();
+        let spec = all.iter().find(|s| (s.artifact.module, s.artifact.name) == (kernel.module, kernel.name));
+        let spec = spec.unwrap_or_else(|| panic!("nothing tries {}", kernel.name));
         for declared in kernel.instances {
-            let report = checker.check(subject, &Instance(declared.constants.to_vec()), 1);
+            let report = checker.check(spec, &Instance(declared.constants.to_vec()), 1);
             assert!(report.passed(), "{report}");
         }
         every_target::assemble(kernel);

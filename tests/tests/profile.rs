@@ -14,7 +14,7 @@ use kernel_dsl::half::f16;
 use kernel_dsl::{Artifact, GenericArgument};
 use kernels_rs::reduce::{ArgMax, Found};
 use runtime::interpreter::profile::{self, Counts, Request};
-use runtime::testing::{Case, Input, Profiler, Random, Subject, on_every_core, subjects};
+use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, on_every_core};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use {kernels_rs_specs as _, tests as _};
@@ -164,9 +164,9 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
     if !inputs.is_empty() {
         return (vec![inputs.into()], true);
     }
-    let of_it = |s: &&Subject| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
-    let subjects = subjects().into_iter().filter(of_it);
-    let mut all: Vec<_> = subjects.flat_map(|subject| (subject.cases)(instance, random)).collect();
+    let of_it = |s: &&KernelSpec| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
+    let specs = kernel_specs().into_iter().filter(of_it);
+    let mut all: Vec<_> = specs.flat_map(|spec| (spec.cases)(instance, random)).collect();
     all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
     all.truncate(LARGEST);
     (all, false)

@@ -14,7 +14,7 @@ use kernel_dsl::compiler::{driver, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel as _};
 use runtime::interpreter::profile::{self, Profile, Touched, Ways};
-use runtime::testing::{Case, Input, Profiler, Random, Subject, on_every_core, subjects};
+use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, on_every_core};
 use std::cmp::Reverse;
 use {kernels_rs_specs as _, tests as _};
 
@@ -141,10 +141,10 @@ fn kind(kind: AccessKind) -> profile::Kind {
 
 /// The largest of its trials.
 fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
-    let of_it = |s: &&Subject| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
+    let of_it = |s: &&KernelSpec| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
     let random = &mut Random::new(1);
     let mut all: Vec<_> =
-        subjects().into_iter().filter(of_it).flat_map(|subject| (subject.cases)(instance, random)).collect();
+        kernel_specs().into_iter().filter(of_it).flat_map(|spec| (spec.cases)(instance, random)).collect();
     all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
     all.truncate(LARGEST);
     all

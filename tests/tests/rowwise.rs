@@ -69,7 +69,7 @@ macro_rules! stored {
 }
 stored! { f32: 1.2e-7; f16: 9.8e-4; bf16: 7.9e-3; }
 
-/// Within a rounding of what is stored and some hundred of `f32`: the bounds of each kernel are held by its own subject.
+/// Within a rounding of what is stored and some hundred of `f32`: the bounds of each kernel are held by its own spec.
 fn near<T: From32>(got: &[f64], expected: &[f64], size: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     for (i, (got, expected)) in got.iter().zip(expected).enumerate() {

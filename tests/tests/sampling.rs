@@ -99,7 +99,7 @@ fn of_many(device: &Device, few: u64) {
             ranks.push(places.iter().position(|i| *i == token).unwrap());
         }
         assert!(ranks.iter().all(|rank| *rank < kept), "{sample:?}: {ranks:?} of {kept}");
-        // Whole distributions are the kernel's subject's; here, that it is not always the same.
+        // Whole distributions are the kernel's spec's; here, that it is not always the same.
         assert!(kept == 1 || ranks.iter().any(|rank| *rank != ranks[0]), "{sample:?}: {ranks:?}");
     }
     let mut tokens = device.zeros::<u32>(1).unwrap();

@@ -8,7 +8,7 @@ use kernel_dsl::compiler::{Scalar, Target, lower, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Declared, Kernel as _};
 use runtime::interpreter::{Binding, Bytes, Launch, Options, Program};
-use runtime::testing::{Checker, Prepared, Random, Subject, on_every_core, subjects};
+use runtime::testing::{Checker, KernelSpec, Prepared, Random, kernel_specs, on_every_core};
 
 /// A kernel being copied, with comparisons.
 struct Doubter<'k> {
@@ -137,22 +137,22 @@ enum Tried {
     PartsOfWarps,
 }
 
-fn tried(subject: &Subject, declared: &Declared) -> Tried {
+fn tried(spec: &KernelSpec, declared: &Declared) -> Tried {
     let instance = Instance(declared.constants.to_vec());
-    let original = lowered(subject.artifact, &instance);
+    let original = lowered(spec.artifact, &instance);
     if !original.block.has_whole_warps() {
         return Tried::PartsOfWarps;
     }
     let (kernel, in_warps, in_blocks) = doubted(&original);
     let optimized = passes::optimize(original).unwrap();
-    let prepared = match Prepared::from_ir(subject.artifact, &instance, &kernel, &optimized) {
+    let prepared = match Prepared::from_ir(spec.artifact, &instance, &kernel, &optimized) {
         Ok(prepared) => prepared,
         Err(e) if format!("{e:?}").contains("unrolled, the kernel has more than") => return Tried::TooLong,
         Err(e) => panic!("{}: {e:?}", declared.name),
     };
     // The smallest shapes, and some of the others.
-    for case in (subject.cases)(&instance, &mut Random::new(7)).iter().take(6) {
-        let outcome = Checker::new(None).case(&prepared, case, |inputs| (subject.reference)(&instance, inputs));
+    for case in (spec.cases)(&instance, &mut Random::new(7)).iter().take(6) {
+        let outcome = Checker::new(None).case(&prepared, case, |inputs| (spec.reference)(&instance, inputs));
         outcome.unwrap_or_else(|e| panic!("{}, {}: {e:?}", declared.name, case.name));
     }
     Tried::Compared { in_warps, in_blocks }
@@ -163,11 +163,10 @@ fn tried(subject: &Subject, declared: &Declared) -> Tried {
 fn kernels_of_the_library() {
     let _ = kernels_rs::saxpy::ARTIFACT;
     // Of more instances, the others differ in how often something is written out.
-    let of =
-        |subject: &'static Subject| subject.artifact.instances.iter().take(2).map(move |declared| (subject, declared));
-    let instances: Vec<_> = subjects().into_iter().flat_map(of).collect();
+    let of = |spec: &'static KernelSpec| spec.artifact.instances.iter().take(2).map(move |declared| (spec, declared));
+    let instances: Vec<_> = kernel_specs().into_iter().flat_map(of).collect();
     let (mut warps, mut blocks, mut too_long) = (0, 0, 0);
-    for tried in on_every_core(&instances, |(subject, declared)| tried(subject, declared)) {
+    for tried in on_every_core(&instances, |(spec, declared)| tried(spec, declared)) {
         match tried {
             Tried::Compared { in_warps, in_blocks } => (warps, blocks) = (warps + in_warps, blocks + in_blocks),
             Tried::TooLong => too_long += 1,

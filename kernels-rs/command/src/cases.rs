@@ -3,7 +3,7 @@
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Case, Random, Subject, subjects};
+use runtime::testing::{Case, KernelSpec, Random, kernel_specs};
 use std::cmp::Reverse;
 
 /// Options that select a case of an instance.
@@ -21,7 +21,7 @@ pub(super) struct Wanted {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("no test cases are registered for {instance}; add them with `runtime::register!`")]
-    NoSubject { instance: String },
+    NoSpec { instance: String },
     #[error("{instance} has no case `{wanted}`; those of seed {seed}:{}", list(.names))]
     NoCase { instance: String, wanted: String, seed: u64, names: Vec<String> },
 }
@@ -30,11 +30,11 @@ fn list(names: &[String]) -> String {
     names.iter().zip(1..).map(|(name, number)| format!("\n  {number}: {name}")).collect()
 }
 
-/// Returns the subjects of a kernel. Artifacts are compared by path, because constants that refer
+/// Returns the specs of a kernel. Artifacts are compared by path, because constants that refer
 /// to one artifact may have several addresses.
-pub(super) fn of_kernel(artifact: &Artifact) -> impl Iterator<Item = &'static Subject> {
+pub(super) fn of_kernel(artifact: &Artifact) -> impl Iterator<Item = &'static KernelSpec> {
     let path = (artifact.module, artifact.name);
-    subjects().into_iter().filter(move |subject| (subject.artifact.module, subject.artifact.name) == path)
+    kernel_specs().into_iter().filter(move |spec| (spec.artifact.module, spec.artifact.name) == path)
 }
 
 impl Wanted {
@@ -42,9 +42,9 @@ impl Wanted {
     pub(super) fn of(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
         let name = || instance.name(artifact.name);
         let mut cases: Vec<_> =
-            of_kernel(artifact).flat_map(|subject| (subject.cases)(instance, &mut Random::new(self.seed))).collect();
+            of_kernel(artifact).flat_map(|spec| (spec.cases)(instance, &mut Random::new(self.seed))).collect();
         if cases.is_empty() {
-            return Err(Error::NoSubject { instance: name() });
+            return Err(Error::NoSpec { instance: name() });
         }
         let Some(wanted) = &self.case else {
             let numbers = |case: &Case| case.inputs.iter().map(|input| input.values().len()).sum::<usize>();

@@ -18,7 +18,7 @@ use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
 use runtime::interpreter::report::Allowed;
 use runtime::interpreter::{self, Schedule, Verdict};
-use runtime::testing::{CaseReport, Checker, Executor, Failure, InstanceReport, Subject, Warned};
+use runtime::testing::{CaseReport, Checker, Executor, Failure, InstanceReport, KernelSpec, Warned};
 use serde::Serialize;
 use std::fmt;
 use std::io::Write;
@@ -91,11 +91,11 @@ struct Used {
     reason: String,
 }
 
-/// Unit of work: an instance and, if registered, its subject.
+/// Unit of work: an instance and, if registered, its spec.
 struct Task {
     artifact: &'static Artifact,
     instance: Instance,
-    subject: Option<&'static Subject>,
+    spec: Option<&'static KernelSpec>,
 }
 
 /// Result of checking an instance.
@@ -243,7 +243,7 @@ impl Check {
     }
 }
 
-/// Returns the named instances, or all declared ones; each once per subject of its kernel.
+/// Returns the named instances, or all declared ones; each once per spec of its kernel.
 fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
     let kernels = kernel_dsl::kernels();
     let mut instances = Vec::new();
@@ -258,9 +258,9 @@ fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
     }
     let mut tasks = Vec::new();
     for (artifact, instance) in instances {
-        let task = |subject| Task { artifact, instance: instance.clone(), subject };
+        let task = |spec| Task { artifact, instance: instance.clone(), spec };
         let before = tasks.len();
-        tasks.extend(cases::of_kernel(artifact).map(|subject| task(Some(subject))));
+        tasks.extend(cases::of_kernel(artifact).map(|spec| task(Some(spec))));
         if tasks.len() == before {
             tasks.push(task(None));
         }
@@ -311,8 +311,8 @@ impl Bench {
         // ptxas is a separate process, so it runs concurrently with the executors.
         let refused = thread::scope(|scope| {
             let refused = scope.spawn(|| self.ptxas.as_ref().map(|ptxas| self.refused(ptxas, task)));
-            if let Some(subject) = task.subject {
-                line.take(self.checker.check(subject, &task.instance, self.seed));
+            if let Some(spec) = task.spec {
+                line.take(self.checker.check(spec, &task.instance, self.seed));
             }
             refused.join().unwrap_or_else(|panic| resume_unwind(panic))
         });
@@ -392,7 +392,7 @@ impl Line {
         // Widths count characters, not bytes: names may contain characters of several bytes.
         let name = format!("{instance}{}", " ".repeat(width.saturating_sub(instance.chars().count())));
         if *verdict == Verdict::Unsupported && self.words.is_empty() {
-            let why = "not checked: no subject is registered for it (runtime::register!)";
+            let why = "not checked: no spec is registered for it (runtime::register!)";
             return Ok(writeln!(out, "{verdict:<11}  {name}  {why}")?);
         }
         let compared = match verdict {
@@ -480,8 +480,8 @@ mod tests {
     use kernel_dsl::Kernel;
     use runtime::testing::{Bound, Case, Expected, Input, Random};
 
-    fn run(subject: Option<&'static Subject>) -> Line {
-        let task = Task { artifact: kernels_rs::saxpy::ARTIFACT, instance: Instance::default(), subject };
+    fn run(spec: Option<&'static KernelSpec>) -> Line {
+        let task = Task { artifact: kernels_rs::saxpy::ARTIFACT, instance: Instance::default(), spec };
         Bench { checker: Checker::new(None), ptxas: None, every_target: false, seed: 1 }.run(&task)
     }
 
@@ -507,7 +507,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_fails_and_shows_its_first_mismatch() {
-        static WRONG: Subject = Subject { artifact: kernels_rs::saxpy::ARTIFACT, cases, reference: ones };
+        static WRONG: KernelSpec = KernelSpec { artifact: kernels_rs::saxpy::ARTIFACT, cases, reference: ones };
         let line = run(Some(&WRONG));
         assert_eq!((line.verdict, line.cases, line.failures.len()), (Verdict::Fail, 1, 1));
         let text = print(&line);
@@ -531,6 +531,6 @@ mod tests {
     #[test]
     fn every_kernel_here_has_a_subject() {
         let tasks = tasks(&[]).unwrap();
-        assert!(!tasks.is_empty() && tasks.iter().all(|task| task.subject.is_some()));
+        assert!(!tasks.is_empty() && tasks.iter().all(|task| task.spec.is_some()));
     }
 }

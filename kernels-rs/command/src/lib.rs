@@ -59,6 +59,7 @@ mod progress;
 pub mod ptxas;
 mod report;
 mod run;
+pub mod sass;
 mod show;
 mod trace;
 

@@ -276,7 +276,7 @@ impl Report {
         let mut told = Told::of(artifact, instance, target, tools)?;
         let cases = match self.wanted.of(artifact, instance) {
             // Without a requested case, the report omits the measurements.
-            Err(cases::Error::NoSubject { .. }) if !self.wanted.is_said() => return Ok(told),
+            Err(cases::Error::NoSpec { .. }) if !self.wanted.is_said() => return Ok(told),
             cases => cases?,
         };
         let Some(case) = cases.first() else { return Ok(told) };

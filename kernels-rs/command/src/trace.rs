@@ -78,7 +78,7 @@ impl Trace {
         }
         Err(match refused {
             Some((source, case)) => Error::Trace { case: case.clone(), source: source.into() },
-            None => cases::Error::NoSubject { instance: instance.name(artifact.name) }.into(),
+            None => cases::Error::NoSpec { instance: instance.name(artifact.name) }.into(),
         })
     }
 }

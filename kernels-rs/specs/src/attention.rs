@@ -2,12 +2,12 @@
 
 use super::stored::{at_rest, drawn, drawn_but, numbers, scalars};
 use super::{TINY, U, gamma};
-use kernels_rs::attention::prefill::flash_attention;
-use kernels_rs::attention::score::{Alibi, Plain};
-use kernels_rs::attention::span::{Dense, KEYS, Listed, Packed, Padded, Whole};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::attention::prefill::flash_attention;
+use kernels_rs::attention::score::{Alibi, Plain};
+use kernels_rs::attention::span::{Dense, KEYS, Listed, Packed, Padded, Whole};
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(flash_attention<f32, Plain, Dense, Whole, 128, 4, 128, 2, 64, 2, 2, 4>, cases, reference);

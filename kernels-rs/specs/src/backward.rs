@@ -4,8 +4,8 @@ use super::norms::saved_of;
 use super::rows::{Team, rows_of};
 use super::stored::{at_rest, drawn, extremes, numbers, scalars, stored};
 use super::{TINY, U, gamma};
-use kernels_rs::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(softmax_backward<f32, false, 512, 1, 4, 2, 2>, softmax_cases, softmax_reference);

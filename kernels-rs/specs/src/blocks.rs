@@ -2,8 +2,8 @@
 
 use super::stored::{at_rest, drawn, extreme, numbers, scalars, stored};
 use super::{TINY, U, gamma};
-use kernels_rs::blocks::heads::heads;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::blocks::heads::heads;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(heads<f32, f32, 64, true, 1>, cases, reference);

@@ -1,8 +1,8 @@
 //! `im2col`.
 
 use super::stored::{drawn, extreme, numbers, stored};
-use kernels_rs::convolution::columns::{Lattice, im2col};
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::convolution::columns::{Lattice, im2col};
 use runtime::testing::{Case, Expected, Extreme, Input, Random};
 
 runtime::register!(im2col<f32, false, 1>, cases, reference);

@@ -3,11 +3,11 @@
 use super::attention::{has, softmax};
 use super::stored::{at_rest, drawn, numbers, scalars};
 use super::{TINY, U, gamma};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::attention::append::cache_append;
 use kernels_rs::attention::cache::{Contiguous, Paged, Scaled, Unscaled};
 use kernels_rs::attention::decode::flash_decode;
-use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>, cases, reference);

@@ -3,11 +3,11 @@
 use super::pieces;
 use super::stored::{at_rest, extreme, numbers, scalars, stored};
 use super::{TINY, U, overflowed};
+use kernel_dsl::GenericArgument;
+use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::activation::{fast_silu, fast_swiglu, silu, swiglu};
 use kernels_rs::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use kernels_rs::elementwise::saxpy;
-use kernel_dsl::GenericArgument;
-use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random, edges};
 
 runtime::register!(saxpy, cases, reference);

@@ -1,8 +1,8 @@
 //! `matmul`.
 
 use super::{TINY, gamma, matrix, size};
-use kernels_rs::gemm::matmul;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::gemm::matmul;
 use runtime::testing::{Bound, Case, Expected, Input, Random, edges, shapes};
 
 runtime::register!(matmul<16>, cases, reference);

@@ -3,12 +3,12 @@
 use super::attention::{self, has};
 use super::stored::{at_rest, drawn_but, numbers, stored};
 use super::{TINY, U, gamma};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::attention::backward::{attention_delta, attention_gradient};
 use kernels_rs::attention::debug::attention_scores;
 use kernels_rs::attention::score::Plain;
 use kernels_rs::attention::span::{Dense, KEYS, Listed, Packed, Whole};
-use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(attention_delta<f32>, delta_cases, delta_reference);

@@ -4,9 +4,9 @@ use super::norms::{Off, Row, expected, far_from_zero, resting, row, saved_of};
 use super::rows::Team;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
-use kernels_rs::rowwise::group::{group_norm, group_norm_backward, group_norm_channels};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::rowwise::group::{group_norm, group_norm_backward, group_norm_channels};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(group_norm<f32, f32, f32, 256, 1, 4, 4, 2>, cases, reference);

@@ -1,9 +1,9 @@
 //! `count_shared`, `count_global`.
 
 use super::stored::{numbers, scalars};
-use kernels_rs::histogram::kernels::{count_global, count_shared};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::histogram::kernels::{count_global, count_shared};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(count_shared<u8, 256, 8, 16>, cases, reference);

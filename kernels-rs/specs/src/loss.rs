@@ -2,8 +2,8 @@
 
 use super::stored::{at_rest, drawn, extremes, numbers, stored};
 use super::{TINY, U, gamma};
-use kernels_rs::rowwise::loss::{cross_entropy, cross_entropy_backward};
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::rowwise::loss::{cross_entropy, cross_entropy_backward};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(cross_entropy<f32, 256, 1, 4, 2>, cases, reference);

@@ -4,10 +4,10 @@ use super::norms::row;
 use super::rows::Team;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars, unread};
 use super::{TINY, U, gamma};
+use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::activation::swiglu;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::normed::gemv_normed;
-use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(gemv_normed<f32, f32, f32, f32, Identity, swiglu, false, false, 1, 2, 4, 4, 4>, cases, reference);

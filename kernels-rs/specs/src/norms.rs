@@ -3,9 +3,9 @@
 use super::rows::{Team, rows_of};
 use super::stored::{at_rest, drawn, extremes, numbers, scalars};
 use super::{TINY, U, gamma, overflowed};
-use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::rowwise::norm::{norm_quantized, norm_rows};
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>, cases, reference);

@@ -2,11 +2,11 @@
 
 use super::stored::{numbers, specials, stored};
 use super::{pieces, with_gaps};
+use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::permute::gather::gather_rows;
 use kernels_rs::permute::rows::{copy_rows, fill_rows};
 use kernels_rs::permute::tiles::transpose_tiles;
 use kernels_rs::permute::transpose;
-use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random, edges, shapes};
 
 runtime::register!(transpose, cases, reference);

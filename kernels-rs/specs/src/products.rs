@@ -2,11 +2,11 @@
 
 use super::stored::{at_rest, drawn, extreme, numbers, stored, unread};
 use super::{TINY, U, gamma};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
-use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);

@@ -1,12 +1,12 @@
 //! `igemm`, `sum_rows`, `sum_columns`, `dp4a_peak`: integers, whose results are exact.
 
 use super::stored::{numbers, scalars};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::igemm::igemm;
 use kernels_rs::quant::peak::dp4a_peak;
 use kernels_rs::quant::sums::{sum_columns, sum_rows};
-use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>, products, product);

@@ -3,10 +3,10 @@
 
 use super::TINY;
 use super::stored::{drawn, extreme_rows, numbers, stored};
-use kernels_rs::quant::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
+use kernels_rs::quant::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(extremes<f32, 4>, matrices, of_parts);

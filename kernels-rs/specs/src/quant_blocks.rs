@@ -2,13 +2,15 @@
 
 use super::stored::{at_rest, drawn, extreme_rows, numbers, scalars, unread};
 use super::{TINY, U, gamma};
-use kernels_rs::gemm::epilogue::Identity;
-use kernels_rs::quant::blocks::{Q4Block, Q8Block, dequantize, quantize_q4, quantize_q8, repack_q4, repack_q8, repack_rows};
-use kernels_rs::quant::blockwise::gemm_quantized;
-use kernels_rs::quant::gemv::gemv_quantized;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
+use kernels_rs::gemm::epilogue::Identity;
+use kernels_rs::quant::blocks::{
+    Q4Block, Q8Block, dequantize, quantize_q4, quantize_q8, repack_q4, repack_q8, repack_rows,
+};
+use kernels_rs::quant::blockwise::gemm_quantized;
+use kernels_rs::quant::gemv::gemv_quantized;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(repack_q8, files_q8, repacked);

@@ -2,12 +2,12 @@
 
 use super::stored::{drawn, extreme_rows, numbers, scalars};
 use super::{TINY, gamma};
-use kernels_rs::reduce::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
-use kernels_rs::reduce::{ArgMax, Found, Sum};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
+use kernels_rs::reduce::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
+use kernels_rs::reduce::{ArgMax, Found, Sum};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(reduce_rows<f32, Sum, 32, 4, 8>, row_cases, row_reference);

@@ -2,8 +2,8 @@
 
 use super::stored::{at_rest, drawn, extreme, numbers, stored};
 use super::{TINY, U};
-use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(rotate<f32, true, 4, 1>, cases, reference);

@@ -2,10 +2,10 @@
 
 use super::stored::{at_rest, drawn, extremes, numbers, stored};
 use super::{TINY, U, gamma, overflowed};
-use kernels_rs::rowwise::softmax::softmax_rows;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
+use kernels_rs::rowwise::softmax::softmax_rows;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(softmax_rows<f32, false, false, 256, 1, 4, 4, 2>, cases, reference);

@@ -1,8 +1,8 @@
 //! `softmax`.
 
 use super::{TINY, U, gamma, matrix, size, with_gaps};
-use kernels_rs::rowwise::textbook::softmax;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::rowwise::textbook::softmax;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random, edges, shapes};
 
 runtime::register!(softmax<4>, cases, reference);

@@ -2,13 +2,13 @@
 
 use super::stored::{drawn, numbers, stored};
 use super::{TINY, U};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::half::f16;
 use kernels_rs::sampling::best::{Scored, Temperature, best_of_parts, best_parts};
 use kernels_rs::sampling::random::Stream;
 use kernels_rs::sampling::threshold::sample_likely;
 use kernels_rs::sampling::top::sample_top;
-use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::half::f16;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 use std::ops::Range;
 

@@ -2,9 +2,9 @@
 
 use super::stored::{extreme_rows, numbers, scalars};
 use super::{TINY, gamma};
-use kernels_rs::scan::kernels::{scan_rows, sum_parts};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::scan::kernels::{scan_rows, sum_parts};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(scan_rows<f32, true, 4>, scan_cases, scan_reference);

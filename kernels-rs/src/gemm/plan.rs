@@ -99,7 +99,9 @@ impl Plan {
                 Some("a block of a plan for few rows computes 1, 2, 4 or 8 rows")
             }
             Plan::Across(..) if transpose_a || transpose_b => Some("`Plan::Across` takes neither A nor B transposed"),
-            Plan::Along(_) if transpose_a || !transpose_b => Some("`Plan::Along` takes B transposed and A not transposed"),
+            Plan::Along(_) if transpose_a || !transpose_b => {
+                Some("`Plan::Along` takes B transposed and A not transposed")
+            }
             Plan::Across(..) | Plan::Along(_) => None,
         }
     }

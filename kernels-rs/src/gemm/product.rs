@@ -153,8 +153,7 @@ impl Gemm {
         a.expected("a", of_a, "a matrix for each of c, op(A) with as many rows")?;
         b.expected("b", of_b, "a matrix for each of c, op(B) with as many columns, and rows for the columns of op(A)")?;
         let facts = on.device().facts();
-        let chosen =
-            || plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
+        let chosen = || plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
         let plan = self.plan.unwrap_or_else(chosen);
         if let Some(why) = plan.unsuitable(self.transpose_a, self.transpose_b) {
             return Err(c.refused(format!("{plan:?} does not apply: {why}")));

@@ -5,7 +5,7 @@ use super::support::{agree_case, assemble, checker};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Kernel, host};
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Random, Subject};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, KernelSpec, Random};
 use runtime::{Device, Error};
 
 /// Written as the function that it is, as what is launched in blocks of any size, and in blocks of one.
@@ -299,8 +299,8 @@ fn a_check_tries_several_sizes() {
         let tripled = inputs[0].values().into_iter().map(|x| 3.0 * x).collect();
         vec![Expected::new(1, tripled, Bound::Relative(2f64.powi(-24)))]
     };
-    let subject = Subject { artifact: tripled::ARTIFACT, cases, reference };
-    let report = checker(false).check(&subject, &Instance::default(), 1);
+    let spec = KernelSpec { artifact: tripled::ARTIFACT, cases, reference };
+    let report = checker(false).check(&spec, &Instance::default(), 1);
     assert!(report.passed(), "{report}");
     let names: Vec<_> = report.cases.iter().map(|case| case.case.as_str()).collect();
     assert_eq!(names, ["n = 700, block 32", "n = 700, block 544", "n = 700, block 1024"]);

@@ -9,7 +9,7 @@ use runtime::testing::{Bound, Checker, Expected, Input, Random};
 const DISTANCES: [u32; 11] = [0, 1, 5, 7, 8, 15, 31, 32, 33, 63, u32::MAX];
 
 /// A kernel and a function of plain Rust that write what the expressions give as `u64`, one after the other.
-macro_rules! subject {
+macro_rules! spec {
     ($module:ident, $t:ty, $count:literal, |$a:ident, $b:ident, $n:ident| $($e:expr,)*) => {
         mod $module {
             use super::*;
@@ -67,7 +67,7 @@ macro_rules! subject {
 
 macro_rules! integers {
     ($module:ident, $t:ty) => {
-        subject!(
+        spec!(
             $module,
             $t,
             33,
@@ -109,7 +109,7 @@ macro_rules! integers {
 }
 macro_rules! signed {
     ($module:ident, $t:ty) => {
-        subject!(
+        spec!(
             $module,
             $t,
             7,
@@ -125,7 +125,7 @@ macro_rules! signed {
 }
 macro_rules! unsigned {
     ($module:ident, $t:ty) => {
-        subject!(
+        spec!(
             $module,
             $t,
             6,
@@ -152,7 +152,7 @@ fn bits64(x: f64) -> u64 {
 
 macro_rules! floats {
     ($module:ident, $t:ty, $bits:ident) => {
-        subject!(
+        spec!(
             $module,
             $t,
             15,

@@ -4,7 +4,7 @@ use super::support::checker;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel};
-use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, InstanceReport, Random, Subject};
+use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random};
 
 /// A warp turned around through shared memory, with a barrier of the warp if `MET`.
 #[kernel(block = 64, grid = 1, instances(MET = false | true))]
@@ -42,8 +42,8 @@ fn turned_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn report(artifact: &'static Artifact, met: bool) -> InstanceReport {
     let instance = artifact.instances.iter().find(|i| i.name.contains(if met { "true" } else { "false" })).unwrap();
-    let subject = Subject { artifact, cases: turned_cases, reference: turned_reference };
-    Checker::new(None).check(&subject, &Instance(instance.constants.to_vec()), 1)
+    let spec = KernelSpec { artifact, cases: turned_cases, reference: turned_reference };
+    Checker::new(None).check(&spec, &Instance(instance.constants.to_vec()), 1)
 }
 
 #[test]

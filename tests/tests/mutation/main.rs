@@ -1,6 +1,6 @@
-//! How good the oracle and the subjects of our kernels are: each kernel with one change of its IR at a time, which must be noticed.
+//! How good the oracle and the specs of our kernels are: each kernel with one change of its IR at a time, which must be noticed.
 //!
-//! A mutant (`mutate`) is run by the interpreter with every check on the cases of the kernel's subject, the cheapest first, and what
+//! A mutant (`mutate`) is run by the interpreter with every check on the cases of the kernel's spec, the cheapest first, and what
 //! it leaves is held against the reference. It is caught by a check, by the verifier of the IR, by the reference, or by what
 //! another order of blocks leaves. Of the others some are proved to do what the kernel does in every launch (`proof`): those are no mutants.
 //! What survives does the same as the kernel too, or no case tells it from that yet, and stands in `equivalent` with the reason; a survivor that does not,
@@ -41,7 +41,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernels_rs_specs as _;
 use mutate::Mutation;
 use page::Page;
-use runtime::testing::{Subject, on_every_core, subjects};
+use runtime::testing::{KernelSpec, kernel_specs, on_every_core};
 use std::collections::{BTreeMap, BTreeSet};
 use tests as _;
 use trial::{Bench, Beside, Fate, lowered};
@@ -183,17 +183,17 @@ const LONG: &[&str] = &[
     "sgemm",
 ];
 
-/// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
-fn tasks() -> Vec<(&'static Subject, &'static Artifact, Instance)> {
+/// An instance of each kernel that a spec tries, those of this crate and of kernels-rs.
+fn tasks() -> Vec<(&'static KernelSpec, &'static Artifact, Instance)> {
     let ours =
         |artifact: &Artifact| artifact.module.starts_with("kernels_rs::") || artifact.module.starts_with("tests::");
-    let task = |subject: &'static Subject| {
-        let artifact = subject.artifact;
+    let task = |spec: &'static KernelSpec| {
+        let artifact = spec.artifact;
         let number = INSTANCES.iter().find(|(name, _)| *name == artifact.name).map_or(0, |(_, number)| *number);
         let declared = artifact.instances.get(number)?;
-        ours(artifact).then(|| (subject, artifact, Instance(declared.constants.to_vec())))
+        ours(artifact).then(|| (spec, artifact, Instance(declared.constants.to_vec())))
     };
-    subjects().into_iter().filter_map(task).collect()
+    kernel_specs().into_iter().filter_map(task).collect()
 }
 
 /// The mutants of a kernel, with their names. Of those that one line has many of, by unrolling and by arrays taken apart, the
@@ -235,7 +235,7 @@ enum Opened {
     Open(Box<Open>),
 }
 
-fn opened(subject: &'static Subject, artifact: &'static Artifact, instance: &Instance, wish: &Wish) -> Opened {
+fn opened(spec: &'static KernelSpec, artifact: &'static Artifact, instance: &Instance, wish: &Wish) -> Opened {
     let name = instance.name(artifact.name);
     let last = || saved::load(&lowered(artifact, instance).1, &name, module(artifact));
     let mut known = Vec::new();
@@ -255,7 +255,7 @@ fn opened(subject: &'static Subject, artifact: &'static Artifact, instance: &Ins
         }
         _ => {}
     }
-    let bench = Bench::new(subject, artifact, instance);
+    let bench = Bench::new(spec, artifact, instance);
     let mut wanted = named(&bench, &name);
     let (mutants, step) = (wanted.len(), wish.step(wanted.len()));
     let names: BTreeSet<_> = known.iter().map(|tried| &tried.name).collect();
@@ -291,7 +291,7 @@ fn rows(wish: &Wish) -> Vec<Row> {
         .into_iter()
         .filter(|(_, artifact, instance)| wish.takes(artifact, &instance.name(artifact.name)))
         .collect();
-    let opened = on_every_core(&tasks, |(subject, artifact, instance)| opened(subject, artifact, instance, wish));
+    let opened = on_every_core(&tasks, |(spec, artifact, instance)| opened(spec, artifact, instance, wish));
     let wanted = opened.iter().map(|opened| match opened {
         Opened::Known(_) => 0,
         Opened::Open(open) => open.wanted.len() as u64,

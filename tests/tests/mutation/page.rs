@@ -14,7 +14,7 @@ const HEAD: &str = "\
 # Mutants
 
 Each kernel of kernels-rs and of `tests/src/paper`, in one instance, with one change of its IR as lowered at a time, on the cases
-of its subject. A mutant is *caught* by the first thing that notices it: a check of the oracle, the verifier of the IR, the
+of its spec. A mutant is *caught* by the first thing that notices it: a check of the oracle, the verifier of the IR, the
 reference in plain Rust, or another order of blocks and warps. The *proved* do what the kernel does in every launch: both are rewritten, by passes and by
 what the compiler's analyses know of a kernel that has no races, until they are one. Those are no mutants, and are left out of the parts; below stands by what they are
 proved. What *survives* does the same as the kernel too, as far as its reader sees, or no case tells it from that yet, which its reason then says: `equivalent` has

@@ -6,7 +6,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::{driver, ir};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
-use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
+use runtime::testing::{Case, Expected, KernelSpec, Oracle, Prepared, Random, Trial};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -102,15 +102,15 @@ pub fn lowered(artifact: &Artifact, instance: &Instance) -> (Monomorphic, ir::Ke
 
 impl Bench {
     /// Lowers the instance, and runs all its cases once.
-    pub fn new(subject: &Subject, artifact: &'static Artifact, instance: &Instance) -> Bench {
+    pub fn new(spec: &KernelSpec, artifact: &'static Artifact, instance: &Instance) -> Bench {
         let name = instance.name(artifact.name);
         let (program, kernel) = lowered(artifact, instance);
         let prepared = Prepared::compile(artifact, instance).expect("a declared instance");
         let (mut cases, mut warned) = (Vec::new(), Vec::new());
         {
             let oracle = Oracle::new(&prepared, &kernel).expect("lowered IR is valid");
-            for case in (subject.cases)(instance, &mut Random::new(1)).iter().flat_map(|case| prepared.sized(case)) {
-                let expected = (subject.reference)(instance, &case.inputs);
+            for case in (spec.cases)(instance, &mut Random::new(1)).iter().flat_map(|case| prepared.sized(case)) {
+                let expected = (spec.reference)(instance, &case.inputs);
                 let trial = oracle.run(&case, Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
                 if let Some(outcome) = &trial.outcome {
                     assert!(outcome.report.errors().next().is_none(), "{name}, {}: {}", case.name, outcome.report);

@@ -6,7 +6,7 @@ use kernel_dsl::{Artifact, Kernel};
 use runtime::Device;
 use runtime::interpreter::{Check, Options, Schedule, Verdict};
 use runtime::testing::{
-    Bound, Case, CaseReport, Checker, Expected, Failure, Input, InstanceReport, Random, Reported, Stop, Subject,
+    Bound, Case, CaseReport, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random, Reported, Stop,
 };
 
 const N: usize = 32;
@@ -25,7 +25,7 @@ fn ones(_: &Instance, _: &[Input]) -> Vec<Expected> {
 }
 
 fn check(artifact: &'static Artifact, checker: Checker) -> InstanceReport {
-    checker.check(&Subject { artifact, cases, reference: ones }, &Instance::default(), 1)
+    checker.check(&KernelSpec { artifact, cases, reference: ones }, &Instance::default(), 1)
 }
 
 fn checker(options: Options) -> Checker {
@@ -60,8 +60,8 @@ fn tickets(_: &Instance, _: &[Input]) -> Vec<Expected> {
 
 #[test]
 fn as_many_orders_are_tried_as_are_asked_for() {
-    let subject = Subject { artifact: by_ticket::ARTIFACT, cases, reference: tickets };
-    let check = |orders| Checker::new(None).with_orders(orders).check(&subject, &Instance::default(), 1);
+    let spec = KernelSpec { artifact: by_ticket::ARTIFACT, cases, reference: tickets };
+    let check = |orders| Checker::new(None).with_orders(orders).check(&spec, &Instance::default(), 1);
     let none = check(0);
     assert!(none.passed(), "{none}");
     let many = check(8);
@@ -217,8 +217,8 @@ fn what_cannot_be_checked_neither_passes_nor_fails() {
     let json = serde_json::to_value(&report.cases).unwrap();
     assert_eq!((&json[0]["verdict"], &json[0]["failure"]["why"]), (&"unsupported".into(), &"unsupported".into()));
     // Nobody has tried it.
-    let subject = Subject { artifact: one::ARTIFACT, cases: no_cases, reference: ones };
-    assert_eq!(Checker::new(None).check(&subject, &Instance::default(), 1).verdict(), Verdict::Unsupported);
+    let spec = KernelSpec { artifact: one::ARTIFACT, cases: no_cases, reference: ones };
+    assert_eq!(Checker::new(None).check(&spec, &Instance::default(), 1).verdict(), Verdict::Unsupported);
     // One that fails is worse.
     let failure = Failure::Incomplete { why: String::new() };
     let cases = [report.cases, vec![CaseReport::new("wrong", Some(failure))]].concat();

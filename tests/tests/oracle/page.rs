@@ -11,7 +11,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{Scalar, Target, ir, passes};
 use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{Check, Options, Severity};
-use runtime::testing::{Case, Checker, Expected, Failure, Input, InstanceReport, Random, Subject};
+use runtime::testing::{Case, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random};
 use std::fmt::{Debug, Write};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/src/interpreter/checks.md");
@@ -232,8 +232,8 @@ fn checked(artifact: &'static Artifact) -> InstanceReport {
     fn reference(_: &Instance, _: &[Input]) -> Vec<Expected> {
         Vec::new()
     }
-    let subject = Subject { artifact, cases, reference };
-    Checker::new(None).with_orders(1).check(&subject, &Instance::default(), 1)
+    let spec = KernelSpec { artifact, cases, reference };
+    Checker::new(None).with_orders(1).check(&spec, &Instance::default(), 1)
 }
 
 /// The kernel after all passes, and what is slow in it.

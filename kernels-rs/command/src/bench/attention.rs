@@ -3,14 +3,14 @@
 
 use super::device::{Timer, drawn};
 use super::{Error, Measured, Rate, Trial, all};
-use kernels_rs::attention::cache::Stored;
-use kernels_rs::attention::mask::{BlockMask, BlockSize, random};
-use kernels_rs::attention::{Attention, Decode, Scratch};
-use kernels_rs::gemm::Gemm;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::attention::cache::Stored;
+use kernels_rs::attention::mask::{BlockMask, BlockSize, random};
+use kernels_rs::attention::{Attention, Decode, Scratch};
+use kernels_rs::gemm::Gemm;
 
 /// Sequences, heads, queries and keys, and elements of a head.
 const SHAPES: [[usize; 4]; 4] = [[1, 16, 2048, 128], [4, 16, 512, 64], [1, 16, 4096, 128], [1, 16, 2048, 80]];

@@ -158,12 +158,12 @@ fn one(
     })
 }
 
-/// Returns the largest case, by number of values, that the kernel's subjects have for the instance.
+/// Returns the largest case, by number of values, that the kernel's specs have for the instance.
 fn largest(artifact: &'static Artifact, declared: &'static Declared) -> Option<Case> {
     let instance = Instance(declared.constants.to_vec());
     let all = cases::of_kernel(artifact)
-        .flat_map(|subject| (1..=SEEDS).map(move |seed| (subject, seed)))
-        .flat_map(|(subject, seed)| (subject.cases)(&instance, &mut Random::new(seed)));
+        .flat_map(|spec| (1..=SEEDS).map(move |seed| (spec, seed)))
+        .flat_map(|(spec, seed)| (spec.cases)(&instance, &mut Random::new(seed)));
     all.max_by_key(|case| case.inputs.iter().map(|input| input.values().len()).sum::<usize>())
 }
 

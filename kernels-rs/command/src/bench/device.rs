@@ -1,9 +1,9 @@
 //! Timing of work on the device by the device's own clock.
 
 use super::{Contender, Error};
-use kernels_rs::quant::peak::dp4a_peak;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer, Stream};
+use kernels_rs::quant::peak::dp4a_peak;
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 

@@ -4,11 +4,11 @@
 use super::cublas::{Cublas, Product};
 use super::device::{Timer, drawn};
 use super::{Error, Measured, Rate, Trial, all};
-use kernels_rs::gemm::Gemm;
 use ::runtime::Device;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::gemm::Gemm;
 
 /// M, N, K, and whether B is stored as [N, K].
 const SHAPES: [([usize; 3], bool); 15] = [

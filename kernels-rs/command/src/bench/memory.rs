@@ -3,6 +3,10 @@
 
 use super::device::Timer;
 use super::{Error, Measured, Rate, Trial, all};
+use ::runtime::testing::{Draw, Random};
+use ::runtime::{Device, DeviceBuffer};
+use kernel_dsl::half::f16;
+use kernel_dsl::{Float, GenericArgument, Number};
 use kernels_rs::activation::{fast_silu, fast_swiglu, silu, swiglu};
 use kernels_rs::elementwise::{gate, map, map2};
 use kernels_rs::histogram::histogram;
@@ -10,10 +14,6 @@ use kernels_rs::permute::{copy, fill, gather, transpose_batch};
 use kernels_rs::reduce::{self, ArgMax, Sum};
 use kernels_rs::rotary::{Layout, Rotary};
 use kernels_rs::scan::inclusive;
-use ::runtime::testing::{Draw, Random};
-use ::runtime::{Device, DeviceBuffer};
-use kernel_dsl::half::f16;
-use kernel_dsl::{Float, GenericArgument, Number};
 
 /// Target traffic of one measurement in bytes, enough on an H200 to hide launch overhead and clock
 /// resolution.

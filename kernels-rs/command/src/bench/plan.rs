@@ -3,12 +3,12 @@
 use super::Error;
 use super::device::{Timer, drawn};
 use super::measure::in_turns;
+use ::runtime::Device;
+use ::runtime::testing::Random;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::plan::{BUSY_WARPS, Lanes, Plan, Tile};
 use kernels_rs::gemm::tiled::sum_splits;
 use kernels_rs::gemm::{Costs, Gemm};
-use ::runtime::Device;
-use ::runtime::testing::Random;
 use serde::Serialize;
 
 /// Measured costs and the device they were measured on.

@@ -4,13 +4,13 @@
 use super::cublas::{Cublas, Product};
 use super::device::{Timer, drawn};
 use super::{Contender, Error, Measured, Rate, Trial, all};
-use kernels_rs::quant::igemm::Output;
-use kernels_rs::quant::peak::dp4a_peak;
-use kernels_rs::quant::{Format, Igemm, Quantized, Weights};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::quant::igemm::Output;
+use kernels_rs::quant::peak::dp4a_peak;
+use kernels_rs::quant::{Format, Igemm, Quantized, Weights};
 
 /// M, N, K, and whether B is stored as [N, K].
 const PRODUCTS: [([usize; 3], bool); 6] = [

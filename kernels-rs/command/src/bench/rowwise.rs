@@ -2,12 +2,12 @@
 
 use super::device::{Timer, drawn};
 use super::{Error, Measured, Rate, Trial, all};
-use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
-use kernels_rs::sampling::Sample;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
+use kernels_rs::sampling::Sample;
 
 /// Rows and columns: many rows, long rows, short rows, and one row.
 const SHAPES: [[usize; 2]; 8] =

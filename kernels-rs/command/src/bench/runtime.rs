@@ -3,10 +3,10 @@
 use super::cublas::{Cublas, Product};
 use super::driver::Driver;
 use super::{Contender, Error, Measured, Trial, all};
-use kernels_rs::saxpy;
 use ::runtime::Device;
 use ::runtime::store::Store;
 use kernel_dsl::Element;
+use kernels_rs::saxpy;
 use std::ffi::c_void;
 use std::ptr;
 use std::time::{Duration, Instant};

@@ -4,5 +4,5 @@
 
 pub mod neighbors;
 pub mod point;
+mod specs;
 pub mod statistics;
-mod subjects;

@@ -72,7 +72,7 @@ fn is<T: GenericArgument>(instance: &Instance, n: usize) -> bool {
 macro_rules! with {
     ($instance:expr, $n:literal, $name:ident in [$($t:ty),*] => $e:expr) => {
         match () {
-            $(() if $crate::subjects::is::<$t>($instance, $n) => {
+            $(() if $crate::specs::is::<$t>($instance, $n) => {
                 type $name = $t;
                 $e
             })*
@@ -113,18 +113,20 @@ const SIZES: [[usize; 2]; 4] = [[1, 1], [7, 33], [16, 32], [37, 18]];
 #[cfg(test)]
 mod tests {
     use kernel_dsl::compiler::hir::Instance;
-    use runtime::testing::{Checker, subjects};
+    use runtime::testing::{Checker, kernel_specs};
 
     #[test]
     fn every_instance_is_what_plain_rust_computes() {
         let own: Vec<_> = kernel_dsl::kernels().into_iter().filter(|k| k.module.starts_with("images")).collect();
         assert_eq!(own.len(), 12);
         for kernel in own {
-            let of_it =
-                |s: &&runtime::testing::Subject| (s.artifact.module, s.artifact.name) == (kernel.module, kernel.name);
-            let subject = subjects().into_iter().find(of_it).unwrap_or_else(|| panic!("nothing tries {}", kernel.name));
+            let of_it = |s: &&runtime::testing::KernelSpec| {
+                (s.artifact.module, s.artifact.name) == (kernel.module, kernel.name)
+            };
+            let spec =
+                kernel_specs().into_iter().find(of_it).unwrap_or_else(|| panic!("nothing tries {}", kernel.name));
             for declared in kernel.instances {
-                let report = Checker::new(None).check(subject, &Instance(declared.constants.to_vec()), 1);
+                let report = Checker::new(None).check(spec, &Instance(declared.constants.to_vec()), 1);
                 assert!(report.passed(), "{report}");
             }
         }
