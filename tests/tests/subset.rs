@@ -1,7 +1,8 @@
-//! The page `kernel_dsl::subset`: what of Rust is in, and what is out and why.
+//! The page `kernel_dsl::subset`: which constructs of Rust kernels support, and which not, and why.
 //!
-//! What is in is proven by the programs of `tests/tests/constructs`, whose names the rows give; what is out by those of
-//! `kernel-dsl/compile_fail/subset_*.rs`, whose messages the page shows. `UPDATE=1 cargo test -p tests --test subset` writes it anew.
+//! The programs of `tests/tests/constructs`, whose names the rows contain, prove what is supported.
+//! The programs `kernel-dsl/compile_fail/subset_*.rs` prove what is not; the page shows their messages.
+//! `UPDATE=1 cargo test -p tests --test subset` rewrites the page.
 
 use std::fmt::Write;
 use std::fs;
@@ -79,15 +80,16 @@ const IN: &[(&str, &str, &[&str])] = &[
 ];
 
 const HEAD: &str = "\
-//! What of Rust a kernel may say, and what not.
+//! The subset of Rust that kernels can use.
 //!
-//! A kernel is Rust, and rustc checks it like any other function. What a GPU cannot do, or what would hide what it costs, is left out, and
-//! refused at its token with a sentence that says what to write instead.
+//! A kernel is Rust, and rustc checks it like any other function. Constructs that a GPU cannot
+//! execute, or that would hide their cost, are not in the subset. The compiler rejects them at
+//! their tokens, with a message that says what to write instead.
 //!
-//! # In
+//! # Supported
 //!
-//! Each row is shown by the constructs that it names, which [`reference`](crate::reference) lists with their PTX, and the tests
-//! run.
+//! The last column of each row names constructs that show it. [`reference`](crate::reference) lists
+//! them with their PTX, and the tests run them.
 //!
 //! | Rust | in a kernel | shown by |
 //! |---|---|---|
@@ -95,9 +97,9 @@ const HEAD: &str = "\
 
 /// Files of programs that are refused, and what they have in common.
 const OUT: [(&str, &str); 3] = [
-    ("subset_syntax", "What is refused where it is read."),
-    ("subset_check", "What the checker refuses, where rustc has nothing against it."),
-    ("subset_device", "What is Rust and cannot be on the device, or on the target: refused for an instance."),
+    ("subset_syntax", "Rejected by the parser:"),
+    ("subset_check", "Rejected by the checker, though rustc accepts it:"),
+    ("subset_device", "Valid Rust that the device or the target does not support, rejected for an instance:"),
 ];
 
 /// A program that is refused: what it is about, and all that is said.
@@ -145,11 +147,11 @@ fn the_page_is_what_programs_show() {
         }
         let _ = writeln!(page, "//! | {} | {} | {} |", cell(rust), cell(way), cell(&constructs.join(", ")));
     }
-    let _ = writeln!(page, "//!\n//! # Out");
+    let _ = writeln!(page, "//!\n//! # Unsupported");
     let mut count = 0;
     for (file, what) in OUT {
         let all = refused(&read(&format!("{CASES}/{file}.rs")), &read(&format!("{CASES}/expected/{file}.stderr")));
-        let _ = writeln!(page, "//!\n//! {what}\n//!\n//! | Rust | what the compiler says |\n//! |---|---|");
+        let _ = writeln!(page, "//!\n//! {what}\n//!\n//! | Rust | message of the compiler |\n//! |---|---|");
         for Refused { name, messages } in &all {
             assert!(!messages.is_empty(), "nothing is said of {name}");
             let _ = writeln!(page, "//! | {} | {} |", cell(name), cell(&messages[0]));

@@ -1,11 +1,11 @@
-//! The page of instructions, which is made from the table.
+//! Checks the page of instructions, which is generated from the table.
 
 use kernel_dsl_compiler::ptx::Opcode;
 use kernel_dsl_compiler::ptx::table::rows;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Every opcode with what it means and its forms.
+/// Returns every opcode with its meaning and its forms.
 fn page() -> String {
     let mut page = "# Instructions\n\n\
         Every instruction of the table: what it means, and its forms in the notation of [`form`](super::form), each with the \

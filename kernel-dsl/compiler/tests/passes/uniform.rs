@@ -1,4 +1,4 @@
-//! What is proven uniform is: random programs, each run in all threads of a block, one by one.
+//! Tests of proven uniformity: random programs, each run in all threads of a block, one by one.
 
 use crate::{evaluator, generator};
 use kernel_dsl_compiler::Scalar;
@@ -20,7 +20,7 @@ fn insts<'k>(region: &'k Region, all: &mut Vec<&'k Inst>) {
     }
 }
 
-/// What was proven and looked at.
+/// Proven and observed values.
 #[derive(Default, Debug)]
 struct Proven {
     values: usize,
@@ -90,8 +90,8 @@ fn what_is_proven_uniform_after_passes_is() {
     assert!(proven.values > 1000, "{proven:?}");
 }
 
-/// A carried value that is the same for a block, and comes back by two ways of which the block's
-/// index chooses: walking the loop again finds nothing new.
+/// Tests a carried value that is uniform in a block, and returns on two paths chosen by the block's
+/// index. A second analysis of the loop must find nothing new.
 #[test]
 fn what_blocks_carry_settles() {
     let mut b = Builder::new(generator::empty());
