@@ -24,7 +24,7 @@ fn sample() -> impl Iterator<Item = u32> {
 }
 
 #[test]
-fn each_is_within_what_it_states() {
+fn each_function_is_within_its_stated_bound() {
     for function in FUNCTIONS {
         let worst = measure(function, sample());
         assert!(worst.ulp < function.bound, "{}: {} ulp at {:e}", function.name, worst.ulp, worst.at);

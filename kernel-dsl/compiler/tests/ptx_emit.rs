@@ -544,7 +544,7 @@ fn mistakes(b: Builder) -> String {
 }
 
 #[test]
-fn what_is_not_legal_is_an_error() {
+fn illegal_ir_is_an_error() {
     let mut k = kernel("k", "fn k(x: &[f32]) {\n    x[0] % x[1];\n}");
     slice(&mut k, "x", Scalar::F32, true);
     let mut b = Builder::new(k.clone());

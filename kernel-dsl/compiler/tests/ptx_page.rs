@@ -27,7 +27,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_instructions_is_the_tables() {
+fn the_page_of_instructions_matches_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ptx/table/instructions.md");
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, page()).unwrap();

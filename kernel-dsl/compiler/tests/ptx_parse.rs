@@ -31,7 +31,7 @@ fn others() -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn what_is_printed_parses_to_the_same() {
+fn printed_ir_parses_to_the_same() {
     for (path, text) in others() {
         let module = parsed(&text, &path);
         let printed = module.to_string();
@@ -42,7 +42,7 @@ fn what_is_printed_parses_to_the_same() {
 }
 
 #[test]
-fn what_we_emit_is_printed_as_it_was() {
+fn emitted_ptx_is_printed_unchanged() {
     let folders = ["tests/snapshots", "../../tests/tests/snapshots", "../../tests/tests/memory/snapshots"];
     let mut count = 0;
     for path in folders.iter().flat_map(|f| files(f, "snap")) {
@@ -60,7 +60,7 @@ fn what_we_emit_is_printed_as_it_was() {
 
 /// Checks that the assembler makes the same machine code of a text and of its printed form.
 #[test]
-fn what_is_printed_means_the_same() {
+fn printed_text_assembles_to_the_same_code() {
     if !ptx_support::installed() {
         return;
     }

@@ -217,7 +217,7 @@ const ADDED: [Modifier; 9] = {
 /// Checks each form with a type, a rounding mode or a comparison replaced or left out, and with a
 /// modifier added before its type. ptxas must reject what the table rejects.
 #[test]
-fn what_the_table_refuses_ptxas_refuses() {
+fn ptxas_rejects_what_the_table_rejects() {
     if !ptx_support::installed() {
         return;
     }

@@ -92,7 +92,7 @@ fn memory() {
 /// Checks that a kernel near the unroll limit has a checked form, which is longer, within the limit
 /// of checked forms.
 #[test]
-fn what_unrolls_has_a_checked_form() {
+fn kernels_near_the_unroll_limit_have_a_checked_form() {
     let text = "
         #[kernel(block = 32, grid = 1)]
         fn unrolled(mut y: ViewMut<f32, 2>) {

@@ -306,7 +306,7 @@ fn page(rows: &[Row]) -> String {
 }
 
 #[test]
-fn the_page_is_what_the_compiler_makes() {
+fn the_page_matches_the_compiler() {
     let rows: Vec<Row> = FILES.into_iter().flat_map(rows).collect();
     let page = page(&rows);
     if std::env::var("UPDATE").is_ok() {

@@ -64,7 +64,7 @@ fn scope(block: &str, body: &str) -> UniformScope {
 }
 
 #[test]
-fn what_is_the_same_for_whom() {
+fn values_are_uniform_in_the_expected_scope() {
     use UniformScope::{Block, Grid, Lane, Warp};
     let all = [
         // Parameters and indices.

@@ -45,7 +45,7 @@ fn check_within(
 }
 
 #[test]
-fn a_wrapped_sum_is_no_addend() {
+fn a_wrapped_sum_is_not_an_addend() {
     for (by, more) in [(32, 8), (u32::MAX - 15, 8), (u32::MAX, 0), (1 << 31, 12)] {
         check(&[16, 100, 1 << 31, u32::MAX - 15], |w, v| {
             let (by, more) = (w.n(by), w.n(more));
@@ -81,7 +81,7 @@ fn a_large_constant_moves_the_index() {
 }
 
 #[test]
-fn constants_whose_product_nobody_can_count() {
+fn overflowing_products_of_constants_terminate() {
     // No index is valid here; the passes only have to end.
     check(&[], |w, v| {
         let n = w.n(4_000_000_000);
@@ -91,7 +91,7 @@ fn constants_whose_product_nobody_can_count() {
 }
 
 #[test]
-fn a_constant_within_an_element_is_no_more_than_an_access_can_add_beside_another() {
+fn offsets_within_an_element_fit_in_an_access() {
     for n in [(1 << 27) - 1, 1 << 27, (1 << 27) + 1] {
         let within = |w: &mut Write, v: Value| {
             let (low, two, one) = (w.n(1), w.n(2), w.n(1));

@@ -279,7 +279,7 @@ fn check(seed: u64, kernel: &Kernel) -> (usize, usize) {
 }
 
 #[test]
-fn what_is_known_across_lanes_holds() {
+fn known_lane_values_are_correct() {
     let (mut sure, mut unsure) = (0, 0);
     // Each program runs 32 times: a quarter of the other tests' number takes the same time.
     for seed in equal::seeds().step_by(4) {
