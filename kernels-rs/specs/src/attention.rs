@@ -1,4 +1,4 @@
-//! `flash_attention`: of sequences of every layout, with every pattern of blocks.
+//! Spec of `flash_attention`: sequences of every layout, with every pattern of blocks.
 
 use super::stored::{at_rest, drawn, drawn_but, numbers, scalars};
 use super::{TINY, U, gamma};
@@ -12,15 +12,15 @@ use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(flash_attention<f32, Plain, Dense, Whole, 128, 4, 128, 2, 64, 2, 2, 4>, cases, reference);
 
-/// Whether the instance has `T` for one of its parameters.
+/// Returns whether `T` is a parameter of the instance.
 pub(super) fn has<T: GenericArgument>(instance: &Instance) -> bool {
     instance.0.contains(&T::CONSTANT)
 }
 
-/// Beyond every sequence.
+/// A band limit larger than any sequence.
 const FAR: usize = 1 << 30;
 
-/// What a case is of.
+/// The shape of a case.
 #[derive(Clone, Copy)]
 struct Shape {
     heads: [usize; 2],
@@ -31,15 +31,17 @@ struct Shape {
     left: usize,
     right: usize,
     scale: f32,
-    /// Tiles of keys of each part but the last, of lists that are cut; every third is not.
+    /// The number of key tiles of each part but the last, for lists that are cut; every third list
+    /// is not.
     parts: &'static [usize],
-    /// Tiles of queries of a mask's block.
+    /// The number of query tiles of a mask's block.
     block: usize,
     /// Whether the last two keys of a head have a NaN and an infinity among their values.
     odd: bool,
 }
 
-/// A matrix a head a sequence, with gaps behind rows, heads and sequences, in multiples of `unit`.
+/// Returns one matrix for each head of each sequence, with gaps after rows, heads and sequences, in
+/// multiples of `unit`.
 pub(super) fn heads(random: &mut Random, stored: Scalar, extents: [usize; 4], unit: usize) -> Input {
     let [batch, heads, rows, width] = extents;
     let gap = unit * random.below(3);
@@ -49,8 +51,8 @@ pub(super) fn heads(random: &mut Random, stored: Scalar, extents: [usize; 4], un
     drawn(random, stored, batch * strides[0].max(1) + heads * strides[1] + strides[2], extents, strides)
 }
 
-/// A head's rows as [`heads`], without gaps, of which the last but one has a NaN in its first
-/// column, and the last an infinity in its second.
+/// Returns rows of heads as [`heads`] does, without gaps. The last row but one has a NaN in its
+/// first column, and the last an infinity in its second.
 pub(super) fn odd_heads(random: &mut Random, stored: Scalar, extents: [usize; 4]) -> Input {
     let [batch, heads, rows, width] = extents;
     let strides = [heads * rows * width, rows * width, width, 1];
@@ -63,7 +65,7 @@ pub(super) fn odd_heads(random: &mut Random, stored: Scalar, extents: [usize; 4]
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[wide, unit, _, _, rows, ..] = numbers(instance).as_slice() else { return Vec::new() };
-    // Elements of a head of Q: a whole slice where they are read four at once.
+    // Elements of a head of Q: a whole slice if four are read at once.
     let (deep, odd) = if unit == 4 { (24, 8) } else { (21, 3) };
     let any = Shape {
         heads: [1, 1],
@@ -79,19 +81,20 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         odd: false,
     };
     let extremes = [
-        // Values that are not finite, of keys that some queries do not see: in the first tile of a
-        // step, in the second, and in one that is not whole.
+        // Non-finite values of keys that some queries do not see: in the first tile of a step, in
+        // the second, and in a partial one.
         Shape { queries: 3, keys: 64, values: 3 * unit, right: 0, odd: true, ..any },
         Shape { heads: [2, 2], queries: 4, keys: 103, values: wide, left: 60, right: 0, odd: true, ..any },
-        // Logits near the end of `f32`.
+        // Logits near the limit of `f32`.
         Shape { queries: 2, keys: 65, scale: 1e30, ..any },
     ];
     let first = [
         any,
         Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
-        // Two parts, of which the second is shorter; a step of two tiles of keys, and one of which there is but the first.
+        // Two parts, of which the second is shorter; a step of two tiles of keys, and one with only
+        // the first.
         Shape { queries: 2, keys: 140, parts: &[2], block: 2, ..any },
-        // As causal products are divided: of the first tile of queries the second part has nothing.
+        // Divided like causal products: for the first tile of queries the second part is empty.
         Shape {
             heads: [2, 2],
             queries: rows + 2,
@@ -101,20 +104,22 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             ..any
         },
     ];
-    // A tile of this size is a million multiplications for each of four executors: the other instances have the same code.
+    // A tile of this size needs a million multiplications on each of four executors; the other
+    // instances have the same code.
     if rows * wide > 64 * 64 {
         return first.into_iter().chain(extremes).map(|shape| case(instance, random, shape)).collect();
     }
     let shapes = [
         any,
-        // More queries than keys, so that the first see none; tiles of unlike work.
+        // More queries than keys, so that the first see none; tiles of unequal work.
         Shape { queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, ..any },
         // A window that begins with the last key of a tile, and values wider than a tile.
         Shape { heads: [2, 2], queries: 5, keys: 130, width: 2 * odd, values: wide + unit, left: 62, right: 3, ..any },
-        // Logits that leave but one key, and a sequence without keys.
+        // Logits with only one significant key, and a sequence without keys.
         Shape { queries: 3, keys: 64, values: 2 * unit, scale: 3e4, ..any },
         Shape { queries: 3, keys: 0, ..any },
-        // As causal products are divided: of the first tile of queries the second part has nothing; and a second piece of values.
+        // Divided like causal products: for the first tile of queries the second part is empty;
+        // also a second piece of values.
         Shape {
             heads: [2, 1],
             queries: rows + 2,
@@ -124,14 +129,15 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             parts: if rows == 64 { &[1] } else { &[2] },
             ..any
         },
-        // A whole tile of queries, and more parts than are brought together at once.
+        // A whole tile of queries, and more parts than are reduced at once.
         Shape { queries: rows, keys: 140, values: wide, parts: &[1, 1], ..any },
         // An odd number of parts, the last of which has several tiles.
         Shape { heads: [2, 1], queries: 5, keys: 200, values: wide, parts: &[1, 1], ..any },
-        // Queries that see no key of any part; a head of more than two turns of its loop; more parts than half of those that lanes exchange.
+        // Queries that see no key of any part; a head of more than two iterations; more than half
+        // of the maximum number of parts.
         Shape { queries: rows + 1, keys: 33, width: 3 * deep / 2, right: 0, parts: &[1], ..any },
         Shape { queries: 2, keys: 9 * 64, values: 2 * unit, parts: &[1; 17], ..any },
-        // Of a tile of queries the last alone sees a key of the last tile.
+        // Only the last query of a tile sees a key of the last tile.
         Shape { queries: rows, keys: 2 * 64 + 1, right: 0, ..any },
         Shape {
             queries: 1 + random.below(20),
@@ -153,7 +159,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let count = if packed { 3 } else { batch };
     let tiles = queries.div_ceil(rows);
     let (work, slots) = work(random, [tiles, of_q, values.div_ceil(wide) * count], parts);
-    // The last of packed sequences has half of them.
+    // The last of the packed sequences has half of the rows.
     let [queries, keys] = [queries, keys].map(|n| if packed { 2 * n } else { n });
     let mut inputs = vec![
         heads(random, stored, [batch, of_q, queries, width], unit),
@@ -189,7 +195,8 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     )
 }
 
-/// A row for each block, in any order, and how many parts leave something: of so many tiles of queries, heads, and pieces of sequences.
+/// Returns a row for each block, in random order, and the number of parts that store partial
+/// results. The blocks have the given numbers of query tiles, heads, and pieces of sequences.
 fn work(random: &mut Random, [tiles, heads, others]: [usize; 3], parts: &[usize]) -> (Vec<u32>, usize) {
     const ALL: usize = 1 << 30;
     let (mut blocks, mut slots) = (Vec::new(), 0);
@@ -213,7 +220,7 @@ fn work(random: &mut Random, [tiles, heads, others]: [usize; 3], parts: &[usize]
     (blocks.as_flattened().iter().map(|n| *n as u32).collect(), slots)
 }
 
-/// A mask's lists where the instance wants such: some blocks of each tile of queries.
+/// Returns a mask's lists if the instance has a mask: some blocks for each tile of queries.
 pub(super) fn lists(
     instance: &Instance,
     random: &mut Random,
@@ -236,7 +243,8 @@ pub(super) fn lists(
     vec![Input::view(&starts, [heads, tiles + 1]), Input::slice(&list), Input::scalar((size / KEYS).ilog2() as usize)]
 }
 
-/// How long sequences are, or where they begin, where the instance wants that; of three packed sequences the second is empty.
+/// Returns the lengths of sequences, or their starts, if the instance has them. Of three packed
+/// sequences the second is empty.
 pub(super) fn lengths(instance: &Instance, [queries, keys]: [usize; 2], batch: usize) -> Vec<Input> {
     let starts = |n: usize| Input::slice(&[n / 4, n / 2, n / 2, n].map(|n| n as u32));
     if has::<Padded>(instance) {
@@ -249,7 +257,7 @@ pub(super) fn lengths(instance: &Instance, [queries, keys]: [usize; 2], batch: u
     }
 }
 
-/// Of each tile of keys that a tile of queries looks at, in order, the first.
+/// Returns the first key of each tile of keys that a tile of queries sees, in order.
 pub(super) fn looked_at(
     [row0, rows]: [usize; 2],
     [queries, keys]: [usize; 2],
@@ -259,19 +267,19 @@ pub(super) fn looked_at(
     if let Some((blocks, size)) = list {
         return blocks.iter().flat_map(|block| (0..size / KEYS).map(move |i| block * size + i * KEYS)).collect();
     }
-    // In positions from the first key on, which may lie before it.
+    // Positions relative to the first key; they may be negative.
     let (first, last) = (row0 + keys, (row0 + rows).min(queries) - 1 + keys);
     let (begin, end) = (first.saturating_sub(left + queries), (last + right + 1).saturating_sub(queries).min(keys));
     (begin / KEYS * KEYS..end).step_by(KEYS).filter(|_| begin < end).collect()
 }
 
-/// What a query's softmax comes to, and how far off the kernel may be.
+/// The exact softmax of a query, with bounds of the kernel's errors.
 pub(super) struct Softmax {
-    /// Each weight over their sum, by key.
+    /// Each weight divided by the sum, by key.
     pub weights: Vec<(usize, f64)>,
-    /// By how much a weight may be off, relative.
+    /// The bound of each weight's relative error.
     pub each: Vec<f64>,
-    /// The same of their sum.
+    /// The bound of the sum's relative error.
     pub sum: f64,
     /// The largest logit.
     top: f64,
@@ -279,25 +287,29 @@ pub(super) struct Softmax {
     log_off: f64,
 }
 
-/// With u = 2⁻²⁴ and to first order, for a logit x with the largest of its row m, and r = m − x:
+/// Computes the softmax of a query and its error bounds, to first order in u = 2⁻²⁴. For a logit x
+/// let m be the largest of its row, and r = m − x:
 ///
-/// * x is a sum of d products, scaled, and where there are slopes added to: off by e = γ(d + 2)·scale·Σ|q·k| + u·|x|;
-/// * 2^(−r·log₂e − n), n the exponent of the number of keys: the difference, log₂e and the fused
-///   operation are rounded, r·3u + n·u; the exponential is correctly rounded here, and a device's
-///   is compared by the kernel's tolerance: 2u;
-/// * each of `t` later tiles scales by an exponential of a difference of largest logits, of at most
-///   the range R of the row's: t·(3R + 4)·u.
+/// * x is a sum of d products, scaled, with added slopes if any. Its error is e = γ(d +
+///   2)·scale·Σ|q·k| + u·|x|.
+/// * The weight is 2^(−r·log₂e − n), where n is the exponent of the number of keys. The difference,
+///   log₂e and the fused operation are rounded: r·3u + n·u. The exponential is correctly rounded
+///   here, and the kernel's tolerance covers a device's: 2u.
+/// * Each of `t` later tiles scales by an exponential of a difference of largest logits, of at most
+///   the range R of the row's logits: t·(3R + 4)·u.
 ///
-/// A weight is off by the sum of those, w; weights are positive, so their sum by the mean of w, and by γ of the additions, 64·t at most
-/// and 8 more. An output Σ p·v is off by Σ p·|v|·(w + mean + 2γ), and by the quotient's 2u. The logarithm of the sum is off by the sum's
-/// error, by 4u·|ln Σ|, and by m's and the final addition's u·(|m| + |lse|) and e of the largest. Weights below 2⁻¹²⁶ are zeros.
+/// The error of a weight is the sum of these, w. Weights are positive. Therefore the error of their
+/// sum is the mean of w, plus γ of the additions, at most 64·t + 8. The error of an output Σ p·v is
+/// Σ p·|v|·(w + mean + 2γ), plus the quotient's 2u. The error of the logarithm of the sum consists
+/// of the sum's error and 4u·|ln Σ|. The roundings of m and of the final addition add
+/// u·(|m| + |lse|), and the largest logit adds its e. Weights below 2⁻¹²⁶ are zeros.
 pub(super) fn softmax(logits: &[(usize, f64, f64)], tiles: usize) -> Option<Softmax> {
     let top = logits.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);
     if top == f64::NEG_INFINITY {
         return None;
     }
     let least = logits.iter().map(|l| l.1).fold(f64::INFINITY, f64::min);
-    // What is too far below the largest for a weight that is not 0.
+    // Logits further below the largest have a weight of 0.
     let range = (top - least).min(200.0);
     let lowered = logits.len().next_power_of_two().ilog2() as f64 + 1.0;
     let own = |x: f64, off: f64| {
@@ -315,7 +327,7 @@ pub(super) fn softmax(logits: &[(usize, f64, f64)], tiles: usize) -> Option<Soft
 }
 
 impl Softmax {
-    /// The mean of values by key, and by how much it may be off.
+    /// Returns the mean of values by key, and the bound of its error.
     pub(super) fn mean(&self, value: impl Fn(usize) -> f64) -> (f64, f64) {
         let sum: f64 = self.weights.iter().map(|(j, p)| p * value(*j)).sum();
         let additions = gamma(self.weights.len() + 8);
@@ -349,7 +361,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let [tile_at, head, other, before, most, part, parts, slot] =
             [0, 1, 2, 3, 4, 5, 6, 7].map(|i| block[i] as usize);
         let (sequence, piece_at) = (other / pieces, other % pieces);
-        // Where the sequence's queries and keys begin, and how many there are.
+        // The first row and the number of rows of the sequence's queries and keys.
         let rows_of = |of: usize, most: usize| match lengths[of].get(sequence) {
             None => (0, most),
             Some(n) if padded => (0, (*n as usize).min(most)),
@@ -390,7 +402,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 let top = found.as_ref().map_or(f64::NEG_INFINITY, |s| s.top);
                 let all = keys_here.next_power_of_two() as f64;
                 let sum = found.as_ref().map_or(0.0, |s| (s.log - s.top).exp() / all);
-                // The largest may be off, and all the sums with it.
+                // The largest logit has an error, and with it all sums.
                 let sum_off = found.as_ref().map_or(0.0, |s| sum * 1.01 * (s.log_off + U));
                 logs[2 * at..2 * at + 2].copy_from_slice(&[top, sum]);
                 let top_off = found.as_ref().map_or(0.0, |s| 1.01 * s.log_off);
@@ -407,7 +419,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                     partial_bounds[at * piece + c] = 1.01 * (off * sum + size * sum_off);
                 }
             }
-            // All parts of a list come to the same.
+            // All parts of a list have the same exact result.
             let logits: Vec<_> = (0..keys_here).filter(|j| seen(*j)).map(logit).collect();
             // Parts are scaled once more.
             let found = softmax(&logits, keys_here.div_ceil(64) + 3 * usize::from(parts > 0));

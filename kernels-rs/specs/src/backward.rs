@@ -1,4 +1,4 @@
-//! `softmax_backward`, `norm_backward`, `norm_columns`, `norm_columns_sum`.
+//! Specs of `softmax_backward`, `norm_backward`, `norm_columns`, `norm_columns_sum`.
 
 use super::norms::saved_of;
 use super::rows::{Team, rows_of};
@@ -28,7 +28,7 @@ fn softmax_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut shapes = team.shapes(&mut Random::new(3));
     shapes.push([1, team.kept + team.wide]);
     let mut all: Vec<Case> = shapes.into_iter().map(one).collect();
-    // A gradient of each extreme; where y is masked, of NaN.
+    // A gradient for each extreme; NaN gradients where y is masked.
     let (which, cols) = (team.extremes(random), (3 * team.wide + 37).next_multiple_of(team.wide));
     let masked = if flag(instance) { f32::NEG_INFINITY } else { 0.0 };
     let y: Vec<f32> = random.values(which.len() * cols);
@@ -41,9 +41,11 @@ fn softmax_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// With n additions a term: Σ g·y is fused, γ(n) · Σ |g·y|, or Σ g, γ(n) · Σ |g|. Then of y·(g − Σ): the difference and two products are rounded, and
-/// what the sum is off by goes through; of g − exp(y)·Σ: the exponential is off by 1.784·u, the fused sum and the product are rounded.
-/// What is masked takes no part. A sum whose terms together overflow is anything.
+/// Computes the gradient and its error bounds, with n additions per term. Σ g·y is fused, with the
+/// error γ(n) · Σ |g·y|; the error of Σ g is γ(n) · Σ |g|. In y·(g − Σ) the difference and two
+/// products are rounded, and the error of the sum propagates. In g − exp(y)·Σ the exponential has
+/// the error 1.784·u, and the fused sum and the product are rounded. Masked elements have no
+/// effect. If the terms of a sum may overflow together, any result is correct.
 fn softmax_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let Some(team) = Team::of(instance) else { return Vec::new() };
     let (scale, y, g) = (inputs[0].value(), inputs[1].values(), inputs[2].values());
@@ -75,7 +77,7 @@ fn softmax_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(3, values, Bound::Each(bounds))]
 }
 
-/// Means and factors of rows, as if they had been saved.
+/// Returns means and factors of rows, as if they had been saved.
 fn saved(random: &mut Random, rows: usize) -> Input {
     let all: Vec<f32> = random.values(2 * rows);
     Input::view(&all, [rows, 2])
@@ -96,10 +98,10 @@ fn norm_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         Case::new(format!("{rows} × {cols}, weight: {}", n > 0), inputs)
     };
     let mut shapes = team.shapes(&mut Random::new(3));
-    // Longer than what is kept with a weight, and without.
+    // Longer than the elements kept in registers, with a weight and without.
     shapes.extend([[1, team.kept + team.wide]; 2]);
     let mut all: Vec<Case> = shapes.into_iter().enumerate().map(one).collect();
-    // Of rows of each extreme what the way there saves of them; and gradients of each extreme.
+    // Saved statistics for rows of each extreme, and gradients of each extreme.
     let (which, cols) = (team.extremes(random), (3 * team.wide + 37).next_multiple_of(team.wide));
     let shape = [which.len(), cols];
     let extreme = extremes(random, &which, element, cols, cols + team.wide);
@@ -115,9 +117,10 @@ fn norm_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// n = (z − μ)·f is rounded twice, h = g·w once where there is a weight. With k additions a term, the means of h and h·n are off by
-/// γ(k + 1) of their terms' magnitudes and by what these are off by; h − mean and the fused h − n · mean(h·n) are rounded, and the product
-/// with f.
+/// Computes the gradient and its error bounds. n = (z − μ)·f is rounded twice, and h = g·w once if
+/// there is a weight. With k additions per term, the means of h and h·n have the error γ(k + 1) of
+/// their terms' magnitudes, plus the terms' errors. h − mean and the fused h − n · mean(h·n) are
+/// rounded, and the product with f.
 fn norm_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (Some(team), &[element, _]) = (Team::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
     let [z, saved, weight, g] = [0, 1, 2, 3].map(|i| inputs[i].values());
@@ -174,7 +177,7 @@ fn columns_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [[1, up(1), 64], [70, up(33), 64], [7, 32 * wide, 3], [40, 32 * wide + wide, 20], [0, up(3), 1]]
             .map(one)
             .into();
-    // Rows of each finite extreme, whose norms are added up.
+    // Rows of each finite extreme, whose norms are summed.
     let (which, cols) = (Extreme::finite(), up(33));
     let z = extremes(random, which, stored(instance), cols, cols + wide);
     let saved = Input::view(&saved_of(&z.values(), cols, true, 1e-5), [which.len(), 2]);
@@ -184,7 +187,8 @@ fn columns_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Each term of Σ dy·n has two roundings and goes through the additions of its warp, ⌈slab / 8⌉, and 8 more.
+/// Computes the sums and their error bounds. Each term of Σ dy·n has two roundings, and is part of
+/// the additions of its warp, ⌈slab / 8⌉, and 8 more.
 fn columns_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let [z, saved, g] = [0, 1, 2].map(|i| inputs[i].values());
     let (&[rows, cols], slab) = (inputs[0].extents(), inputs[3].value() as usize) else { return Vec::new() };
@@ -222,7 +226,7 @@ fn sum_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     [([1, 1], 0), ([5, 257], 1), ([3, 300], 2), ([0, 7], 0), ([9, 256], 0)].map(one).into()
 }
 
-/// As many additions as slabs.
+/// Computes the sums and their error bounds, with one addition per slab.
 fn sum_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let parts = inputs[0].values();
     let &[slabs, _, cols] = inputs[0].extents() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! `heads`.
+//! Spec of `heads`.
 
 use super::stored::{at_rest, drawn, extreme, numbers, scalars, stored};
 use super::{TINY, U, gamma};
@@ -8,7 +8,7 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(heads<f32, f32, 64, true, 1>, cases, reference);
 
-/// Tokens, heads, groups, sequences, room, kinds of positions.
+/// Tokens, heads, groups, sequences, rows of the cache, axes of positions.
 const SHAPES: [[usize; 6]; 7] = [
     [1, 1, 1, 1, 1, 1],
     [3, 4, 2, 2, 3, 3],
@@ -42,10 +42,10 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let weights = [(); 2].map(|()| drawn(random, kind, d, [d], [1]));
         let q = drawn(random, kind, tokens * heads * d, [tokens, heads, d], [heads * d, d, 1]);
         let positions: Vec<u32> = (0..axes * tokens).map(|_| random.below(3000) as u32).collect();
-        // Some of an axis that there is not.
+        // Some pairs have an axis that does not exist.
         let of_pair: Vec<u32> = (0..d / 2).map(|_| random.below(axes + 1) as u32).collect();
         let frequencies: Vec<f32> = (0..d / 2).map(|i| 0.8f32.powi(i as i32)).collect();
-        // Each its own, and one that there is not.
+        // Different slots, and one that does not exist.
         let mut slots: Vec<u32> = (0..tokens as u32).map(|i| i * 7 % 9 % (sequences * room).max(1) as u32).collect();
         slots.sort_unstable();
         slots.dedup();
@@ -71,9 +71,11 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     SHAPES.map(case).into()
 }
 
-/// The norm's factor: D / 64 fused additions in a lane and five among lanes of positive terms, γ(D / 32 + 5), of which the root takes half, but
-/// the quotient by D, ε, the root and the reciprocal add 4·u; the weight is multiplied twice: 2·u. What is turned: as for a rotary embedding,
-/// the angle's rounding θ·u and 2.45·u of sine and cosine, and 2·u of the products.
+/// Computes the results and their error bounds. The norm's factor has D / 64 fused additions in a
+/// lane and five among lanes, of positive terms: γ(D / 32 + 5), of which the root takes half. The
+/// quotient by D, ε, the root and the reciprocal add 4·u, and two products with the weight 2·u. The
+/// rotation has the errors of a rotary embedding: the angle's rounding θ·u, 2.45·u of sine and
+/// cosine, and 2·u of the products.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[d, normed, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let kinds = scalars(instance);
@@ -107,7 +109,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 }
             };
             let off = if of_values { 0.0 } else { 1.001 * off + 4.0 * TINY };
-            // A NaN comes of infinities, and nothing but that.
+            // Only infinities give a NaN.
             let off = if value.is_finite() && off.is_nan() { f64::INFINITY } else { off };
             outputs[argument].0[at] = value;
             outputs[argument].1[at] = off + if of_values { 0.0 } else { at_rest(kind, value, off) };
@@ -122,7 +124,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 continue;
             }
             let off = U * (a.abs() + b.abs()) * (angle + 2.45 + 2.0 + off_scale / U);
-            // Without a norm, products that overflow together, although their sum may not.
+            // Without a norm, products may overflow together, although their sum does not.
             let open = off.is_finite() && a.abs() + b.abs() > f64::from(f32::MAX);
             let off = if open { f64::INFINITY } else { off };
             put(i, a * angle.cos() - b * angle.sin(), off);

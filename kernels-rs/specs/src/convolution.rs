@@ -1,4 +1,4 @@
-//! `im2col`.
+//! Spec of `im2col`.
 
 use super::stored::{drawn, extreme, numbers, stored};
 use kernel_dsl::compiler::hir::Instance;
@@ -39,11 +39,11 @@ fn case(instance: &Instance, random: &mut Random, volume: Volume, form: Form, v:
     let rows = extents[1] * width.max(v);
     let strides = [channels * extents[0] * rows, extents[0] * rows, rows, width.max(v), 1];
     let all = samples * windows.iter().product::<usize>();
-    // Some of the windows, or all; those at the edges lie everywhere.
+    // Some of the windows, or all; windows at the edges are everywhere.
     let first = random.below(all.min(12));
     let count = if padding != [0; 3] || random.below(2) == 0 { all - first } else { (all - first).min(9) };
     let columns = channels * kernel.iter().product::<usize>();
-    // Values move as they are: a row of each extreme, and NaNs in the gaps.
+    // Values are copied: a row of each extreme, and NaNs in the gaps.
     let mut inputs = vec![extreme(random, &Extreme::ALL, stored(instance), 3, volume, strides)];
     let numbers = |of: [usize; 3]| of.map(|n| n as u32);
     inputs.extend(Input::value_of(Lattice {
@@ -64,7 +64,7 @@ fn case(instance: &Instance, random: &mut Random, volume: Volume, form: Form, v:
     )
 }
 
-/// Values move, and nothing is computed.
+/// Returns the copied values; nothing is computed.
 fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, &[_, channels, depth, height, width]) = (inputs[0].values(), inputs[0].extents()) else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! `flash_decode` and `cache_append`: a decoding step over caches of every layout and format.
+//! Specs of `flash_decode` and `cache_append`: a decoding step with caches of every layout and
+//! format.
 
 use super::attention::{has, softmax};
 use super::stored::{at_rest, drawn, numbers, scalars};
@@ -16,7 +17,7 @@ runtime::register!(cache_append<f32, f32, Contiguous, false, false>, append_case
 /// Rows of a page.
 const PAGE: usize = 16;
 
-/// A cache: numbers as `stored`, or bytes.
+/// Returns a cache: numbers stored as `stored`, or bytes.
 fn rows(random: &mut Random, stored: Scalar, extents: [usize; 4]) -> Input {
     let [planes, heads, rows, width] = extents;
     let strides = [heads * rows * width, rows * width, width, 1];
@@ -29,34 +30,37 @@ fn rows(random: &mut Random, stored: Scalar, extents: [usize; 4]) -> Input {
     }
 }
 
-/// Planes, their rows, and which of them each sequence has: its own, or pages in some order.
+/// Returns the number of planes, their rows, and the planes of each sequence: one each, or pages in
+/// some order.
 fn layout(instance: &Instance, sequences: usize, room: usize) -> ([usize; 2], Option<Input>) {
     if !has::<Paged>(instance) {
         return ([sequences, room], None);
     }
     let pages = room.div_ceil(PAGE);
-    // From the last to the first.
+    // From the last page to the first.
     let table: Vec<u32> = (0..(sequences * pages) as u32).rev().collect();
     ([sequences * pages, PAGE], Some(Input::view(&table, [sequences, pages])))
 }
 
-/// Heads of keys, query heads of each, elements of a head, each sequence's keys, room for keys, splits; and by how much logits are larger than ordinary ones.
+/// Key heads, query heads per key head, and elements of a head; the keys of each sequence; room for
+/// keys, and splits; and a factor of the logits.
 type Shape<'a> = ([usize; 3], &'a [u32], [usize; 2], f32);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[lanes, wide, each, group, in_flight] = numbers(instance).as_slice() else { return Vec::new() };
-    // Keys that a block takes at a time.
+    // The number of keys that a block takes at a time.
     let turn = 128 / lanes * in_flight;
     let keys = turn as u32;
     let shapes: [Shape; 8] = [
         ([1, 1, wide], &[1], [1, 1], 1.0),
-        // A split is full, and the other has a key, two, or none; logits that leave but one key.
+        // One split is full, and the other has one key, two, or none; logits with only one
+        // significant key.
         ([1, 1, wide], &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
-        // Some turns of one split.
+        // Several iterations of one split.
         ([1, 1, wide], &[2 * keys + 1], [3 * turn, 1], 1.0),
-        // More splits than a warp has lanes, which most find no keys in.
+        // More splits than a warp has lanes; most have no keys.
         ([1, 1, lanes * each], &[70], [80, 34], 1.0),
-        // More splits with keys than a warp has lanes, and more than are brought together at once.
+        // More splits with keys than a warp has lanes, and more than are reduced at once.
         ([1, group, wide], &[36 * keys - 3, 36 * keys - 1], [36 * turn, 36], 1.0),
         ([2, group + 1, lanes * each], &[37, 0], [40, 2], 1.0),
         ([1, group, lanes * each - wide], &[70, 65, 33], [64, 3], 1.0),
@@ -95,10 +99,11 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     )
 }
 
-/// As [`softmax`] says, of logits whose query is rounded with its factor, and whose keys with theirs, 6 roundings in all; where `tiles` are
-/// the turns of a lane, of which a split has one for each keys · U, the exchanges between lanes and
-/// warps, and the splits. The base of a split's sums is its largest logit in units of log₂ e, and
-/// the exponent of the power of two that is at least the number of keys.
+/// Computes the results and their error bounds as [`softmax`] does. The query is rounded with its
+/// factor, and keys with theirs, 6 roundings in all. `tiles` counts the iterations of a lane, one
+/// for each keys · U in a split, the exchanges between lanes and warps, and the splits. The base of
+/// a split's sums is its largest logit in units of log₂ e, plus an exponent. It is that of the
+/// power of two that is at least the number of keys.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[stored, _] = scalars(instance).as_slice() else { return Vec::new() };
     let (scaled, paged) = (has::<Scaled>(instance), has::<Paged>(instance));
@@ -139,7 +144,8 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             values.push(value);
             bounds.push(off + 2.0 * U * value.abs() + at_rest(stored, value, off));
         }
-        // Of a split the sums are relative to its own largest logit, whose error is a factor of all of them.
+        // The sums of a split are relative to its own largest logit, whose error is a factor of all
+        // of them.
         let each = count.div_ceil(splits).next_multiple_of(128 / lanes * in_flight);
         for split in 0..splits {
             let of_split = &logits[(split * each).min(count)..((split + 1) * each).min(count)];
@@ -174,21 +180,23 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     ]
 }
 
-/// What a cache has for its sequences.
+/// The space of a cache for its sequences.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Room {
-    /// Room for all.
+    /// Enough space for all.
     Full,
     /// No planes.
     NoPlanes,
-    /// No pages, where it has any.
+    /// No pages, if the cache has pages.
     NoPages,
-    /// Pages for one sequence, of which the first is behind the last plane, where it has any: the last stands for what is not there.
+    /// Pages for one sequence, if the cache has pages. The first is beyond the last plane; the
+    /// kernel clamps it to the last.
     Short,
 }
 
 fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    // Heads of q and of keys, elements, pairs that are turned, each sequence's keys; room for 20, or two pages.
+    // Query heads, key heads, elements, and rotated pairs; the keys of each sequence; space for 20
+    // rows, or two pages.
     let shapes: [([usize; 4], &[u32], Room); 6] = [
         ([1, 1, 1, 0], &[0], Room::Full),
         ([4, 2, 40, 20], &[3, 20, 32, 19], Room::Full),
@@ -210,7 +218,8 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let mut vectors =
             |heads: usize| Input::view(&random.values::<f32>(sequences * heads * width), [sequences, heads, width]);
         let mut inputs = vec![vectors(heads), vectors(heads)];
-        // The last sequence's are zeros, where there are others; and a warp's second look finds the largest.
+        // The last sequence's are zeros, if there are others; a warp's second iteration finds the
+        // largest.
         let mut rows_of = || {
             let mut x = random.values::<f32>(sequences * groups * width);
             x.chunks_mut(width).filter(|row| row.len() > 32).for_each(|row| row[32] = -4.0);
@@ -233,9 +242,10 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     shapes.map(case).into()
 }
 
-/// The angle is rounded once, so that a sine or cosine is off by |φ|·u, and by two units in the last place of its own; a turned element is two
-/// products and a sum of them, each with a rounding: off by (|a| + |b|)·(|φ| + 8)·u. A byte is the nearest to x / step, whose step is off by three
-/// roundings and what the largest element is off.
+/// Computes the results and their error bounds. The angle is rounded once, so that the error of
+/// sine and cosine is |φ|·u, plus two units in the last place. A rotated element is a sum of two
+/// products, each with a rounding: (|a| + |b|)·(|φ| + 8)·u. A byte is x / step rounded to nearest.
+/// The step has three roundings and the error of the largest element.
 fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (scaled, paged) = (has_scales(instance), has::<Paged>(instance));
     let interleaved = numbers(instance).last() == Some(&1);
@@ -305,7 +315,7 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     expected.map(|(n, (values, bounds))| Expected::new(n, values, Bound::Each(bounds))).collect()
 }
 
-/// Whether rows are stored with scales.
+/// Returns whether rows are stored with scales.
 fn has_scales(instance: &Instance) -> bool {
     numbers(instance).first() == Some(&1)
 }

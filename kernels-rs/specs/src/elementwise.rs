@@ -1,4 +1,4 @@
-//! `saxpy`, `map_1`, `map_2`, `map_3`.
+//! Specs of `saxpy`, `map_1`, `map_2`, `map_3`.
 
 use super::pieces;
 use super::stored::{at_rest, extreme, numbers, scalars, stored};
@@ -24,7 +24,7 @@ fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     for a in [1.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NAN] {
         let mut of_all = || Extreme::ALL.iter().flat_map(|e| e.fill::<f32>(random, 35)).collect::<Vec<_>>();
         let (x, mut y) = (of_all(), of_all());
-        // Each with another.
+        // Each pairs with another extreme.
         y.rotate_left(7 * 35);
         all.push(case(format!("700 elements of extremes, a = {a:e}"), &[vec![a], x, y]));
     }
@@ -35,7 +35,8 @@ fn case(name: String, [a, x, y]: &[Vec<f32>; 3]) -> Case {
     Case::new(name, [Input::scalar(a[0]), Input::slice(x), Input::slice(y)])
 }
 
-/// a·x has 48 bits and is exact in f64; the sum is rounded once there and once in `f32`.
+/// Computes the exact results. a·x has 48 bits and is exact in f64; the sum is rounded once in f64
+/// and once in `f32`.
 fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let a = inputs[0].value();
     let pairs = inputs[1].values().into_iter().zip(inputs[2].values());
@@ -44,7 +45,7 @@ fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(2, y, Bound::Each(bounds))]
 }
 
-/// For as many inputs as the instance has formats but one.
+/// Returns cases for the instance's number of inputs: one less than its formats.
 fn map_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (formats, numbers) = (scalars(instance), numbers(instance));
     let Some(inputs) = formats.len().checked_sub(1) else { return Vec::new() };
@@ -57,7 +58,7 @@ fn map_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         Case::new(format!("{shape:?}"), all)
     };
     let mut all: Vec<Case> = pieces::shapes(v, &mut Random::new(3)).into_iter().map(case).collect();
-    // A row of each extreme, of the last input the other way round.
+    // A row of each extreme, in reverse order for the last input.
     let extents = |v: usize| [1, 1, Extreme::ALL.len(), 40 / v, v];
     let strides = |v: usize| [40 * Extreme::ALL.len(), 40 * Extreme::ALL.len(), 40, v, 1];
     let reversed: Vec<Extreme> = Extreme::ALL.into_iter().rev().collect();
@@ -70,11 +71,12 @@ fn map_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// `math::exp` is off by 1.784·u, of its result or of its part in 1 + e^−|x|; the sum, the quotient and two products round once
-/// each: 7·u in all, and 1.001 covers their squares. Where e^−|x| is subnormal, it is off by one of the least.
-/// By approximations, off by what their documentation says: 0 below −88.
+/// Returns the result and its error bound. `math::exp` has the error 1.784·u, of its result or of
+/// its part in 1 + e^−|x|. The sum, the quotient and two products round once each: 7·u in total,
+/// and 1.001 covers second-order terms. If e^−|x| is subnormal, its error is one least subnormal.
+/// The approximations have the errors of their documentation: 0 below −88.
 fn silu_off(instance: &Instance, x: f64) -> (f64, f64) {
-    // Of −∞ the limit.
+    // The limit at −∞.
     let value = if x == f64::NEG_INFINITY { 0.0 } else { x / (1.0 + (-x).exp()) };
     let fast = [fast_silu::CONSTANT, fast_swiglu::CONSTANT].iter().any(|f| instance.0.contains(f));
     if fast {
@@ -87,17 +89,18 @@ fn silu_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     mapped(instance, inputs, |x| silu_off(instance, x[0]))
 }
 
-/// One more product.
+/// Computes the results; there is one more product than in `silu`.
 fn swiglu_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     mapped(instance, inputs, |x| {
         let (gate, off) = silu_off(instance, x[0]);
-        // Of the gate as `f32` has it: an infinity times 0 is NaN.
+        // The gate is rounded to the range of `f32`: an infinity times 0 is NaN.
         let value = overflowed(gate) * x[1];
         (value, off * x[1].abs() + 1.001 * U * value.abs() + TINY)
     })
 }
 
-/// The product is exact in f64; the sum is rounded once there and once in `f32`.
+/// Computes the results. The product is exact in f64; the sum is rounded once in f64 and once in
+/// `f32`.
 fn multiply_add_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     mapped(instance, inputs, |x| {
         let value = x[0].mul_add(x[1], x[2]);
@@ -105,7 +108,7 @@ fn multiply_add_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected
     })
 }
 
-/// Each element by itself, and the last rounding.
+/// Computes each element independently, with the last rounding.
 fn mapped(instance: &Instance, inputs: &[Input], f: impl Fn(&[f64]) -> (f64, f64)) -> Vec<Expected> {
     let Some(read) = inputs.len().checked_sub(1) else { return Vec::new() };
     let all: Vec<_> = inputs[..read].iter().map(Input::values).collect();

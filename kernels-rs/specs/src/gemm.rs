@@ -1,4 +1,4 @@
-//! `matmul`.
+//! Spec of `matmul`.
 
 use super::{TINY, gamma, matrix, size};
 use kernel_dsl::compiler::hir::Instance;
@@ -13,7 +13,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     for [m, n, k] in shapes([&sizes, &sizes, &sizes], random) {
         all.push(case(random, [m, n, k], 0));
     }
-    // Far from square, each way.
+    // Far from square, in each direction.
     for shape in [[1, 200, 3], [200, 1, 3], [2, 3, 300]] {
         all.push(case(random, shape, 0));
     }
@@ -29,9 +29,10 @@ fn case(random: &mut Random, [m, n, k]: [usize; 3], gap: usize) -> Case {
     Case::new(format!("{m} × {k} by {k} × {n}{apart}"), inputs)
 }
 
-/// Products are added in the order of k with one rounding each, so that c is off by γ_K · Σ |a·b| (Higham, section 3.1), and by
-/// half the least subnormal a rounding. Zeros that fill a tile add nothing. The factor 1.001 is for `f64`, which rounds as
-/// often.
+/// Computes the products and their error bounds. Products are added in the order of k with one
+/// rounding each. Therefore the error of c is γ_K · Σ |a·b| (Higham, section 3.1), plus half the
+/// least subnormal per rounding. Zeros that pad a tile add no error. The factor 1.001 is for `f64`,
+/// which rounds as often.
 fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (a, b) = (inputs[0].values(), inputs[1].values());
     let &[m, n] = inputs[2].extents() else { return Vec::new() };

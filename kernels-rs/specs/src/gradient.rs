@@ -1,4 +1,4 @@
-//! `attention_delta`, `attention_gradient` and `attention_scores`.
+//! Specs of `attention_delta`, `attention_gradient` and `attention_scores`.
 
 use super::attention::{self, has};
 use super::stored::{at_rest, drawn_but, numbers, stored};
@@ -26,7 +26,7 @@ fn delta_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     [[1, 1, 1, 1], [3, 2, 5, 33], [1, 1, 4, 64], [2, 1, 3, 0]].map(case).into()
 }
 
-/// A sum of products, fused; 5 additions among lanes.
+/// Computes δ and its error bounds: a fused sum of products, and 5 additions among lanes.
 fn delta_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (o, d_o) = (inputs[0].values(), inputs[1].values());
     let (width, rows) = (inputs[0].extents()[3], inputs[2].values().len());
@@ -41,11 +41,11 @@ fn delta_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 const FAR: usize = 1 << 30;
 
-/// Heads of queries and of keys, queries, keys, elements of keys and of values; what a query sees before and behind.
+/// Query heads and key heads, queries, keys, elements of keys and of values; the band of a query,
+/// before and after.
 type Shape = ([usize; 6], [usize; 2]);
 
-/// A case in which the last two queries and keys of a head are NaN, and see none of the others but
-/// one.
+/// A case in which the last two queries and keys of a head are NaN, and see only one of the others.
 const ODD: Shape = ([2, 1, 5, 5, 8, 16], [1, 0]);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -55,23 +55,24 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([2, 1, 3, 13, 16, 8], [FAR, 0]),
         ([1, 1, 65, 5, 8, 16], [3, 2]),
         ([1, 1, 1, 1, wide + 8, 8], [FAR, FAR]),
-        // Tiles of which a query sees but one key, and of which a key is seen by but one query.
+        // Tiles of which a query sees only one key, and of which only one query sees a key.
         ([1, 1, 100, 100, 8, 8], [1, 1]),
         // More than a tile of both, and products of more than two slices.
         ([2, 1, 106, 100, 8, 40], [FAR, 0]),
         ([1, 1, 70, 110, wide, wide], [FAR, FAR]),
-        // A gradient of what nobody sees, and one of nothing.
+        // A gradient of keys that no query sees, and an empty gradient.
         ([1, 1, 0, 5, 8, 8], [FAR, FAR]),
         ([1, 1, 5, 0, 8, 8], [FAR, FAR]),
     ];
     shapes.map(|shape| case(instance, random, shape)).into()
 }
 
-/// The logarithms are those of the queries' logits; one is −∞, as of a query that sees nothing.
+/// Returns a case. The logarithms are those of the queries' logits; one is −∞, as for a query that
+/// sees no key.
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     let ([of_q, of_k, queries, keys, width, wide], [left, right]) = shape;
     let (stored, packed) = (stored(instance), has::<Packed>(instance));
-    // Of few queries two sequences.
+    // Two sequences if there are few queries.
     let batch = if queries < 5 && !packed && !has::<Listed>(instance) { 2 } else { 1 };
     let odd = shape == ODD && !packed;
     let mut matrices = |heads_of, rows: usize, columns| {
@@ -93,7 +94,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         let head = row / queries / (of_q / of_k);
         let product =
             |j: usize| (0..width).map(|d| qs[row * width + d] * ks[(head * keys + j) * width + d]).sum::<f64>();
-        // Of packed sequences any logarithm does.
+        // Packed sequences accept any logarithm.
         let seen = |j: &usize| {
             packed || j + queries + left >= row % queries + keys && j + queries <= row % queries + keys + right
         };
@@ -122,7 +123,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         for head in 0..of_q {
             for _ in 0..tiles {
                 starts.push(list.len() as u32);
-                // Of some heads no block.
+                // Some heads have no block.
                 list.extend((0..blocks as u32).filter(|_| head != 1));
             }
             starts.push(list.len() as u32);
@@ -132,7 +133,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     if packed {
         inputs.extend([Input::slice(&starts(queries)), Input::slice(&starts(keys))]);
     }
-    // A block at least: of a gradient of nothing it has nothing to do.
+    // At least one block, which has no work if the gradient is empty.
     inputs.extend([Input::scalar(if packed { 3 } else { batch }), Input::scalar(rows.max(1))]);
     Case::new(
         format!(
@@ -142,12 +143,14 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     )
 }
 
-/// Of three packed sequences the second is empty, and the last ends with the rows there are, whatever the numbers say.
+/// Returns the starts of three packed sequences. The second is empty, and the last ends with the
+/// last row, whatever the numbers are.
 fn starts(n: usize) -> [u32; 4] {
     [0, n / 3, n / 3, n + 1].map(|n| n as u32)
 }
 
-/// The sequence of packed rows that a row is of, and its end; else all rows are one.
+/// Returns the start and end of the packed sequence that contains a row; without packing, all rows
+/// are one sequence.
 fn sequence(instance: &Instance, n: usize, row: usize) -> [usize; 2] {
     match (has::<Packed>(instance), row < n / 3) {
         (false, _) => [0, n],
@@ -156,9 +159,11 @@ fn sequence(instance: &Instance, n: usize, row: usize) -> [usize; 2] {
     }
 }
 
-/// To first order, with u = 2⁻²⁴: a logit x is off by e = γ(d + 1)·scale·Σ|q·k|, and a weight p = e^(x − lse) by e + (2·|x − lse| + 4)·u of
-/// itself. dP is off by γ(d′)·Σ|dO·v|, its difference from δ by u more, and the two factors after it by 3u. A gradient is a sum of n products, each off
-/// by what its weight is, and by γ(n) of their magnitudes.
+/// Computes the gradients and their error bounds, to first order, with u = 2⁻²⁴. The error of a
+/// logit x is e = γ(d + 1)·scale·Σ|q·k|. A weight p = e^(x − lse) has the relative error e + (2·|x
+/// − lse| + 4)·u. The error of dP is γ(d′)·Σ|dO·v|. Its difference from δ adds u, and the following
+/// two factors 3u. A gradient is a sum of n products, each with the error of its weight, and with
+/// γ(n) of their magnitudes.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let Some(of) = numbers(instance).get(2).copied() else { return Vec::new() };
     let [q, k, v, d_o, lse, delta] = [0, 1, 2, 3, 4, 5].map(|n| inputs[n].values());
@@ -215,7 +220,8 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    // Of how many sequences; queries and keys around a tile's, and products around a slice's.
+    // The number of sequences; queries and keys around a tile's size, and products around a
+    // slice's.
     let shapes: [Shape; 5] = [
         ([1, 1, 1, 1, 8, 1], [FAR, FAR]),
         ([2, 1, 3, 65, 40, 1], [FAR, 0]),
@@ -240,7 +246,7 @@ fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     shapes.map(case).into()
 }
 
-/// A sum of products, fused, and the factor.
+/// Computes the logits and their error bounds: a fused sum of products, and the factor.
 fn scores_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let [q, k] = [0, 1].map(|n| inputs[n].values());
     let [scale, left, right] = [3, 4, 5].map(|n| inputs[n].value());

@@ -1,4 +1,4 @@
-//! `group_norm`, `group_norm_backward`, `group_norm_channels`.
+//! Specs of `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
 use super::norms::{Off, Row, expected, far_from_zero, resting, row, saved_of};
 use super::rows::Team;
@@ -16,7 +16,8 @@ runtime::register!(group_norm_channels<f32, f32, 4>, channels_cases, channels_re
 /// Samples, groups, channels of a group and elements of a channel.
 type Shape = [usize; 4];
 
-/// Those of a team's rows and columns: an even number of rows is of two samples, and a row is of several channels where it can be.
+/// Returns the shapes for a team's rows and columns. An even number of rows becomes two samples,
+/// and a row becomes several channels if possible.
 fn shapes(team: Team, random: &mut Random) -> Vec<Shape> {
     let one = |[rows, cols]: [usize; 2]| {
         let samples = if rows > 0 && rows.is_multiple_of(2) { 2 } else { 1 };
@@ -25,15 +26,17 @@ fn shapes(team: Team, random: &mut Random) -> Vec<Shape> {
         [samples, rows / samples, channels, cols / channels]
     };
     let mut all: Vec<Shape> = team.shapes(random).into_iter().map(one).collect();
-    // Of the longest rows the channels are as short as three accesses.
+    // The channels of the longest rows have only three accesses.
     all[0] = [1, 1, (team.kept + team.again + team.again / 2) / (3 * team.wide) + 1, 3 * team.wide];
-    // Channels of one access each; and of more than what is kept, with whatever is there.
+    // Channels of one access each; and more elements than are kept in registers, with random
+    // operands.
     all.push([2, 2, 9, team.wide]);
     all.extend([[1, 1, 1, team.kept + team.wide]; 4]);
     all
 }
 
-/// [sample, group, channels of it and their elements], `gap` accesses of `wide` elements behind each sample.
+/// Returns rows of [sample, group, channels of it and their elements], with `gap` accesses of
+/// `wide` elements after each sample.
 fn rows_of(random: &mut Random, stored: Scalar, shape: Shape, wide: usize, gap: usize) -> Input {
     let [samples, groups, channels, spatial] = shape;
     let cols = channels * spatial;
@@ -41,7 +44,7 @@ fn rows_of(random: &mut Random, stored: Scalar, shape: Shape, wide: usize, gap: 
     drawn(random, stored, samples * pitch, [samples, groups, cols], [pitch, cols.max(wide), 1])
 }
 
-/// A number a channel, or none.
+/// Returns one number per channel, or an empty array.
 fn a_channel(random: &mut Random, stored: Scalar, [_, groups, channels, _]: Shape, there: bool) -> Input {
     let n = if there { groups * channels } else { 0 };
     drawn(random, stored, n, [n], [1])
@@ -52,7 +55,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         return Vec::new();
     };
     let case = |(i, shape): (usize, Shape)| {
-        // Both, each alone, and none. What is missing has one extent or the other.
+        // Both, each alone, and none. An absent operand has one extent or the other.
         let with = [3, 1, 2, 0][i % 4];
         let [samples, groups, channels, spatial] = shape;
         let saved = match i % 8 {
@@ -96,7 +99,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// A sample of one group of each extreme, of two channels each.
+/// Returns one sample with a group of two channels for each extreme.
 fn extreme_groups(random: &mut Random, element: Scalar, all: &[Extreme], wide: usize) -> (Input, Shape) {
     let spatial = 21usize.next_multiple_of(wide);
     let shape = [1, all.len(), 2, spatial];
@@ -104,7 +107,7 @@ fn extreme_groups(random: &mut Random, element: Scalar, all: &[Extreme], wide: u
     (extreme(random, all, element, 1, [1, all.len(), 2 * spatial], [pitch, 2 * spatial, 1]), shape)
 }
 
-/// A row's numbers, each as often as its channel has elements.
+/// Returns a row's numbers, each repeated for the elements of its channel.
 fn spread(of_channels: &[f64], row: usize, [_, groups, channels, spatial]: Shape) -> Vec<f64> {
     let first = row % groups.max(1) * channels;
     let own = of_channels.get(first..first + channels).unwrap_or(&[]);
@@ -116,7 +119,7 @@ fn shape_of(x: &Input, channels: &Input, spatial: &Input) -> Option<Shape> {
     Some([samples, groups, channels.value() as usize, spatial.value() as usize])
 }
 
-/// Of each group what a layer norm gives of a row.
+/// Computes for each group what a layer norm computes for a row.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (Some(team), &[_, _, output]) = (Team::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
     let Some(shape) = shape_of(&inputs[1], &inputs[2], &inputs[3]) else { return Vec::new() };
@@ -133,7 +136,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![expected(6, rows.iter().flat_map(|row| row.y.iter().map(resting(output)))), expected(7, saved)]
 }
 
-/// Means and factors of groups, as if they had been saved.
+/// Returns means and factors of groups, as if they had been saved.
 fn saved(random: &mut Random, [samples, groups, ..]: Shape) -> Input {
     Input::view(&random.values::<f32>(2 * samples * groups), [samples, groups, 2])
 }
@@ -168,7 +171,7 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// As of [`norm_backward`](kernels_rs::rowwise::backward::norm_backward).
+/// Computes the gradients as for [`norm_backward`](kernels_rs::rowwise::backward::norm_backward).
 fn backward_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (Some(team), &[element, _]) = (Team::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
     let Some(shape) = shape_of(&inputs[0], &inputs[2], &inputs[3]) else { return Vec::new() };
@@ -240,7 +243,8 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Each term of Σ dy·n has two roundings and goes through its thread's additions, those of samples, and 10 among threads.
+/// Computes the gradients and their error bounds. Each term of Σ dy·n has two roundings, and is
+/// part of its thread's additions, those of samples, and 10 among threads.
 fn channels_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (&[samples, all, spatial], &[_, groups, _]) = (inputs[0].extents(), inputs[1].extents()) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `cross_entropy`, `cross_entropy_backward`.
+//! Specs of `cross_entropy`, `cross_entropy_backward`.
 
 use super::stored::{at_rest, drawn, extremes, numbers, stored};
 use super::{TINY, U, gamma};
@@ -9,7 +9,7 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 runtime::register!(cross_entropy<f32, 256, 1, 4, 2>, cases, reference);
 runtime::register!(cross_entropy_backward<f32, 256, 4, 4>, backward_cases, backward_reference);
 
-/// Labels, of which some are no columns.
+/// Returns labels, some of them beyond the columns.
 fn labels(random: &mut Random, rows: usize, cols: usize) -> Input {
     let one = |row| match row % 4 {
         1 => cols as u32,
@@ -62,19 +62,20 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             Input::view(&vec![0f32; rows], [rows]),
         ]
     };
-    // Logits that rise from stretch to stretch.
+    // Logits that increase from stretch to stretch.
     let x: Vec<f32> = random.values(2 * stretch + wide);
     let x: Vec<f32> = x.iter().enumerate().map(|(i, x)| x + 3.0 * (i / stretch) as f32).collect();
     all.push(Case::new("a row that rises, smoothing 0.1", of(&x, &[17], 0.1)));
-    // One of each thread far above its others, another piece and place in each, and a warp's below those of the warp before: what a maximum misses would
-    // be infinite.
+    // One element of each thread is far larger than its others, in different pieces and positions.
+    // Those of a warp are below those of the previous warp. An element that a maximum misses would
+    // give an infinity.
     let mut x = vec![-60.0f32; stretch];
     for thread in 0..threads {
         let (piece, place) = (thread % pieces, thread / pieces % wide);
         x[(piece * threads + thread) * wide + place] = 60.0 - 3.0 * (thread / 32) as f32;
     }
     all.push(Case::new("one value of 60 or less a thread among −60", of(&x, &[0], 0.0)));
-    // Large logits, and nothing but −∞.
+    // Large logits, and a row of −∞.
     let cols = up(40);
     let x: Vec<f32> =
         (0..2 * cols).map(|i| if i < cols { 3e38 - 1e36 * (i % 3) as f32 } else { f32::NEG_INFINITY }).collect();
@@ -92,16 +93,18 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Of m, the largest logit: log Σ exp(x) = m + log Σ exp(x − m).
+/// Returns m, the largest logit, and log Σ exp(x − m). Their sum is log Σ exp(x).
 fn log_sum(row: &[f64]) -> (f64, f64) {
     let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max).max(f64::from(f32::MIN));
     let sum: f64 = row.iter().map(|x| (x - top).exp()).sum();
     (top, if sum == 0.0 { 0.0 } else { sum.ln() })
 }
 
-/// The sum's relative error e, as for `softmax_rows`: of a term, |d| + 7.5 and 2.8 for each stretch that raises the maximum; γ of the
-/// additions. It shifts the logarithm, which is off by 2·u of itself; m + log is rounded. In the loss, m − x[label] is rounded, and with
-/// its weight; of the mean, γ(additions + 1) of the mean of |x|, the difference and the product; and the sums.
+/// Computes the loss and its error bounds. The sum's relative error e is that of
+/// `softmax_rows`: |d| + 7.5 per term, 2.8 for each stretch that increases the maximum, and γ of
+/// the additions. It shifts the logarithm, which has an error of 2·u; m + log is rounded. In the
+/// loss, m − x[label] is rounded, also with its weight. The mean has the error γ(additions + 1) of
+/// the mean of |x|, the difference and the product; and the sums.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[threads, _, wide, pieces] = numbers(instance).as_slice() else { return Vec::new() };
     let (smoothing, x, labels) = (inputs[0].value(), inputs[1].values(), inputs[2].values());
@@ -157,7 +160,7 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     };
     let mut all: Vec<Case> =
         [[1, up(1)], [5, up(37)], [2, stretch + wide], [1, up(stretch / 2 + 1)], [0, up(3)], [3, 0]].map(one).into();
-    // NaNs in rows that are ignored, by their label or by a gradient of 0.
+    // NaNs in rows that are ignored, because of their label or a gradient of 0.
     let (rows, cols) = (Extreme::ALL.len(), up(37));
     let labels = labels(random, rows, cols);
     let gradients: Vec<f32> = (0..rows).map(|r| if r % 8 == 3 { 0.0 } else { 0.5 }).collect();
@@ -175,7 +178,8 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// x − log is rounded, |x − log|·u; the exponential is off by 1.784·u; the weights, α / C, two differences and the product are rounded.
+/// Computes the gradient and its error bounds. x − log is rounded, |x − log|·u; the exponential has
+/// the error 1.784·u; the weights, α / C, two differences and the product are rounded.
 fn backward_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let [x, labels, logs, gradients] = [1, 2, 3, 4].map(|i| inputs[i].values());
     let (smoothing, &[_, cols]) = (inputs[0].value(), inputs[1].extents()) else { return Vec::new() };

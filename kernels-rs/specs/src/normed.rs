@@ -1,4 +1,4 @@
-//! `gemv_normed`: few rows, normalized, times a matrix; by itself, or the halves through a gate.
+//! Spec of `gemv_normed`: few normalized rows times a matrix, alone or with a gate of the halves.
 
 use super::norms::row;
 use super::rows::Team;
@@ -52,8 +52,11 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// What is multiplied is what a norm gives, off by what that is; a sum of K fused products goes through ⌈K / 32⌉ additions of its lane and 5 among lanes. Of a gate, a·s(a)·b with a and b
-/// off by α and β: the slope of a·s(a) is 1.1 at most, so that it is off by 1.1·α·(|b| + β) + |a·s(a)|·β; and an exponential, a sum, a quotient and two products are rounded: 8·u.
+/// Computes the products and their error bounds. The factors are the results of a norm, with its
+/// errors. A sum of K fused products has ⌈K / 32⌉ additions in its lane and 5 among lanes. For a
+/// gate a·s(a)·b, let α and β be the errors of a and b. The slope of a·s(a) is at most 1.1, so that
+/// the error is 1.1·α·(|b| + β) + |a·s(a)|·β. An exponential, a sum, a quotient and two products
+/// are rounded: 8·u.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (&[centered, paired, ..], &[_, _, _, stored]) = (numbers(instance).as_slice(), scalars(instance).as_slice())
     else {
@@ -83,7 +86,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                     (gate * b, 1.001 * off + 4.0 * TINY * (1.0 + b.abs()))
                 }
             };
-            // Of rows whose norm may be anything.
+            // Rows whose norm is arbitrary.
             let off = if value.is_finite() && off.is_nan() { f64::INFINITY } else { off };
             values.push(value);
             bounds.push(off + at_rest(stored, value, off));

@@ -1,4 +1,4 @@
-//! `norm_rows`, `norm_quantized`.
+//! Specs of `norm_rows`, `norm_quantized`.
 
 use super::rows::{Team, rows_of};
 use super::stored::{at_rest, drawn, extremes, numbers, scalars};
@@ -19,7 +19,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[_, _, output] = scalars(instance).as_slice() else { return Vec::new() };
     let mut i = 0;
     let outputs = |random: &mut Random, shape: [usize; 2], team| {
-        // There, or missing one way or the other.
+        // Present, or absent in one of two ways.
         let saved = [[shape[0], 2], [0, 2], [shape[0], 2], [shape[0], 0]][i % 4];
         i += 1;
         let saved = Input::view(&vec![0f32; saved[0] * saved[1]], saved);
@@ -42,7 +42,8 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     if element != Scalar::F32 {
         return all;
     }
-    // The largest by the last thread and the first, in what is kept, in what is passed over, and behind; none at all; and 1.
+    // The largest element belongs to the last thread and the first: in registers, in the elements
+    // that are read again, and after them. Also none at all, and 1.
     let cols = team.kept + team.again + team.wide;
     let at = [team.kept - 1, team.kept, cols - team.wide - 1, cols - team.wide, cols, cols + 1];
     let element_of = |row: usize, col: usize| match at[row] {
@@ -57,7 +58,7 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut inputs = vec![Input::scalar(1e-5f32), x, none(), none(), column(), column()];
     inputs.extend(outputs(random, [at.len(), cols], team));
     all.push(Case::new(format!("{} × {cols}, one or no number", at.len()), inputs));
-    // Far from zero, and near to one another: what lies behind the end would be the largest.
+    // Far from zero, and close to each other: an element beyond the end would be the largest.
     for cols in [5 * team.wide, cols] {
         let x: Vec<f32> = (0..cols).map(|i| if i % 2 == 0 { 4.0 } else { 6.0 }).collect();
         let mut inputs = vec![Input::scalar(1e-5f32), Input::view(&x, [1, cols]), none(), none(), column(), column()];
@@ -67,7 +68,8 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// With a residual, without, or as it comes; `whole`: of rows that are kept in registers.
+/// Returns cases with a residual, without one, or at random. `whole` selects rows that are kept in
+/// registers.
 fn all_cases(
     instance: &Instance,
     random: &mut Random,
@@ -103,7 +105,7 @@ fn all_cases(
         Case::new(format!("{rows} × {cols}, residual: {fused}, weight and bias: {with}, far from zero: {far}"), inputs)
     });
     let mut all: Vec<Case> = all.collect();
-    // A row of each extreme, with an ε that covers what is tiny, and with one that does not.
+    // A row of each extreme, with an ε that exceeds tiny elements, and with one that does not.
     let cols = (3 * team.wide + 37).next_multiple_of(team.wide);
     for epsilon in [1e-5f32, 0.0] {
         let which = team.extremes(random);
@@ -120,7 +122,7 @@ fn all_cases(
     all
 }
 
-/// Rows whose mean is a thousand times what they vary by; and rows that do not vary.
+/// Returns rows whose mean is a thousand times their deviation, and rows without deviation.
 pub(super) fn far_from_zero<const R: usize>(random: &mut Random, element: Scalar, extents: [usize; R]) -> Input {
     let cols = extents.last().copied().unwrap_or(0);
     let x: Vec<f32> = random.values(extents.iter().product());
@@ -131,28 +133,33 @@ pub(super) fn far_from_zero<const R: usize>(random: &mut Random, element: Scalar
     }
 }
 
-/// A number, and how far off it may be.
+/// A number, and the bound of its error.
 pub(super) type Off = (f64, f64);
 
-/// A row of what a norm gives: z, y, and the mean and factor.
+/// The results of a norm for a row: z, y, and the mean and factor.
 pub(super) struct Row {
     z: Vec<Off>,
     pub y: Vec<Off>,
     pub of_row: [Off; 2],
 }
 
-/// To first order where u is meant, and as intervals where a difference may be as large as what it is of. With C columns, n additions a term:
+/// Computes the norm of a row and its error bounds, to first order for terms of u. Differences that
+/// may be as large as their operands use intervals. With C columns and n additions per term:
 ///
-/// * z is rounded once, if anything is added: u·|z|;
-/// * the mean: γ(n) of its additions and its quotient, u: (γ(n) + u) · Σ |z| / C, and what the z are off by;
-/// * d = z − μ: both, and u·|d|;
-/// * the variance of d ± δ: (2·|d|·δ + δ²) of each, γ(n + 1) of the fused sums and u of the quotient; with ε it is rounded once more;
-/// * the factor f lies between the inverse roots of the ends of that, and its root and quotient are rounded: 2·u;
-/// * y: d·δf + f·δ + δ·δf, a rounding for the product, one for the weight and one for the bias.
+/// * z is rounded once, if a residual is added: u·|z|;
+/// * the mean has (γ(n) + u) · Σ |z| / C, for its additions and its quotient, and the errors of the
+///   z;
+/// * d = z − μ has the errors of both, and u·|d|;
+/// * the variance of d ± δ has 2·|d|·δ + δ² per element, γ(n + 1) of the fused sums and u of the
+///   quotient; the sum with ε is rounded once more;
+/// * the factor f is between the inverse roots of that interval's ends, and its root and quotient
+///   are rounded: 2·u;
+/// * y has d·δf + f·δ + δ·δf, one rounding for the product, one for the weight and one for the
+///   bias.
 ///
-/// Underflow loses half of the least subnormal in a product; of the squares' sum, 2⁻²⁹ of variance + ε at most, since rows
-/// are scaled. The norm of a row whose deviation is not known to be above 0, with an ε of 0, is anything; that of one with an
-/// infinity or a NaN is what the formula gives.
+/// Underflow adds half of the least subnormal in a product. In the squares' sum it is at most 2⁻²⁹
+/// of variance + ε, because rows are scaled. With an ε of 0, the norm of a row whose deviation may
+/// be 0 is arbitrary. The norm of a row with an infinity or a NaN is the result of the formula.
 pub(super) fn row(
     centered: bool,
     team: Team,
@@ -195,19 +202,19 @@ pub(super) fn row(
         if !off.is_finite() {
             return (0.0, f64::INFINITY);
         }
-        // Of a row that is scaled down, differences that are small beside the others are subnormal.
+        // In a row that is scaled down, small differences are subnormal.
         let off = off + if variance > f64::from(f32::MAX) { 2f64.powi(-80) } else { 0.0 };
         let value = value * w;
         let off = off * w.abs() + 1.001 * U * (value.abs() + (value + b).abs()) + TINY;
         (value + b, 1.001 * off)
     });
     let y = y.collect();
-    // Of a deviation that may be 0.
+    // The deviation may be 0.
     let saved = if factor.1.is_finite() { factor } else { (0.0, f64::INFINITY) };
     Row { y, z, of_row: [mean, saved] }
 }
 
-/// A row with infinities or NaNs: those of the mean, and of 1 / √∞ = 0.
+/// Computes a row with infinities or NaNs: those of the mean, and of 1 / √∞ = 0.
 fn row_of_infinities(centered: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) -> Row {
     let mean = if centered { z.iter().map(|z| z.0).sum::<f64>() / z.len() as f64 } else { 0.0 };
     let variance = z.iter().map(|z| (z.0 - mean).powi(2)).sum::<f64>();
@@ -219,7 +226,7 @@ fn row_of_infinities(centered: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) 
     Row { y: y.collect(), z, of_row: [(mean, 0.0), (factor, 0.0)] }
 }
 
-/// The rows of a case.
+/// Returns the rows of a case.
 fn rows(instance: &Instance, inputs: &[Input]) -> Vec<Row> {
     let Some(team) = Team::of(instance) else { return Vec::new() };
     let (x, residual) = (inputs[1].values(), inputs[2].values());
@@ -232,7 +239,7 @@ fn rows(instance: &Instance, inputs: &[Input]) -> Vec<Row> {
     (0..rows).map(one).collect()
 }
 
-/// Mean (0 unless centered) and 1 / √(variance + ε) of each row, rounded.
+/// Returns the mean (0 unless centered) and 1 / √(variance + ε) of each row, rounded.
 pub(super) fn saved_of(x: &[f64], cols: usize, centered: bool, epsilon: f64) -> Vec<f32> {
     let of_row = |row: &[f64]| {
         let mean = |of: &dyn Fn(f64) -> f64| row.iter().map(|x| of(*x)).sum::<f64>() / row.len() as f64;
@@ -261,17 +268,18 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![y, sums(element, &rows, is_there(3)), expected(7, saved)]
 }
 
-/// z, where it is written.
+/// Returns z, if it is written.
 fn sums(element: Scalar, rows: &[Row], there: bool) -> Expected {
     expected(3, rows.iter().filter(|_| there).flat_map(|row| row.z.iter().map(resting(element))))
 }
 
-/// y ± off of a row whose largest magnitude is T ± t: T / 127 is rounded once; y · 127 / T twice, and what comes of it to a whole number.
+/// Computes the bytes and their error bounds, for y ± off in a row whose largest magnitude is T ±
+/// t. T / 127 is rounded once and y · 127 / T twice, and the result is rounded to an integer.
 fn quantized_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[element, ..] = scalars(instance).as_slice() else { return Vec::new() };
     let rows = rows(instance, inputs);
     let top = |row: &Row| {
-        // A NaN loses.
+        // NaNs are ignored.
         let largest = |of: fn(&Off) -> f64| row.y.iter().map(of).fold(0.0, f64::max);
         (largest(|y| y.0.abs()), largest(|y| y.1))
     };

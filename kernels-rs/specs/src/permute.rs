@@ -1,4 +1,4 @@
-//! `transpose`, `transpose_tiles`, `copy_rows`, `fill_rows`, `gather_rows`.
+//! Specs of `transpose`, `transpose_tiles`, `copy_rows`, `fill_rows`, `gather_rows`.
 
 use super::stored::{numbers, specials, stored};
 use super::{pieces, with_gaps};
@@ -36,7 +36,7 @@ fn case(random: &mut Random, [rows, cols]: [usize; 2], gap: usize) -> Case {
     Case::new(format!("{rows} × {cols}{apart}"), inputs)
 }
 
-/// Values move, and nothing is computed.
+/// Returns the transposed values; nothing is computed.
 fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let x = inputs[0].values();
     let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
@@ -54,7 +54,7 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [2, 2, down(5), across(7)],
         [1, 1, down(high + 1), across(1 + random.below(wide - 4))],
         [1, 1, down(2 * high + 1), across(wide + 1)],
-        // Tiles of one matrix and of the next: as many as there are, and no more.
+        // Tiles of one matrix and of the next, without a partial tile.
         [1, 2, high, wide],
         [2, 1, down(3), across(4 * wide - 4)],
         [2, 1, down(3), across(5 * wide + 4)],
@@ -95,7 +95,7 @@ fn copied_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// In the same order, whatever is taken at once.
+/// Returns the values in the same order, for any access width.
 fn copied_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(1, inputs[0].values(), Bound::Exact)]
 }
@@ -122,7 +122,7 @@ fn gathered_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             specials(random, stored(instance), rows * pitch + 1, [rows, cols], [pitch.max(v), 1])
         };
         let (table, y) = (matrix([rows, cols]), matrix([tokens, cols]));
-        // Some beyond the table, far and just so.
+        // Some indices are beyond the table, far or just by one.
         let number = |_| if random.below(9) == 0 { u32::MAX } else { random.below(rows + 2) as u32 };
         let index: Vec<u32> = (0..tokens).map(number).collect();
         Case::new(format!("{tokens} of {rows} rows of {cols}"), [table, Input::slice(&index), y])

@@ -1,10 +1,10 @@
-//! Arrays as kernels take them that walk over planes of rows of pieces.
+//! Arrays for kernels that iterate over planes of rows of pieces.
 
 use super::stored::drawn;
 use kernel_dsl::compiler::Scalar;
 use runtime::testing::{Input, Random};
 
-/// Planes of rows of `n` elements: extents around what a block takes, all of them in pieces of `v`.
+/// Returns planes of rows of `n` elements: extents around the size of a block, in pieces of `v`.
 pub(super) fn shapes(v: usize, random: &mut Random) -> Vec<[usize; 4]> {
     let n = 1 + random.below(40);
     vec![
@@ -17,12 +17,12 @@ pub(super) fn shapes(v: usize, random: &mut Random) -> Vec<[usize; 4]> {
         [2, 2, 3, v],
         [1, 2, 0, 4 * v],
         [1, 1, 40, 13 * v],
-        // More planes than there are blocks for.
+        // More planes than there are blocks.
         [2, 2050, 1, v],
     ]
 }
 
-/// What is written in pieces of `v`, with room for `gap` pieces behind each row.
+/// Returns an output in pieces of `v`, with a gap of `gap` pieces after each row.
 pub(super) fn written(random: &mut Random, stored: Scalar, shape: [usize; 4], v: usize, gap: usize) -> Input {
     let [a, b, c, n] = shape;
     let pitch = n + gap * v;
@@ -30,7 +30,8 @@ pub(super) fn written(random: &mut Random, stored: Scalar, shape: [usize; 4], v:
     drawn(random, stored, a * b * c * pitch, [a, b, c, n / v, v], strides)
 }
 
-/// What is read: where not in pieces, then in the order that lies in memory, every other element, one for each row, or one row for all.
+/// Returns an input: in pieces, or else contiguous, with every second element, with one for each
+/// row, or with one row for all.
 pub(super) fn read(random: &mut Random, stored: Scalar, shape: [usize; 4], [v, vx]: [usize; 2]) -> Input {
     let [a, b, c, n] = shape;
     let gap = random.below(2);

@@ -1,4 +1,5 @@
-//! `gemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of batches of matrices.
+//! Specs of `gemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of
+//! batches of matrices.
 
 use super::stored::{at_rest, drawn, extreme, numbers, stored, unread};
 use super::{TINY, U, gamma};
@@ -14,20 +15,20 @@ runtime::register!(sum_splits<f32, Identity, 4>, parts_cases, parts_reference);
 runtime::register!(gemv_across<f32, f32, f32, Identity, 1, 8, 16, 256, 4>, across_cases, few_reference);
 runtime::register!(gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>, along_cases, few_reference_along);
 
-/// A batch of matrices with gaps behind rows and matrices, in multiples of `unit`.
+/// Returns a batch of matrices with gaps after rows and matrices, in multiples of `unit`.
 fn batch(random: &mut Random, stored: Scalar, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
     let (elements, strides) = layout(extents, unit, gaps);
     drawn(random, stored, elements, extents, strides)
 }
 
-/// How such a batch lies in memory.
+/// Returns the length and the strides of such a batch.
 fn layout([n, rows, cols]: [usize; 3], unit: usize, gaps: usize) -> (usize, [usize; 3]) {
     let pitch = (cols + gaps * unit).max(unit);
     let plane = (rows * pitch + gaps * unit).max(unit);
     (n * plane + gaps, [plane, pitch, 1])
 }
 
-/// C as it was before: of a β of 0 it is not read.
+/// Returns the previous contents of C, which are not read if β is 0.
 fn before(random: &mut Random, stored: Scalar, beta: f32, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
     let (elements, strides) = layout(extents, unit, gaps);
     if beta == 0.0 {
@@ -36,15 +37,15 @@ fn before(random: &mut Random, stored: Scalar, beta: f32, extents: [usize; 3], u
     drawn(random, stored, elements, extents, strides)
 }
 
-/// α or β: mostly the usual ones.
+/// Returns α or β, most often the usual one.
 fn factor(random: &mut Random, usual: f32) -> f32 {
     [usual, 1.0, -1.5, 0.0][random.below(4)]
 }
 
-/// α and β of one case after another.
+/// α and β of successive cases.
 const FACTORS: [[f32; 2]; 3] = [[1.0, 0.0], [-1.5, 1.0], [1.0, -1.5]];
 
-/// One product: batch, M, N, K; α and β.
+/// Returns a case of one product: batch, M, N, K; α and β.
 fn product(
     random: &mut Random,
     stored: Scalar,
@@ -73,7 +74,8 @@ fn product(
     )
 }
 
-/// Two products of small extents: rows of A of each extreme, then columns of B; what C held before is NaN, of a β of 0.
+/// Returns two products of small extents: rows of A of each extreme, then columns of B. If β is 0,
+/// the previous contents of C are NaN.
 fn extreme_products(
     random: &mut Random,
     stored: Scalar,
@@ -98,7 +100,7 @@ fn extreme_products(
 fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, cols, deep, _, _, unit, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let turned = [ta == 1, tb == 1];
-    // In units that the accesses take: one, some, almost the tile, the tile, and past it.
+    // In units of the accesses: one, some, almost a tile, a tile, and more.
     let up = |n: usize| n.next_multiple_of(unit);
     let shapes = [
         [1, up(1), up(1), up(1), 1],
@@ -109,7 +111,8 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, up(rows + 1), up(cols - 1), up(2 * deep - 1), 2],
         [1, up(1 + random.below(rows)), up(1 + random.below(2 * cols)), up(1 + random.below(5 * deep)), 3],
         [2, up(5), up(7), up(3), 4],
-        // Another group of rows of blocks; two beside one another, of rows that are whole; more tiles than two, and not as many of another depth.
+        // Another group of rows of blocks; two adjacent blocks with full rows; more than two tiles,
+        // and another number of tiles with another depth.
         [1, up(8 * rows + 1), cols, up(1), 1],
         [1, rows, up(cols + 1), up(1), 1],
         [1, up(1), up(1), 4 * (deep + 1), 1],
@@ -118,7 +121,8 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |(i, [n, m, c, k, splits]): (usize, [usize; 5])| {
         product(random, stored(instance), [n, m, c, k], FACTORS[i % 3], turned, unit, Some(splits))
     };
-    // The one of many rows takes the interpreters long, where elements move one by one most.
+    // The case of many rows takes the interpreters long, especially with accesses of single
+    // elements.
     let is_tried = |(_, [_, m, ..]): &(usize, [usize; 5])| unit > 1 || *m <= 2 * rows;
     let mut all: Vec<Case> = shapes.into_iter().enumerate().filter(is_tried).map(case).collect();
     all.extend(extreme_products(random, stored(instance), turned, unit, Some(1)));
@@ -163,7 +167,7 @@ fn few(
 
 fn tiled_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[_, _, deep, _, _, _, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
-    // As the kernel divides the depth.
+    // The kernel's division of the depth.
     let splits = inputs[5].value() as usize;
     reference(stored(instance), inputs, [ta == 1, tb == 1], splits, |k| k.div_ceil(splits).next_multiple_of(deep))
 }
@@ -176,9 +180,10 @@ fn few_reference_along(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     reference(stored(instance), inputs, [false, true], 1, |k| k)
 }
 
-/// A sum of K products, fused in whatever order, is off by γ(K)·Σ|a·b|; 32 more roundings bring the sums of lanes and warps
-/// together; α rounds once and β once. Each rounding of a subnormal adds half the least one. A sum of finite products whose
-/// magnitudes together overflow is anything: it depends on their order.
+/// Computes the products and their error bounds. A sum of K products, fused in any order, has the
+/// error γ(K)·Σ|a·b|. 32 more roundings combine the sums of lanes and warps; α rounds once and β
+/// once. Each rounding of a subnormal adds half the least one. If the magnitudes of finite products
+/// overflow together, the sum depends on their order and any result is correct.
 fn reference(
     stored: Scalar,
     inputs: &[Input],
@@ -234,7 +239,7 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     shapes.map(case).into()
 }
 
-/// As many additions as parts, one rounding by α and one by β.
+/// Computes the sums and their error bounds: one addition per part, one rounding by α and one by β.
 fn parts_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (alpha, parts, beta, c) = (inputs[0].value(), inputs[1].values(), inputs[3].value(), inputs[4].values());
     let splits = inputs[2].value() as usize;

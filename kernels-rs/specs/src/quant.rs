@@ -1,4 +1,4 @@
-//! `igemm`, `sum_rows`, `sum_columns`, `dp4a_peak`: integers, whose results are exact.
+//! Specs of `igemm`, `sum_rows`, `sum_columns`, `dp4a_peak`: integers, whose results are exact.
 
 use super::stored::{numbers, scalars};
 use kernel_dsl::compiler::Scalar;
@@ -14,7 +14,7 @@ runtime::register!(sum_rows<16>, rows, of_rows);
 runtime::register!(sum_columns<4>, columns, of_columns);
 runtime::register!(dp4a_peak, peak_cases, peak);
 
-/// A batch of matrices of bytes with gaps behind rows and matrices, in multiples of `unit`.
+/// Returns a batch of matrices of bytes with gaps after rows and matrices, in multiples of `unit`.
 fn bytes(random: &mut Random, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
     let [n, rows, cols] = extents;
     let pitch = (cols + gaps * unit).next_multiple_of(unit).max(unit);
@@ -23,14 +23,14 @@ fn bytes(random: &mut Random, extents: [usize; 3], unit: usize, gaps: usize) -> 
     Input::strided(&values, extents, [plane, pitch, 1])
 }
 
-/// How many there are of what is scaled or added.
+/// The number of scales or zero points.
 #[derive(Clone, Copy)]
 enum Count {
     None,
     One,
     /// One for each row or column.
     Each,
-    /// One for each of every matrix.
+    /// One for each row or column of every matrix.
     All,
 }
 
@@ -63,7 +63,7 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::I32);
     let words = unit.min(4);
     let [unit_a, unit_b] = [ta == 1, tb == 0].map(|turned| if turned { words } else { unit });
-    // K lies along one matrix or neither; M and N where they are last.
+    // K is the last axis of one matrix or neither; M and N otherwise.
     let depth = if ta == 1 && tb == 0 { 1 } else { unit };
     let up = |n: usize, unit: usize| n.next_multiple_of(unit);
     let m = |n| up(n, if ta == 1 { words } else { 1 });
@@ -77,7 +77,8 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, rows, cols, 64],
         [1, m(rows + 1), n(cols - 1), k(63)],
         [1, m(rows - 1), n(cols + 1), k(1 + random.below(160))],
-        // Two blocks beside one another, of rows that are whole; another group of rows of blocks; depths that 33 and 31 divide.
+        // Two adjacent blocks with full rows; another group of rows of blocks; depths that are
+        // divisible by 33 and 31.
         [1, m(rows), n(cols + 1), k(1)],
         [1, m(8 * rows + 1), cols, k(1)],
         [1, m(1), n(1), k(528)],
@@ -131,7 +132,8 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
     shapes.into_iter().enumerate().map(&mut case).collect()
 }
 
-/// Integers are exact in `f64`, and here below 2³¹. A real number is sₐ·s_b, times the sum as `f32`: as many roundings, in the same order.
+/// Computes the products. Integers are exact in `f64`, and below 2³¹ here. A real number is sₐ·s_b
+/// times the sum as `f32`: the same roundings in the same order.
 fn product(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[_, _, _, _, _, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::I32);
@@ -168,7 +170,7 @@ fn product(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(8, values, Bound::Exact)]
 }
 
-/// The sums of each row, or of each column, of every matrix.
+/// Returns the sums of each row, or of each column, of every matrix.
 fn total(of: &Input, rows: bool) -> Vec<f64> {
     let (x, &[batch, r, c]) = (of.values(), of.extents()) else { return Vec::new() };
     let at = |p: usize, i: usize, j: usize| x[p * r * c + i * c + j];
@@ -224,7 +226,7 @@ fn peak_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         .into()
 }
 
-/// Sums of at most 3 · 64 · 4 products of bytes, which are exact.
+/// Computes sums of at most 3 · 64 · 4 products of bytes, which are exact.
 fn peak(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let turns = inputs[1].value();
     let dot = |x: i32, y: i32| -> f64 {

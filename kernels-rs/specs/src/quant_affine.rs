@@ -1,5 +1,5 @@
-//! `extremes`, `affine_fit`, `quantize_affine`, `dequantize_affine`: bytes by a scale and a zero
-//! point.
+//! Specs of `extremes`, `affine_fit`, `quantize_affine`, `dequantize_affine`: bytes with a scale
+//! and a zero point.
 
 use super::TINY;
 use super::stored::{drawn, extreme_rows, numbers, stored};
@@ -16,7 +16,7 @@ runtime::register!(dequantize_affine<f32, 4>, from_bytes, dequantized);
 
 const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 7], [2, 1030], [0, 5], [4, 0]];
 
-/// A matrix with gaps.
+/// Returns a matrix with gaps.
 fn matrix(instance: &Instance, random: &mut Random, [rows, cols]: [usize; 2], unit: usize) -> Input {
     let pitch = (cols + unit).next_multiple_of(unit);
     drawn(random, stored(instance), rows * pitch, [rows, cols], [pitch, 1])
@@ -34,7 +34,7 @@ fn matrices(instance: &Instance, random: &mut Random) -> Vec<Case> {
     for ([rows, cols], parts) in random_cases {
         cases.extend(case("", matrix(instance, random, [rows, cols.next_multiple_of(unit)], unit), parts));
     }
-    // What is not there is no zero; and the last two threads have the extremes.
+    // Elements beyond the end do not count as zeros; the last two threads have the extremes.
     let one_sign: Vec<f32> = (0..2 * 16).map(|i| if i < 16 { 1.0 + i as f32 } else { -1.0 - i as f32 }).collect();
     cases.extend(case(" of one sign", of_numbers(instance, &one_sign, [2, 16], 8), 1));
     let last: Vec<f32> = (0..1024).map(|i| [0.0, 1.0, -1.0][if i < 1016 { 0 } else { 1 + i / 4 % 2 }]).collect();
@@ -43,7 +43,7 @@ fn matrices(instance: &Instance, random: &mut Random) -> Vec<Case> {
     cases
 }
 
-/// The first `cols` of rows of `pitch` numbers.
+/// Returns the first `cols` elements of rows of `pitch` numbers.
 fn of_numbers(instance: &Instance, x: &[f32], [rows, pitch]: [usize; 2], cols: usize) -> Input {
     match stored(instance) {
         Scalar::F16 => {
@@ -53,7 +53,7 @@ fn of_numbers(instance: &Instance, x: &[f32], [rows, pitch]: [usize; 2], cols: u
     }
 }
 
-/// The extremes of finite numbers are exact.
+/// Returns the extremes of finite numbers, which are exact.
 fn of_parts(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, &[_, cols], &[rows, parts]) = (inputs[0].values(), inputs[0].extents(), inputs[1].extents()) else {
         return Vec::new();
@@ -73,7 +73,7 @@ fn parts(_: &Instance, random: &mut Random) -> Vec<Case> {
         for (low, high) in low.iter_mut().zip(&mut high) {
             (*low, *high) = (low.min(*high), high.max(*low));
         }
-        // By the last lane, and then by the first.
+        // In the last lane, and then in the first.
         for at in (0..rows).filter(|_| n > 32).map(|row| row * n + 32 - row % 2) {
             (low[at], high[at]) = (-3.0, 3.0);
         }
@@ -85,10 +85,9 @@ fn parts(_: &Instance, random: &mut Random) -> Vec<Case> {
         let inputs = [low, high, Input::slice(&vec![f32::NAN; rows]), Input::slice(&vec![7i32; rows])];
         Case::new(format!("{rows} × {n}"), inputs)
     };
-    // Of nothing, zeros.
+    // Zeros for an empty matrix.
     let mut all: Vec<Case> = [[1, 1], [9, 40], [3, 0], [0, 3], [8, 32], [17, 1]].map(case).into();
-    // Both ends of the exponents: of subnormal scales those that are rounded up to a unit, and to
-    // two.
+    // Both ends of the exponents; subnormal scales that are rounded up to one unit, and to two.
     let (largest, tiny, none) = (f32::MAX, f32::from_bits, f32::INFINITY);
     let ends = [
         [-largest, largest],
@@ -112,8 +111,8 @@ fn parts(_: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// The width and the scale are rounded once each to `f32`, of the width's halves where it
-/// overflows. Subnormal scales are rounded up.
+/// Computes scales and zero points. The width and the scale are rounded once each to `f32`, from
+/// the halves of the width if it overflows. Subnormal scales are rounded up.
 fn fitted(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (low, high, &[rows, n]) = (inputs[0].values(), inputs[1].values(), inputs[0].extents()) else {
         return Vec::new();
@@ -137,7 +136,7 @@ fn fitted(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(2, scales, Bound::Exact), Expected::new(3, zeros, Bound::Exact)]
 }
 
-/// One scale and zero point, or one for each row.
+/// Returns one scale and zero point, or one for each row.
 fn scales(random: &mut Random, rows: usize) -> [Input; 2] {
     let n = [1, rows.max(1)][random.below(2)];
     let scale: Vec<f32> = (0..n).map(|_| 0.004 + random.below(100) as f32 * 1e-4).collect();
@@ -145,7 +144,7 @@ fn scales(random: &mut Random, rows: usize) -> [Input; 2] {
     [Input::slice(&scale), Input::slice(&zero)]
 }
 
-/// Bytes, rows of which begin at multiples of `unit`.
+/// Returns bytes in rows that begin at multiples of `unit`.
 fn bytes(random: &mut Random, [rows, cols]: [usize; 2], unit: usize) -> Input {
     let pitch = (cols + unit).next_multiple_of(unit);
     let values: Vec<i8> = (0..rows * pitch).map(|_| random.bits() as i8).collect();
@@ -161,7 +160,7 @@ fn to_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
         Case::new(format!("{rows} × {cols}"), [x, scale, zero, bytes(random, shape, unit)])
     };
     let mut all: Vec<Case> = SHAPES.map(case).into();
-    // A row for each extreme and scale, of which some are many times too small or too large.
+    // A row for each extreme and scale; some scales are far too small or too large.
     let rows = Extreme::ALL.len();
     let ends = [f32::MIN_POSITIVE, f32::from_bits(1), 0.0, f32::MAX / 127.0, 1e-40, 1e-30, 1.0];
     let scale: Vec<f32> = (0..rows).map(|i| ends[(i + i / ends.len()) % ends.len()]).collect();
@@ -175,7 +174,8 @@ fn to_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// The inverse of the scale is rounded to 24 bits, and the product with it is.
+/// Computes the bytes. The inverse of the scale is rounded to 24 bits, and so is the product with
+/// it.
 fn quantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, scale, zero) = (inputs[0].values(), inputs[1].values(), inputs[2].values());
     let cols = inputs[0].extents()[1];
@@ -187,9 +187,9 @@ fn quantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(3, q.collect(), Bound::Exact)]
 }
 
-/// To 24 bits, whatever the exponent.
+/// Rounds to 24 bits, for any exponent.
 fn rounded(x: f64) -> f64 {
-    // Bits of `f64` below those, of which ties go to even.
+    // The bits of `f64` below these, with ties to even.
     let bits = x.to_bits();
     let up = (1 << 28) - 1 + (bits >> 29 & 1);
     if x.is_finite() && x != 0.0 { f64::from_bits((bits + up) >> 29 << 29) } else { x }
@@ -204,7 +204,7 @@ fn from_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
         Case::new(format!("{rows} × {cols}"), [q, scale, zero, matrix(instance, random, shape, unit)])
     };
     let mut all: Vec<Case> = SHAPES.map(case).into();
-    // The largest numbers, of which 128 units are too many, and the smallest.
+    // The largest numbers, for which 128 units overflow, and the smallest.
     let scale = [f32::MAX / 127.0, f32::MAX / 127.5, f32::from_bits(1), f32::MIN_POSITIVE, 0.0];
     let q = Input::strided(&[-128i8, 127, 0, -1, 1, 2, -127, 5].repeat(5), [5, 4], [8, 1]);
     let inputs = [q, Input::slice(&scale), Input::slice(&[0; 5]), matrix(instance, random, [5, 4], unit)];
@@ -212,7 +212,7 @@ fn from_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// A product of 24 bits with 9, rounded once, and no infinity.
+/// Computes the numbers: a product of 24 bits with 9, rounded once, and never an infinity.
 fn dequantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (q, scale, zero) = (inputs[0].values(), inputs[1].values(), inputs[2].values());
     let cols = inputs[0].extents()[1];

@@ -1,4 +1,5 @@
-//! `repack_q8`, `repack_q4`, `repack_rows`, `quantize_q8`, `quantize_q4`, `dequantize`, `gemv_quantized`, `gemm_quantized`: blocks of 32 numbers with a scale.
+//! Specs of `repack_q8`, `repack_q4`, `repack_rows`, `quantize_q8`, `quantize_q4`, `dequantize`,
+//! `gemv_quantized`, `gemm_quantized`: blocks of 32 numbers with a scale.
 
 use super::stored::{at_rest, drawn, extreme_rows, numbers, scalars, unread};
 use super::{TINY, U, gamma};
@@ -22,7 +23,7 @@ runtime::register!(dequantize<f32, 8>, planes, dequantized);
 runtime::register!(gemv_quantized<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>, few, product);
 runtime::register!(gemm_quantized<f32, Identity, 8, true, 4>, many, tiles);
 
-/// Rows and blocks a row of a file.
+/// Rows, and blocks per row, of a file.
 const FILES: [[usize; 2]; 4] = [[1, 1], [3, 7], [17, 5], [2, 0]];
 
 fn files_q8(_: &Instance, random: &mut Random) -> Vec<Case> {
@@ -45,19 +46,19 @@ fn files_q4(_: &Instance, random: &mut Random) -> Vec<Case> {
         .into()
 }
 
-/// Blocks, and planes for them with gaps of four bytes a row.
+/// Returns a case with blocks, and with planes for them with gaps of four bytes per row.
 fn file(blocks: Input, [rows, n]: [usize; 2], each: usize) -> Case {
     let pitch = n * each + 4;
     let qs = Input::strided(&vec![1i8; rows * pitch], [rows, n * each], [pitch, 1]);
     Case::new(format!("{rows} rows of {n} blocks"), [blocks, qs, Input::view(&vec![f16::ZERO; rows * n], [rows, n])])
 }
 
-/// A block's numbers stand one after another, its scale first.
+/// Returns the planes. A block stores its scale first, and then its numbers consecutively.
 fn repacked(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (all, &[rows, n]) = (inputs[0].values(), inputs[0].extents()) else { return Vec::new() };
     let each = all.len() / (rows * n).max(1);
     let blocks = || all.chunks(each.max(1));
-    // Bytes of a file of Q4_0 have no sign, those of the planes have one.
+    // Bytes of a file of Q4_0 are unsigned, and those of the planes are signed.
     let signed = |q: &f64| f64::from(*q as i64 as u8 as i8);
     let qs = blocks().flat_map(|b| b[1..].iter().map(signed)).collect();
     let d = blocks().map(|b| b[0]).collect();
@@ -89,18 +90,19 @@ fn bytes<const N: usize>(random: &mut Random) -> [i8; N] {
     std::array::from_fn(|_| random.bits() as i8)
 }
 
-/// A plane's rows, one after another, at multiples of 16 bytes even where they are empty.
+/// Returns a plane with consecutive rows, which begin at multiples of 16 bytes even if they are
+/// empty.
 fn plane(data: &[i8], [rows, cols]: [usize; 2]) -> Input {
     Input::strided(data, [rows, cols], [cols.max(16), 1])
 }
 
-/// Numbers to be quantized, with gaps of `unit`.
+/// Returns numbers to quantize, with gaps of `unit`.
 fn input(random: &mut Random, stored: Scalar, [rows, cols]: [usize; 2], unit: usize) -> Input {
     let pitch = (cols + unit).next_multiple_of(unit);
     drawn(random, stored, rows * pitch, [rows, cols], [pitch, 1])
 }
 
-/// Rows and columns: parts of blocks, blocks, many.
+/// Rows and columns: partial blocks, whole blocks, many blocks.
 const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 32], [5, 100], [2, 0], [2, 1045]];
 
 fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -126,7 +128,7 @@ fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
     cases
 }
 
-/// Bytes and scale of up to 32 numbers, in `f32` as the kernel computes.
+/// Returns the bytes and the scale of up to 32 numbers, computed in `f32` as in the kernel.
 fn eight_bits(x: &[f64]) -> ([i8; 32], f32) {
     let top = x.iter().fold(2f32.powi(-120), |top, x| top.max((*x as f32).abs()));
     let inverse = 127.0 / top;
@@ -137,7 +139,8 @@ fn eight_bits(x: &[f64]) -> ([i8; 32], f32) {
     (q, top / 127.0)
 }
 
-/// Four bits of up to 32 numbers: those below zero are no less than −8 · d, the largest magnitude is that.
+/// Returns the four-bit values of up to 32 numbers. Negative numbers reach −8 · d, the largest
+/// magnitude.
 fn four_bits(x: &[f64]) -> ([i8; 16], f32) {
     let x: Vec<f64> = x.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
     let top = x.iter().map(|x| *x as f32).fold(0.0f32, |top, x| if (x.abs(), x) > (top.abs(), top) { x } else { top });
@@ -147,7 +150,7 @@ fn four_bits(x: &[f64]) -> ([i8; 16], f32) {
     (std::array::from_fn(|i| (q(i) | q(i + 16) << 4) as i8), d)
 }
 
-/// What each row's blocks become.
+/// Returns the quantized blocks of each row.
 fn each<const N: usize>(x: &Input, wide: usize, make: impl Fn(&[f64]) -> ([i8; N], f32)) -> (Vec<f64>, Vec<f32>) {
     let (values, &[rows, cols]) = (x.values(), x.extents()) else { return Default::default() };
     let (mut qs, mut d) = (Vec::new(), Vec::new());
@@ -179,7 +182,8 @@ fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let of_shape = |shape: [usize; 2]| case(format!("{shape:?}"), shape, input(random, stored, shape, 1));
     let mut cases: Vec<Case> = SHAPES.map(of_shape).into();
     if stored == Scalar::F32 {
-        // −8 has a scale of 1; of two magnitudes that are the largest the one above zero counts, wherever they are.
+        // −8 has a scale of 1; of two largest magnitudes the positive one counts, wherever they
+        // are.
         let mut x: Vec<f32> = (0..6 * 32).map(|i| if i < 32 { 0.0 } else { -8.0 }).collect();
         for (block, [one, other]) in [[0, 1], [16, 17], [0, 16], [0, 2]].into_iter().enumerate() {
             (x[64 + 32 * block + one], x[64 + 32 * block + other]) = (16.0, -16.0);
@@ -197,7 +201,7 @@ fn quantized_q4(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(1, qs, Bound::Exact), Expected::new(2, d, Bound::Exact)]
 }
 
-/// Planes of `rows` rows of `cols` numbers of so many bits, and their scales.
+/// Returns planes of `rows` rows of `cols` numbers of `bits` bits, and their scales.
 fn weights(random: &mut Random, [rows, cols]: [usize; 2], bits: usize) -> [Input; 2] {
     let blocks = cols.div_ceil(32);
     let qs: Vec<i8> = (0..rows * blocks * 4 * bits).map(|_| random.bits() as i8).collect();
@@ -205,7 +209,7 @@ fn weights(random: &mut Random, [rows, cols]: [usize; 2], bits: usize) -> [Input
     [plane(&qs, [rows, blocks * 4 * bits]), Input::view(&d, [rows, blocks])]
 }
 
-/// What numbers of so many bits stand for, without their scales.
+/// Returns the values of numbers of `bits` bits, without their scales.
 fn units(qs: &Input, bits: usize) -> Vec<f64> {
     let qs = qs.values();
     if bits == 8 {
@@ -229,7 +233,7 @@ fn planes(instance: &Instance, random: &mut Random) -> Vec<Case> {
         .into()
 }
 
-/// d has 11 bits and q 8: their product is exact in `f32`.
+/// Computes the numbers. d has 11 bits and q 8: their product is exact in `f32`.
 fn dequantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[bits] = numbers(instance).as_slice() else { return Vec::new() };
     let (q, d, &[rows, cols]) = (units(&inputs[0], bits), inputs[1].values(), inputs[2].extents()) else {
@@ -266,7 +270,7 @@ fn few(instance: &Instance, random: &mut Random) -> Vec<Case> {
 fn product(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[bits, blocks, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let (x, dx) = each(&inputs[0], inputs[1].extents()[1] * 8 / bits, eight_bits);
-    // A lane has a chunk of 16 bytes of 512; its sums meet in five steps.
+    // A lane has a chunk of 16 bytes of 512; its sums are combined in five steps.
     let added = inputs[1].extents()[1].div_ceil(512) + 5;
     blockwise(
         instance,
@@ -288,7 +292,8 @@ fn many(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [3, 5, 0],
         [0, 3, 32],
         [63, 127, 96],
-        // Two blocks beside one another, of rows that are or are not whole; another group of rows of blocks; many blocks of K.
+        // Two adjacent blocks with full and partial rows; another group of rows of blocks; many
+        // blocks of K.
         [64, 129, 32],
         [63, 129, 32],
         [513, 128, 32],
@@ -313,13 +318,15 @@ fn tiles(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     blockwise(instance, &inputs[2..], [&x, &dx], [bits, blocks], dx.len(), 5)
 }
 
-/// The scales that an instance reads, and none of the others.
+/// Returns the scales that an instance reads, and an empty array for the others.
 fn scaled(d: Input, scales: Vec<f32>, blocks: bool) -> (Input, Input) {
     if blocks { (d, Input::slice::<f32>(&[])) } else { (Input::view::<f16, 2>(&[], [0, 0]), Input::slice(&scales)) }
 }
 
-/// Activations are quantized as the kernel does it, to the bit, and the sums of blocks are integers below 2²⁴: exact. What rounds is the product
-/// of two scales, the fused multiplication with the sum that it is added to, `added` of those in a row, and the row's scale.
+/// Computes the products and their error bounds. Activations are quantized bit for bit as in the
+/// kernel, and the sums of blocks are integers below 2²⁴: exact. The product of two scales is
+/// rounded, and the row's scale. So is the fused multiplication with the accumulated sum, `added`
+/// times in sequence.
 fn blockwise(
     instance: &Instance,
     inputs: &[Input],

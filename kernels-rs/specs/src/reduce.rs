@@ -1,4 +1,4 @@
-//! `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_parts`.
+//! Specs of `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_parts`.
 
 use super::stored::{drawn, extreme_rows, numbers, scalars};
 use super::{TINY, gamma};
@@ -15,12 +15,12 @@ runtime::register!(reduce_parts<f32, Sum, 4>, part_cases, part_reference);
 runtime::register!(reduce_columns<f32, Sum, 4>, column_cases, column_reference);
 runtime::register!(join_parts<Sum>, join_cases, join_reference);
 
-/// Whether places are looked for, and not a sum.
+/// Returns whether the instance finds indices instead of sums.
 fn finds(instance: &Instance) -> bool {
     instance.0.contains(&ArgMax::CONSTANT)
 }
 
-/// A batch of matrices with gaps behind rows.
+/// Returns a batch of matrices with gaps after rows.
 fn batch(random: &mut Random, instance: &Instance, [n, rows, cols]: [usize; 3], unit: usize) -> (Input, usize) {
     let pitch = (cols + random.below(2) * unit).max(unit);
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
@@ -28,19 +28,19 @@ fn batch(random: &mut Random, instance: &Instance, [n, rows, cols]: [usize; 3], 
     (drawn(random, stored, elements, [n, rows, cols], [(rows * pitch).max(unit), pitch, 1]), pitch)
 }
 
-/// One matrix, as a kernel takes it that knows no others.
+/// Returns one matrix, for kernels without a batch.
 fn matrix(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], unit: usize) -> Input {
     let pitch = (cols + random.below(2) * unit).max(unit);
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
     drawn(random, stored, rows * pitch + 1, [rows, cols], [pitch, 1])
 }
 
-/// Results that are written over.
+/// Returns results to be overwritten.
 fn results(instance: &Instance, n: usize) -> Input {
     if finds(instance) { Input::slice(&vec![7u32; n]) } else { Input::slice(&vec![7f32; n]) }
 }
 
-/// States that are written over.
+/// Returns states to be overwritten.
 fn states<const R: usize>(instance: &Instance, extents: [usize; R]) -> Input {
     let n = extents.iter().product();
     if finds(instance) {
@@ -50,12 +50,12 @@ fn states<const R: usize>(instance: &Instance, extents: [usize; R]) -> Input {
     }
 }
 
-/// What elements come to, by their places: a sum with its bound, or the largest with the first
-/// place of it.
+/// Reduces elements with their indices: a sum with its error bound, or the largest with its first
+/// index.
 ///
-/// No element goes through more than `additions`, in whatever order: γ of them · Σ|x|, and where a
-/// sum is subnormal nothing is rounded. Where Σ|x| overflows, partial sums may, and any result is
-/// right. A NaN counts as −∞.
+/// No element is part of more than `additions` additions, in any order: the error is γ of them ·
+/// Σ|x|, and subnormal sums are exact. If Σ|x| overflows, partial sums may overflow, and any result
+/// is correct. A NaN counts as −∞.
 fn combined(
     instance: &Instance,
     elements: impl Iterator<Item = (usize, f64)> + Clone,
@@ -74,7 +74,7 @@ fn combined(
     (vec![elements.map(|(_, x)| x).fold(0.0, |sum, x| sum + x)], bound)
 }
 
-/// Of results, not of states: the place alone.
+/// Returns a result instead of a state: the index alone.
 fn finished(instance: &Instance, elements: impl Iterator<Item = (usize, f64)> + Clone, additions: usize) -> (f64, f64) {
     let (parts, bound) = combined(instance, elements, additions);
     (parts.last().copied().unwrap_or(0.0), bound)
@@ -94,13 +94,13 @@ fn row_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// A row for each extreme, with gaps.
+/// Returns a row for each extreme, with gaps.
 fn extremes(random: &mut Random, instance: &Instance, cols: usize, unit: usize) -> Input {
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
     extreme_rows(random, stored, &Extreme::ALL, cols, cols + unit)
 }
 
-/// Of `V` sums a thread, then of those, of lanes and of warps.
+/// Reduces rows: additions of `V` sums per thread, then of these sums, of lanes and of warps.
 fn row_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[threads, v, _] = numbers(instance).as_slice() else { return Vec::new() };
     let x = inputs[0].values();
@@ -126,7 +126,7 @@ fn part_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// As of rows.
+/// Reduces parts as rows.
 fn part_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[v] = numbers(instance).as_slice() else { return Vec::new() };
     let (x, chunk, pitch) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].value() as usize);
@@ -153,7 +153,7 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, 60, 32 * v, 64],
         [3, 0, 2 * v, 5],
         [1, 33, 70 * v, 32],
-        // More matrices than there are blocks for.
+        // More matrices than there are blocks.
         [4100, 1, v, 1],
     ];
     let case = |[n, rows, cols, chunk]: [usize; 4]| {
@@ -173,7 +173,7 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Of a warp's rows, then of eight warps.
+/// Reduces columns: additions of a warp's rows, then of eight warps.
 fn column_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, chunk) = (inputs[0].values(), inputs[1].value() as usize);
     let &[n, rows, cols] = inputs[0].extents() else { return Vec::new() };
@@ -193,7 +193,7 @@ fn column_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn join_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |[rows, parts]: [usize; 2]| {
-        // Values that come again, so that the first place counts.
+        // Repeated values, so that the first index counts.
         let value = |random: &mut Random| random.below(20) as f32 - 10.0;
         let elements = rows * parts;
         let input = if finds(instance) {
@@ -207,7 +207,7 @@ fn join_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     [[1, 1], [7, 32], [9, 33], [1, 300], [3, 0], [0, 4]].map(case).into()
 }
 
-/// Of a lane's parts, then of lanes.
+/// Combines parts: additions of a lane's parts, then of lanes.
 fn join_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let states = inputs[0].values();
     let &[rows, parts] = inputs[0].extents() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! `rotate`, `rotate_in_place`.
+//! Specs of `rotate`, `rotate_in_place`.
 
 use super::stored::{at_rest, drawn, extreme, numbers, stored};
 use super::{TINY, U};
@@ -9,7 +9,8 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 runtime::register!(rotate<f32, true, 4, 1>, cases, reference);
 runtime::register!(rotate_in_place<f32, true, 4, 1>, cases_in_place, reference_in_place);
 
-/// Tokens, heads, pairs, what lies behind them, kinds of positions; the latter two in accesses.
+/// Tokens, heads, pairs, elements after the pairs, axes of positions; the third and fourth in
+/// accesses.
 const SHAPES: [[usize; 5]; 11] = [
     [1, 1, 1, 0, 1],
     [3, 5, 4, 0, 1],
@@ -24,14 +25,14 @@ const SHAPES: [[usize; 5]; 11] = [
     [1, 258, 1, 0, 1],
 ];
 
-/// Tokens with gaps behind heads and tokens.
+/// Returns tokens with gaps after heads and tokens.
 fn heads(random: &mut Random, instance: &Instance, [tokens, heads, size]: [usize; 3], unit: usize) -> Input {
     let head = size + random.below(2) * unit;
     let token = (heads * head + random.below(2) * unit).max(unit);
     drawn(random, stored(instance), (tokens * token).max(1), [tokens, heads, size], [token, head, 1])
 }
 
-/// Positions, how many kinds, axes, frequencies.
+/// Returns positions, their number of axes, the axes of pairs, and frequencies.
 fn angles(random: &mut Random, [tokens, pairs, rows]: [usize; 3]) -> [Input; 4] {
     let positions: Vec<u32> = (0..rows * tokens).map(|_| random.below(3000) as u32).collect();
     let axes: Vec<u32> = (0..pairs).map(|_| random.below(rows) as u32).collect();
@@ -64,7 +65,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 fn cases_in_place(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let in_place = |mut case: Case| {
-        // What was read is written.
+        // The input is also the output.
         case.inputs.pop();
         case.inputs.rotate_left(1);
         case
@@ -80,8 +81,10 @@ fn reference_in_place(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![turned(instance, &inputs[4], inputs, 4)]
 }
 
-/// The angle is a product, which f32 rounds: θ·u, and so much the sine and the cosine are off, which themselves are off by 1.225 units of the last place,
-/// each at most 2·u of a number up to 1: 2.45·u. Each result is two products and a sum of them, one of the products rounded by itself: 2·u of |a| + |b|.
+/// Computes the rotated pairs and their error bounds. The angle is a rounded product: θ·u, which is
+/// also the error of sine and cosine. Their own error is 1.225 units in the last place, each at
+/// most 2·u of a number up to 1: 2.45·u. Each result is a sum of two products, one of which is
+/// rounded separately: 2·u of |a| + |b|.
 fn turned(instance: &Instance, x: &Input, rest: &[Input], argument: usize) -> Expected {
     let halves = numbers(instance).first() == Some(&1);
     let (values, positions, axes, frequencies) = (x.values(), rest[0].values(), rest[2].values(), rest[3].values());
@@ -99,7 +102,7 @@ fn turned(instance: &Instance, x: &Input, rest: &[Input], argument: usize) -> Ex
         y[a] = values[a] * cos - values[b] * sin;
         y[b] = values[b] * cos + values[a] * sin;
         let off = 1.001 * U * (values[a].abs() + values[b].abs()) * (angle.abs() + 2.45 + 2.0) + 2.0 * TINY;
-        // Products that overflow together, although their sum may not.
+        // Products may overflow together, although their sum does not.
         let open = off.is_finite() && (values[a].abs() + values[b].abs()) > f64::from(f32::MAX);
         let bound = |y: f64| if open { f64::INFINITY } else { off + at_rest(stored(instance), y, off) };
         (bounds[a], bounds[b]) = (bound(y[a]), bound(y[b]));

@@ -1,4 +1,4 @@
-//! `softmax_rows`: rows that a team keeps in registers, and longer ones.
+//! Spec of `softmax_rows`: rows that a team keeps in registers, and longer ones.
 
 use super::stored::{at_rest, drawn, extremes, numbers, stored};
 use super::{TINY, U, gamma, overflowed};
@@ -10,31 +10,33 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(softmax_rows<f32, false, false, 256, 1, 4, 4, 2>, cases, reference);
 
-/// How the threads of an instance share a row.
+/// The division of a row among the threads of an instance.
 #[derive(Clone, Copy)]
 pub(super) struct Team {
     pub rows: usize,
     /// Elements of an access.
     pub wide: usize,
-    /// Elements of a row that are kept, and that are passed over at a time behind them.
+    /// Elements of a row that are kept in registers, and that are read again per iteration.
     pub kept: usize,
     pub again: usize,
     pub threads: usize,
 }
 
 impl Team {
-    /// By the last five of an instance's numbers.
+    /// Returns the team for the last five of an instance's numbers.
     pub fn of(instance: &Instance) -> Option<Team> {
         let &[.., threads, rows, wide, kept, again] = numbers(instance).as_slice() else { return None };
         Some(Team { rows, wide, kept: threads * wide * kept, again: threads * wide * again, threads })
     }
 
-    /// Rows and columns at and around the edges: of a block's rows, of what is kept, and of what is passed over behind.
+    /// Returns rows and columns at and around the edges: of a block's rows, of the elements in
+    /// registers, and of those that are read again.
     pub fn shapes(self, random: &mut Random) -> Vec<[usize; 2]> {
         let up = |n: usize| n.next_multiple_of(self.wide);
         let Team { rows, kept, again, .. } = self;
         let long = [1, kept + again + self.wide];
-        // All threads of a block work for one row, which takes the interpreters long: small teams show what is the same in large ones.
+        // With one row per block, all threads take the interpreters long. Small teams cover the
+        // common code.
         let mut all = vec![long, [0, up(5)], [3, 0]];
         if kept <= 4096 {
             all.extend([[rows + 1, up(37)], [1, up(kept - 1)], [1, up(kept / 2 + 1)]]);
@@ -50,8 +52,8 @@ impl Team {
         all
     }
 
-    /// The extremes that rows are tried with: all of them by small teams, some by a block a row, which takes the interpreters
-    /// long.
+    /// Returns the extremes that rows are tested with: all of them for small teams, and some for
+    /// one row per block, which takes the interpreters long.
     pub fn extremes(self, random: &mut Random) -> Vec<Extreme> {
         if self.rows > 1 {
             return Extreme::ALL.to_vec();
@@ -60,13 +62,14 @@ impl Team {
         some.into_iter().chain((0..3).filter_map(|_| random.choose(&Extreme::ALL).copied())).collect()
     }
 
-    /// Additions that a term of a row's sum goes through: of its thread, then of lanes and warps.
+    /// Returns the number of additions of a term of a row's sum: in its thread, then among lanes
+    /// and warps.
     pub fn additions(self, cols: usize) -> usize {
         cols.div_ceil(self.threads) + self.wide + 12
     }
 }
 
-/// Rows `gap` accesses apart.
+/// Returns rows with gaps of `gap` accesses.
 pub(super) fn rows_of(random: &mut Random, stored: Scalar, [rows, cols]: [usize; 2], team: Team, gap: usize) -> Input {
     let pitch = (cols + gap * team.wide).max(team.wide);
     drawn(random, stored, rows * pitch, [rows, cols], [pitch, 1])
@@ -94,18 +97,19 @@ fn ordinary(random: &mut Random, instance: &Instance, team: Team, (i, shape): (u
     let [rows, cols] = shape;
     let gap = random.below(2);
     let x = rows_of(random, stored(instance), shape, team, gap);
-    // Exponentials of more than the least numbers for the longest, and infinities of the other sign behind a row's end.
+    // Exponentials above the least numbers for the longest rows, and infinities of the other sign
+    // beyond a row's end.
     let scale = [8.0f32, 1.0, 1.0, -0.125][i % 4];
     let y = rows_of(random, stored(instance), shape, team, gap);
     case(format!("{rows} × {cols}, scale {scale}"), random, instance, team, scale, x, y)
 }
 
-/// With what is masked drawn, where anything is.
+/// Returns a case with random masks, if the instance has any.
 fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scale: f32, x: Input, y: Input) -> Case {
     let &[rows, cols] = x.extents() else { return Case::new(name, []) };
     let (some, which) = (is_masked(instance), random.below(4));
     let bias = if some && which != 1 {
-        // One row for all, or a row each.
+        // One row for all, or one row each.
         let stride = [0, cols.next_multiple_of(team.wide)][random.below(2)];
         let mut bias = random.values::<f32>((rows * stride).max(cols));
         // One in eight masks.
@@ -125,7 +129,7 @@ fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scal
     Case::new(name, [Input::scalar(scale), x, bias, keep, Input::scalar(queries), y])
 }
 
-/// A row of each extreme. What is masked holds NaNs.
+/// Returns a row of each extreme. Masked elements are NaNs.
 fn extreme(random: &mut Random, instance: &Instance, team: Team, scale: f32) -> Case {
     let cols = (3 * team.wide + 37).next_multiple_of(team.wide);
     let all = team.extremes(random);
@@ -145,12 +149,13 @@ fn extreme(random: &mut Random, instance: &Instance, team: Team, scale: f32) -> 
     case
 }
 
-/// Where each row's columns end that are looked at.
+/// Returns the end of the unmasked columns of each row.
 fn ends(queries: usize, cols: usize) -> impl Fn(usize) -> usize {
     move |r| if queries > 0 { (cols + 1 + r % queries).saturating_sub(queries).min(cols) } else { cols }
 }
 
-/// In each row another column alone is large: each thread has a maximum of its own, far from the others'.
+/// Returns rows with one large column each: each thread has a different maximum, far from the
+/// others'.
 fn peaks(random: &mut Random, instance: &Instance, team: Team) -> Case {
     let (rows, cols) = (team.rows + 1, (8 * team.wide + 60).next_multiple_of(team.wide));
     let x: Vec<_> = (0..rows * cols).map(|i| if i % cols == 7 * (i / cols) { 60.0 } else { -60.0f32 }).collect();
@@ -158,8 +163,9 @@ fn peaks(random: &mut Random, instance: &Instance, team: Team) -> Case {
     case("in each row one value of 60 among −60".into(), random, instance, team, 1.0, x, y)
 }
 
-/// −60, but for one element of each thread's from `from` on, another piece and place in each: what its maximum misses would be infinite. A warp's are below
-/// those of the warp before.
+/// Returns elements of −60, except one of each thread from `from` on, in different pieces and
+/// positions. Those of a warp are below those of the previous warp. An element that a maximum
+/// misses would give an infinity.
 fn scattered(random: &mut Random, instance: &Instance, team: Team, from: usize) -> Case {
     let Team { wide, kept, again, threads, .. } = team;
     let cols = from + if from == 0 { kept } else { again };
@@ -181,7 +187,7 @@ fn scattered(random: &mut Random, instance: &Instance, team: Team, from: usize) 
     )
 }
 
-/// Rows without gaps of what the instance stores.
+/// Returns rows without gaps, in the instance's storage format.
 pub(super) fn values(instance: &Instance, x: &[f32], extents: [usize; 2]) -> Input {
     match stored(instance) {
         Scalar::F16 => Input::view(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>(), extents),
@@ -189,21 +195,25 @@ pub(super) fn values(instance: &Instance, x: &[f32], extents: [usize; 2]) -> Inp
     }
 }
 
-/// What is too far below the maximum for an exponential that is not 0, as any `f32` has it, and more.
+/// The distance below the maximum at which the exponential is 0 in every `f32`, and more.
 const FAR: f64 = 150.0;
 
-/// To first order in u, with z = scale · x + bias rounded twice, so off by u·(|scale · x| + |z|), which shifts the logarithm of what
-/// comes of it; and d = z − m for the row's maximum m:
+/// Computes the softmax and its error bounds, to first order in u. z = scale · x + bias is rounded
+/// twice, with the error u·(|scale · x| + |z|), which shifts the logarithm of the result. With d =
+/// z − m for the row's maximum m:
 ///
-/// * an exponential of the thread, and the factor to the row's maximum: their arguments' distances are rounded, and add up to |d|: |d|·u;
-///   `math::exp` is off by 0.892 units of the last place, 1.784·u, each; the quotient, its product with the factor, and the last: 3·u;
-/// * a term of the sum: |d|·u in the same way, through the thread's, the warp's and the block's maximum, 3 · 1.784·u and 2 products;
-///   1.784·u and a product for each time that the thread's maximum grew behind what is kept; and the γ of its additions. The sum
-///   is off by no more than the mean of its terms, weighted with them;
-/// * of a logarithm: d and the difference are rounded, |d|·u + |y|·u, `math::ln` is off by less than a unit of the last place, 2·u·|ln Σ|,
-///   and what the sum is off by shifts it.
+/// * An exponential of the thread, and the factor to the row's maximum: the differences of their
+///   arguments are rounded, and add up to |d|: |d|·u. Each `math::exp` has 0.892 units in the last
+///   place, 1.784·u. The quotient, its product with the factor, and the last product: 3·u.
+/// * A term of the sum: |d|·u in the same way, through the thread's, the warp's and the block's
+///   maximum, with 3 · 1.784·u and 2 products. Also 1.784·u and a product each time that the
+///   thread's maximum grew after the elements in registers, and γ of its additions. The error of
+///   the sum is at most the weighted mean of its terms' errors.
+/// * A logarithm: d and the difference are rounded, |d|·u + |y|·u. `math::ln` has less than a unit
+///   in the last place, 2·u·|ln Σ|, and the error of the sum shifts it.
 ///
-/// 1.001 is for second order. Subnormals: each of the exponentials, factors and products is off by the least one at most.
+/// 1.001 is for second order. Subnormals: each of the exponentials, factors and products has an
+/// error of at most the least one.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (Some(team), [_, _, bias, keep, queries, _]) = (Team::of(instance), inputs) else { return Vec::new() };
     let (scale, x) = (inputs[0].value(), inputs[1].values());

@@ -1,4 +1,4 @@
-//! `softmax`.
+//! Spec of `softmax`.
 
 use super::{TINY, U, gamma, matrix, size, with_gaps};
 use kernel_dsl::compiler::hir::Instance;
@@ -29,7 +29,7 @@ fn ordinary(random: &mut Random, shape @ [rows, cols]: [usize; 2], gap: usize) -
     Case::new(format!("{rows} × {cols}{apart}"), inputs)
 }
 
-/// A row of each extreme, NaNs between rows, and a row of which one lane alone has a sum.
+/// Returns a row of each extreme, NaNs between rows, and a row in which only one lane has a sum.
 fn special(random: &mut Random) -> Case {
     const COLS: usize = 70;
     let mut rows: Vec<f32> = Extreme::ALL.iter().flat_map(|extreme| extreme.fill::<f32>(random, COLS)).collect();
@@ -39,33 +39,36 @@ fn special(random: &mut Random) -> Case {
     Case::new(format!("{} rows of extremes", shape[0]), [x, y])
 }
 
-/// Distances from the maximum at which the exponential gets subnormal and then zero.
+/// Returns distances from the maximum at which the exponential becomes subnormal and then zero.
 fn wide(random: &mut Random) -> Case {
     let shape = [9, 67];
     let x: Vec<_> = random.values::<f32>(shape[0] * shape[1]).into_iter().map(|x| x * 60.0).collect();
     Case::new("9 × 67, values from −60 to 60", [with_gaps(&x, shape, 0), matrix(random, shape, 0)])
 }
 
-/// In each row another column alone is large: a maximum that misses one of them overflows the exponential.
+/// Returns rows with one large column each: a maximum that misses one of them overflows the
+/// exponential.
 fn peaks(random: &mut Random) -> Case {
     const N: usize = 67;
     let x: Vec<_> = (0..N * N).map(|i| if i / N == i % N { 60.0 } else { -60.0f32 }).collect();
     Case::new("67 × 67, in each row one value of 60 among −60", [with_gaps(&x, [N, N], 0), matrix(random, [N, N], 0)])
 }
 
-/// What is too far below the maximum for an exponential that is not 0, as any `f32` has it, and more.
+/// The distance below the maximum at which the exponential is 0 in every `f32`, and more.
 const FAR: f64 = 150.0;
 
-/// With d = x − m, to first order in u and relative to the exact value:
+/// Computes the softmax and its error bounds. With d = x − m, to first order in u and relative to
+/// the exact value:
 ///
 /// * d is rounded once, and e^(d(1 + δ)) = e^d · e^(dδ): |d|·u;
-/// * `math::exp` is off by 0.892 units of the last place, each at most 2u: 1.784·u;
-/// * the sum has positive terms, each off by the above, so that it is off by no more than their mean, weighted with the
-///   terms; and a term goes through ⌈cols / 32⌉ additions in its lane and 5 among lanes: γ of these;
+/// * `math::exp` has 0.892 units in the last place, each at most 2u: 1.784·u;
+/// * the sum has positive terms with the errors above, so that its error is at most their weighted
+///   mean; a term has ⌈cols / 32⌉ additions in its lane and 5 among lanes, with γ of these;
 /// * the reciprocal and the product: 2·u.
 ///
-/// That is 10⁻⁴ at most, and 1.001 covers its square. Subnormals: the exponential is off by 0.892 of the least one, the
-/// product by half of it, and as the sum is 1 or more, the terms that are subnormal there are too few to tell.
+/// That is at most 10⁻⁴, and 1.001 covers its square. Subnormals: the exponential has an error of
+/// 0.892 of the least one, and the product of half of it. The sum is 1 or more, so its subnormal
+/// terms have no effect.
 fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let x = inputs[0].values();
     let cols = inputs[0].extents().last().copied().unwrap_or(0).max(1);

@@ -1,4 +1,4 @@
-//! `best_parts`, `best_of_parts`, `sample_top`, `sample_likely`.
+//! Specs of `best_parts`, `best_of_parts`, `sample_top`, `sample_likely`.
 
 use super::stored::{drawn, numbers, stored};
 use super::{TINY, U};
@@ -17,10 +17,10 @@ runtime::register!(best_of_parts, combine_cases, combine_reference);
 runtime::register!(sample_top<f32, 64>, top_cases, top_reference);
 runtime::register!(sample_likely<f32>, likely_cases, likely_reference);
 
-/// How near to another result a draw may not lie, so that roundings do not decide it.
+/// The minimum distance of a draw from another result, so that roundings do not decide it.
 const MARGIN: f64 = 1e-4;
 
-/// Philox 4x32-10 by products of 64 bits.
+/// Computes Philox 4x32-10 with 64-bit products.
 fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let (a, b) = (u64::from(c[0]) * 0xD251_1F53, u64::from(c[2]) * 0xCD9E_8D57);
@@ -30,7 +30,7 @@ fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
     c
 }
 
-/// The middle of one of 2⁵⁵ steps from 0 to 1, less 2⁻²⁴ of itself, with `high` and the whole
+/// Returns the midpoint of one of 2⁵⁵ steps from 0 to 1, times 1 − 2⁻²⁴, with `high` and the result
 /// rounded to 24 bits.
 fn uniform(high: u32, low: u32) -> f64 {
     let step = 2f64.powi(-32) - 2f64.powi(-56);
@@ -38,7 +38,7 @@ fn uniform(high: u32, low: u32) -> f64 {
     f64::from((f64::from(high as f32) * step + fraction) as f32)
 }
 
-/// The stream among a case's inputs: seed and offset, from `first` on.
+/// Returns the stream in a case's inputs: seed and offset, from `first` on.
 fn stream(inputs: &[Input], first: usize) -> [u32; 4] {
     [0, 1, 2, 3].map(|i| inputs[first + i].value() as u32)
 }
@@ -52,12 +52,12 @@ fn random_stream(random: &mut Random) -> Stream {
     Stream { seed: [word(), word()], offset: [word(), word()] }
 }
 
-/// What is compared first: a NaN counts as −∞, and −0 as 0.
+/// Returns the sort key of a score: a NaN counts as −∞, and −0 as 0.
 fn order(score: f64) -> f64 {
     if score.is_nan() { -1e300 } else { score.max(-1e300) + 0.0 }
 }
 
-/// The temperature among a case's inputs, from `first` on: the scale and the spread.
+/// Returns the temperature in a case's inputs, from `first` on: the scale and the spread.
 fn temperature(inputs: &[Input], first: usize) -> f64 {
     inputs[first + 1].value() / inputs[first].value()
 }
@@ -66,14 +66,14 @@ fn is_noisy(instance: &Instance) -> bool {
     numbers(instance).first() == Some(&1)
 }
 
-/// The largest of what is finite, or 0.
+/// Returns the largest finite element, or 0.
 fn largest(x: &[f64]) -> f64 {
     x.iter().copied().filter(|x| x.is_finite()).reduce(f64::max).unwrap_or(0.0)
 }
 
-/// The score of an element, which is x + T · noise, less `top`, so that the sum keeps the noise;
-/// and how far off it may be: by logarithms, which are off by less than two units of the last place
-/// each, and by the product with T.
+/// Returns the score of an element, x + T · noise, minus `top`, so that the sum keeps the noise.
+/// Also returns its error bound: each logarithm has less than two units in the last place, and the
+/// product with T is rounded.
 fn scored(noisy: bool, x: f64, top: f64, t: f64, words: [u32; 4], at: usize) -> (f64, f64) {
     let x = x - top;
     if !noisy {
@@ -81,11 +81,12 @@ fn scored(noisy: bool, x: f64, top: f64, t: f64, words: [u32; 4], at: usize) -> 
     }
     let u = uniform(words[at], words[(at + 1) % 4]);
     let noise = -(-(-u).ln_1p()).ln();
-    // Where a logarithm's argument is off by a part, it is off by as much.
+    // A relative error of a logarithm's argument is an absolute error of the logarithm.
     (x + t * noise, 1.001 * t * U * (4.0 + 5.0 * noise.abs()) + TINY)
 }
 
-/// The best of each stretch, and by how much it is: score, bound, column.
+/// Returns the best element of each stretch as score, bound and column, and the least distance to
+/// the second best.
 fn parts(instance: &Instance, inputs: &[Input]) -> (Vec<(f64, f64, f64)>, f64) {
     let (x, t, stream) = (inputs[0].values(), temperature(inputs, 1), stream(inputs, 4));
     let (&[rows, cols], &[_, count]) = (inputs[0].extents(), inputs[8].extents()) else { return (Vec::new(), 1.0) };
@@ -119,7 +120,7 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let noisy = is_noisy(instance);
     let mut all = Vec::new();
     for [rows, cols, count] in [[1, up(1), 1], [3, up(1500), 2], [2, up(37), 3], [2, 64, 4], [2, 0, 2], [0, up(5), 1]] {
-        // Again, until the best is so by more than roundings are.
+        // Repeat until the best element exceeds the second by more than roundings.
         for _ in 0..100 {
             let case = parts_case(instance, random, [rows, cols, count], wide);
             if !noisy || parts(instance, &case.inputs).1 > MARGIN {
@@ -135,7 +136,7 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (0..6 * 44).map(|i| if i < 2 * 44 { special[i / 44] } else { special[random.below(6)] }).collect();
         case.inputs[0] = Input::view(&x, [6, 44]);
         all.push(Case::new("NaNs, infinities and zeros", case.inputs));
-        // In what the last thread takes, and in what the first and the last take next.
+        // In the last thread's columns, and in the next columns of the first and the last thread.
         let (best, cols) = ([1023, 1024, 1027, 2047, 2048], 2052);
         let mut case = parts_case(instance, random, [best.len(), cols, 1], wide);
         let x: Vec<f32> = (0..best.len() * cols).map(|i| if i % cols == best[i / cols] { 2.0 } else { -1.0 }).collect();
@@ -149,8 +150,8 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             for _ in 0..100 {
                 let mut case = parts_case(instance, random, [1, up(31), 1], wide);
                 case.inputs.splice(1..4, Input::value_of(Temperature::of(t)));
-                // Differences from the largest of none to a few units of the last place, and of its
-                // size.
+                // Differences from the largest element of 0 to a few units in the last place, and
+                // of its size.
                 let value = |random: &mut Random| {
                     let near = (size as f32).next_down();
                     [size as f32, size as f32, near, near.next_down(), -size as f32, 0.0][random.below(6)]
@@ -173,8 +174,8 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Temperatures, and magnitudes of logits: both ends of what is drawn, and logits beside which the
-/// noise is rounded away.
+/// Temperatures, and magnitudes of logits: both ends of the ranges, and logits that are so large
+/// that the sum loses the noise.
 const EXTREMES: [(f32, f64); 8] = [
     (f32::MIN_POSITIVE, 1.0),
     (f32::MIN_POSITIVE, 1e-38),
@@ -195,8 +196,8 @@ fn parts_case(instance: &Instance, random: &mut Random, [rows, cols, count]: [us
     Case::new(format!("{rows} × {cols} in {count}"), inputs)
 }
 
-/// A score is exact as the sum of a number and what rounding took from it, which is half a unit of
-/// its last place at most.
+/// Computes the scores. A score is exact as the sum of a number and its rounding error, which is at
+/// most half a unit in the last place.
 fn parts_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (all, _) = parts(instance, inputs);
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
@@ -204,7 +205,7 @@ fn parts_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     for (score, off, column) in all {
         let score = score * if is_noisy(instance) { scale } else { 1.0 };
         let off = off * scale;
-        // Of infinite scores what rounding took is a NaN or 0.
+        // For infinite scores the rounding error is NaN or 0.
         let (low, of_low) = if score.is_finite() || !is_noisy(instance) {
             (0.0, if is_noisy(instance) { 1.001 * U * (score.abs() + off) + TINY } else { 0.0 })
         } else {
@@ -218,8 +219,7 @@ fn parts_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn combine_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let one = |[rows, parts]: [usize; 2]| {
-        // Neighbors, of which the one or the other is larger by what rounding took; zeros of both
-        // signs, infinities.
+        // Neighbors that only their rounding errors order; zeros of both signs, infinities.
         let (some, none) = (f32::INFINITY, f32::NEG_INFINITY);
         let some = [
             [(-1.0, 0.0), ((-1f32).next_down(), 0.5)],
@@ -237,7 +237,7 @@ fn combine_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
                 Scored { high, low, column: (i % parts * 1000 + random.below(1000)) as u32 }
             })
             .collect();
-        // In the last lane, and behind it.
+        // In the last lane, and after it.
         for (row, at) in (0..rows).map(|row| (row, 31 + row % 2)).filter(|(row, at)| row % 9 == 8 && *at < parts) {
             best[row * parts + at].high = 5.0;
         }
@@ -251,7 +251,7 @@ fn combine_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
 
 fn combine_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let best = |row: &[f64]| {
-        // Both parts of a score, of which the second counts where the first is finite.
+        // Both parts of a score; the second counts if the first is finite.
         let of = |part: &[f64]| (part[0] + 0.0, if part[0].is_finite() { part[1] + 0.0 } else { 0.0 });
         let order = |a: &[f64], b: &[f64]| {
             let (a, b) = (of(a), of(b));
@@ -265,7 +265,7 @@ fn combine_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::exact(1, inputs[0].values().chunks(3 * parts).map(best))]
 }
 
-/// The tokens that are drawn, and how far the draws are from others.
+/// Returns the drawn tokens, and the draws' distance from other results.
 fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
     let (x, t, k, top_p) = (inputs[0].values(), temperature(inputs, 1), inputs[4].value() as usize, inputs[5].value());
     let stream = stream(inputs, 6);
@@ -281,7 +281,7 @@ fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
         let begins = |i: usize| p[..i].iter().sum::<f64>();
         let total = begins(p.len());
         let kept = (0..p.len()).filter(|i| p[*i] > 0.0 && begins(*i) < top_p * total).count();
-        // From the least likely of those that are kept.
+        // From the least likely of the kept tokens.
         let below = |i: usize| p[i + 1..kept].iter().rev().sum::<f64>();
         let words = words(stream, row, u32::MAX);
         let aim = uniform(words[0], words[1]) * begins(kept);
@@ -298,7 +298,7 @@ fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
     (tokens, margin)
 }
 
-/// A stream whose draw for each row lies in that row's stretch.
+/// Returns a stream whose draw for each row is in that row's stretch.
 fn aimed(random: &mut Random, stretches: &[Range<f64>]) -> Stream {
     loop {
         let stream = random_stream(random);
@@ -327,10 +327,10 @@ fn top_inputs(x: Input, t: f32, k: usize, top_p: f32, stream: Stream) -> Vec<Inp
     inputs
 }
 
-/// What is drawn by whole numbers, of which nothing is rounded.
+/// Returns cases with integer probabilities, in which nothing is rounded.
 fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
-    // More come with the last digits of a column than there is room for, if these are not looked
-    // at. Draws of one that begins a warp's before what the middle one has, in that, and in the
+    // If the last digits of columns were ignored, more tokens would qualify than there is room for.
+    // The draws hit the first token of a warp before the middle one, of the middle one, and of the
     // last.
     let mut many = vec![0.25f32; 3 * (most + 76)];
     many.chunks_mut(most + 76).for_each(|row| row[0] = -1.0);
@@ -340,17 +340,16 @@ fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
     let all: [(Vec<f32>, usize, usize, f32, Stream); 8] = [
         (many, 3, most, 1.0, many_of),
         (vec![1e10, 1e10f32.next_up()], 1, 1, 1.0, random_stream(random)),
-        // The exponentials of these are zero or infinite, if they are taken of anything else than
-        // what is left of the largest.
+        // The exponentials are zero or infinite unless they are relative to the largest logit.
         (vec![1e10, 1e10], 1, 2, 1.0, aimed(random, &[0.1..0.4])),
         // A part that ends where a token begins.
         (vec![0.25; 4], 1, 4, 0.5, aimed(random, &[0.1..0.3])),
         // The last draw of the second token, and the first of the first.
         (vec![0.25; 2], 1, 2, 1.0, of_seed(3_106_243)),
         (vec![0.25; 2], 1, 2, 1.0, of_seed(32_405_005)),
-        // 2 + 2⁻²⁴, which is rounded to where the first token begins.
+        // 2 + 2⁻²⁴, which is rounded to the beginning of the first token.
         (vec![0.25; 3], 1, 3, 1.0, of_seed(28_620_244)),
-        // Neighbors of which another last bit makes the lesser the larger.
+        // Neighbors whose order an error in the last bit reverses.
         (vec![2.0, 2f32.next_up()], 1, 1, 1.0, random_stream(random)),
     ];
     let one = |(i, (x, rows, k, top_p, stream)): (usize, (Vec<f32>, usize, usize, f32, Stream))| {
@@ -371,7 +370,7 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (1, 65, 64, 0.999, Among::Drawn),
             (1, 7, 7, 0.5, Among::Drawn),
             (0, 9, 3, 1.0, Among::Drawn),
-            // The draw is of the last one kept, or would be of one more.
+            // The draw is the last kept token, or would be another one with one more.
             (1, 1100, 33, 1.0, Among::Near([32.0, 34.0])),
             (1, 70, 64, 1.0, Among::Near([63.0, 64.0])),
             (1, 300, 40, 0.61, Among::Equal),
@@ -384,8 +383,8 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (1, 1100, 1001, 0.9705, Among::Equal),
             (1, 1100, 550, 1.0, Among::Fine([550.0; 2])),
             (1, 256, 200, 1.0, Among::Digits([150.0, 200.0])),
-            // The k-th is a digit of the sixth warp; the larger half of what comes to the first
-            // eight bits are not as many.
+            // The k-th is a digit of the sixth warp; fewer tokens have the larger half of the first
+            // eight bits.
             (1, 256, 176, 1.0, Among::Digits([64.0, 176.0])),
             (1, 5, 1, 1.0, Among::Drawn),
             (2, 40, 40, 0.9, Among::Special),
@@ -422,21 +421,21 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// What a draw is from.
+/// The logits of a draw.
 #[derive(Clone, Copy, Debug)]
 enum Among {
     /// Ordinary logits.
     Drawn,
-    /// Logits of which a warp's weigh nearly the same, and a draw that is another with a bound like
-    /// either of these.
+    /// Logits with nearly equal weights in a warp, and a draw that differs with either of these
+    /// bounds.
     Near([f64; 2]),
-    /// Logits of which the first half of the bits are the same, and such a draw.
+    /// Logits with an equal first half of their bits, and such a draw.
     Fine([f64; 2]),
-    /// Logits of which the second eight bits are what there is, each once, and such a draw.
+    /// Logits whose second eight bits have every value once, and such a draw.
     Digits([f64; 2]),
-    /// Logits that are the same.
+    /// Equal logits.
     Equal,
-    /// NaNs, −∞, both zeros, and numbers that several have.
+    /// NaNs, −∞, both zeros, and repeated numbers.
     Special,
 }
 
@@ -451,13 +450,13 @@ impl Among {
             }
             Among::Near(_) => {
                 let mut x: Vec<f32> = random.values(rows * cols);
-                // What the threads come to when all have had one; and neighbors' that weigh alike,
-                // other warps' do not.
+                // Columns of the threads' second iteration. Neighbors have similar weights, and
+                // other warps do not.
                 x.iter_mut().enumerate().for_each(|(i, x)| *x += 40.0 * (i / 32 % 5) as f32);
                 if let Some(x) = x.get_mut(1023..1025) {
                     x.fill(200.0);
                 }
-                // So much that one of the last is drawn.
+                // Large enough that one of the last is drawn.
                 if let Some(x) = x.get_mut(3000..).and_then(|x| x.last_chunk_mut::<3>()) {
                     x.fill(3000.0);
                 }
@@ -484,8 +483,8 @@ impl Among {
         }
     }
 
-    /// Whether the draw is another with each bound that it should be another with; `own` is the
-    /// case's.
+    /// Returns whether the draw differs with each bound with which it should differ; `own` is the
+    /// case's bound.
     fn tells(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
         match self {
             Among::Near(bounds) | Among::Fine(bounds) | Among::Digits(bounds) => {
@@ -500,7 +499,8 @@ fn top_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::exact(10, tops(inputs).0)]
 }
 
-/// The tokens that are drawn with noise, and how far the cuts, and the draws, are from others.
+/// Returns the tokens drawn with noise, and the distances of the cuts and of the draws from other
+/// results.
 fn likely(inputs: &[Input]) -> (Vec<f64>, [f64; 2]) {
     let (x, t, k, top_p) = (inputs[0].values(), temperature(inputs, 1), inputs[4].value() as usize, inputs[5].value());
     let (unit, stream) = (inputs[6].value(), stream(inputs, 7));
@@ -552,19 +552,20 @@ fn likely_inputs(x: Input, t: f32, k: usize, part: u32, unit: f32, stream: Strea
     inputs
 }
 
-/// Logits, what 1 is counted as, and of two draws how many are taken and what part of them.
+/// Logits, the integer that represents 1, and for two draws the number of tokens and their part of
+/// the probability.
 type Whole = (Vec<f32>, f32, [(usize, u32); 2]);
 
-/// Draws by probabilities that are few units, of which a sum is exact, so that one unit more or
-/// less tells: by another draw.
+/// Returns draws by probabilities of a few units. Their sum is exact, so that one unit more or less
+/// changes the draw.
 fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
     let equal = |n: usize| vec![0.25f32; n];
     let last = [vec![0.0; 31], vec![1.0]].concat();
     const HALF: u32 = 1 << 31;
-    // Logits, what 1 is counted as, how many and what part of them: of these, and others by which
-    // the draw is another.
+    // Logits, the integer that represents 1, and the number and part of the tokens: those of the
+    // draw, and others that give another draw.
     let all: [Whole; 14] = [
-        // Two units and 2⁻³²: three are wanted.
+        // Two units and 2⁻³²: three are needed.
         (equal(3), 1.0, [(0, 0xaaaa_aaab), (0, HALF)]),
         // Two units.
         (equal(4), 1.0, [(0, HALF), (0, 0xbfff_ffff)]),
@@ -572,14 +573,14 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
         (equal(2), 1.0, [(0, 1), (0, 0)]),
         (equal(3), 1.0, [(2, 0xc000_0000), (1, 0)]),
         (equal(3), 1.0, [(2, HALF), (2, 0)]),
-        // Both of the two that are taken, and not the third.
+        // Both of the two kept tokens, and not the third.
         (equal(3), 1.0, [(2, 0xc000_0000), (0, 0)]),
         (last, 1.0, [(0, 0xe666_6666), (0, 0)]),
         (vec![0.0, 0.0, 1.0, 0.0], 1.0, [(1, 0), (0, 0)]),
         (vec![0.0, 0.0, 0.0, 1.0], 1.0, [(1, 0), (0, 0)]),
         (equal(3), 1.0, [(1, 0), (2, 0)]),
         (equal(3), 1.0, [(0, 0x4000_0000), (0, 0x9000_0000)]),
-        // Of words of which the lower is zero.
+        // Words with a lower half of zero.
         (equal(4), 2f32.powi(32), [(0, 0xc000_0000), (0, HALF)]),
         (equal(4), 2f32.powi(32), [(0, HALF), (0, 0xc000_0000)]),
     ];
@@ -597,8 +598,8 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
             }
         }
     }
-    // Equal and neighboring numbers beside which the noise is rounded away, but for what rounding
-    // takes: it decides.
+    // Equal and neighboring numbers that are so large that only the rounding error keeps the noise:
+    // it decides.
     for (x, best) in [([1e8f32, 1e8], 1.0), ([16_777_218.0, 16_777_220.0], 0.0), ([-16_777_220.0, -16_777_222.0], 1.0)]
     {
         for _ in 0..1000 {
@@ -610,15 +611,15 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
             }
         }
     }
-    // The likeliest, which is all that counts, is the last warp's: of what a block takes at once,
-    // and of its maximum; and it is what the first thread takes next.
+    // The likeliest token, which alone counts, belongs to the last warp: of a block's columns, and
+    // of its maximum. It is also in the first thread's next columns.
     for (cols, best, part) in [(4096, 4000, 0), (1024, 1000, HALF), (4097, 4096, 0)] {
         let x: Vec<f32> = (0..cols).map(|i| if i == best { 200.0 } else { 0.0 }).collect();
         let inputs = likely_inputs(Input::view(&x, [1, cols]), 1.0, 0, part, 1.0, random_stream(random));
         cases.push(Case::new(format!("of {cols} the one at {best}"), inputs));
     }
-    // Neighbors that are so large that no noise changes them; and the least and the largest noise
-    // there is, in the first column and in the fourth.
+    // Neighbors that are so large that no noise changes their order; and the least and the largest
+    // noise, in the first column and in the fourth.
     let nothing = f32::NEG_INFINITY;
     for (x, stream) in [
         ([1e30, 1e30f32.next_up(), 0.0, 0.0], random_stream(random)),
@@ -629,8 +630,8 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
         let inputs = likely_inputs(Input::view(&x, [1, 4]), 1.0, 0, 0, 1.0, stream);
         cases.push(Case::new(format!("of {x:?}"), inputs));
     }
-    // Both ends of temperatures and of logits: of all, of the likeliest two, and of half of the
-    // probability.
+    // Both ends of temperatures and of logits: of all tokens, of the likeliest two, and of half of
+    // the probability.
     for (t, size) in EXTREMES {
         let (k, part) = [(0, 0), (2, 0), (0, HALF)][random.below(3)];
         let near = (size as f32).next_down();
@@ -657,7 +658,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         (1, 7, 0, 0.5, Among::Drawn),
         (1, 40, 0, 0.31, Among::Equal),
         (0, 9, 3, 0.0, Among::Drawn),
-        // The draw is of one of the last that are kept, or would be of one of the next.
+        // The draw is one of the last kept tokens, or would be one of the next.
         (1, 60, 7, 0.0, Among::Near([6.0, 7.0])),
         (1, 60, 7, 0.0, Among::Near([7.0, 8.0])),
         (1, 1100, 40, 0.0, Among::Near([39.0, 40.0])),
@@ -669,7 +670,8 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         (1, 40, 0, 0.4, Among::Special),
         (1, 40, 0, 0.0, Among::Special),
         (1, 30, 1, 0.0, Among::Near([1.0; 2])),
-        // The likeliest by a thread of the last warps, and by one that has had four.
+        // The likeliest token belongs to a thread of the last warps, and to one in its fifth
+        // iteration.
         (1, 3003, 0, 0.0, Among::Near([0.0; 2])),
         (1, 4100, 0, 0.0, Among::Near([0.0; 2])),
         (1, 1100, 550, 0.0, Among::Fine([535.0, 550.0])),
@@ -686,7 +688,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             let (t, stream) = (among.temperature(random), random_stream(random));
             let inputs = likely_inputs(x, t, k, (part * 2f64.powi(32)) as u32, 2f32.powi(40), stream);
             let (tokens, [cut, draw]) = likely(&inputs);
-            // The bound is of how many, or, where that is none, of their part.
+            // The bound is the number of tokens, or if that is 0 their part of the probability.
             let with = |bound: f64| {
                 let mut inputs = inputs.clone();
                 match k {
@@ -709,7 +711,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Of equal infinities the first; what is not there is not drawn.
+/// Returns the expected tokens: the first of equal infinities, and never a missing element.
 fn likely_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let x = inputs[0].values();
     let tokens = likely(inputs).0;

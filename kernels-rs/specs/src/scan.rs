@@ -1,4 +1,4 @@
-//! `scan_rows`, `sum_parts`.
+//! Specs of `scan_rows`, `sum_parts`.
 
 use super::stored::{extreme_rows, numbers, scalars};
 use super::{TINY, gamma};
@@ -10,7 +10,7 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 runtime::register!(scan_rows<f32, true, 4>, scan_cases, scan_reference);
 runtime::register!(sum_parts<f32, 4>, sum_cases, sum_reference);
 
-/// A matrix with gaps behind rows; of integers small ones, whose sums do not overflow.
+/// Returns a matrix with gaps after rows; integers are small, so that sums do not overflow.
 fn matrix(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], unit: usize) -> Input {
     let pitch = (cols + random.below(2) * unit).max(unit);
     let (n, extents, strides) = (rows * pitch + 1, [rows, cols], [pitch, 1]);
@@ -21,9 +21,9 @@ fn matrix(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], un
     Input::strided(&random.values::<f32>(n), extents, strides)
 }
 
-/// Rows, columns, elements of a part.
+/// Returns rows, columns, and elements of a part.
 fn shapes(v: usize) -> [[usize; 3]; 8] {
-    // Of parts of 1024, the second piece of a part's first thread begins where the part ends.
+    // In parts of 1024, the second piece of a part's first thread begins where the part ends.
     [
         [1, v, 4],
         [3, 37 * v, 512],
@@ -41,7 +41,7 @@ fn scan_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |[rows, cols, chunk]: [usize; 3]| {
         let chunk = chunk.next_multiple_of(4);
         let parts = cols.div_ceil(chunk);
-        // None has no rows, or no columns.
+        // An empty array has no rows, or no columns.
         let starts = if parts > 1 { [rows, parts] } else { [[0, parts], [rows, 0]][cols / 4 % 2] };
         let inputs = [
             matrix(random, instance, [rows, cols], v),
@@ -62,8 +62,8 @@ fn scan_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// At most as many additions as there are elements up to there, and the start: γ of these times the
-/// sum of absolute values.
+/// Computes the sums and their error bounds: at most one addition per element up to there, and the
+/// start, with γ of these times the sum of absolute values.
 fn scan_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, chunk, starts) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].values());
     let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
@@ -82,8 +82,8 @@ fn scan_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(3, values, Bound::Each(bounds))]
 }
 
-/// Of n numbers whose absolute values have that sum; integers are exact. Where that sum overflows,
-/// partial sums may.
+/// Returns the error bound for n numbers with the sum `size` of absolute values; integers are
+/// exact. If that sum overflows, partial sums may overflow.
 fn bound(instance: &Instance, n: usize, size: f64) -> f64 {
     if scalars(instance).contains(&Scalar::U32) {
         return 0.0;

@@ -1,4 +1,4 @@
-//! What an instance's constants say, and values in the format that it stores.
+//! The constants of an instance, and values in its storage format.
 
 use kernel_dsl::Float;
 use kernel_dsl::compiler::Scalar;
@@ -6,7 +6,7 @@ use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::half::{bf16, f16};
 use runtime::testing::{Draw, Extreme, Input, Random};
 
-/// The instance's numbers and truths in order.
+/// Returns the instance's numbers and truth values in order.
 pub(super) fn numbers(instance: &Instance) -> Vec<usize> {
     let number = |c: &Constant| match c {
         Constant::Usize(n) => Some(*n as usize),
@@ -16,18 +16,18 @@ pub(super) fn numbers(instance: &Instance) -> Vec<usize> {
     instance.0.iter().filter_map(number).collect()
 }
 
-/// The instance's scalar types in order.
+/// Returns the instance's scalar types in order.
 pub(super) fn scalars(instance: &Instance) -> Vec<Scalar> {
     let scalar = |c: &Constant| if let Constant::Scalar(s) = c { Some(*s) } else { None };
     instance.0.iter().filter_map(scalar).collect()
 }
 
-/// What the arrays are stored as; the last one, where they differ.
+/// Returns the storage format of the arrays: the last one if they differ.
 pub(super) fn stored(instance: &Instance) -> Scalar {
     scalars(instance).last().copied().unwrap_or(Scalar::F32)
 }
 
-/// Ordinary values stored as `stored`: `elements` of them, seen by `strides`.
+/// Returns ordinary values stored as `stored`: `elements` of them, viewed with `strides`.
 pub(super) fn drawn<const R: usize>(
     random: &mut Random,
     stored: Scalar,
@@ -43,8 +43,8 @@ pub(super) fn drawn<const R: usize>(
     }
 }
 
-/// A matrix of `columns` values at the extremes of what is stored as `stored`: a row for each of
-/// `all`, `pitch` elements apart.
+/// Returns a matrix of `columns` extreme values stored as `stored`: a row for each of `all`,
+/// `pitch` elements apart.
 pub(super) fn extreme_rows(
     random: &mut Random,
     stored: Scalar,
@@ -59,8 +59,8 @@ pub(super) fn extreme_rows(
     }
 }
 
-/// Values stored as `stored`, of which many are at the ends of the format, infinite or NaN: what is
-/// moved and not computed with.
+/// Returns values stored as `stored`, many of them at the ends of the format, infinite or NaN, for
+/// kernels that only copy.
 pub(super) fn specials<const R: usize>(
     random: &mut Random,
     stored: Scalar,
@@ -76,7 +76,8 @@ pub(super) fn specials<const R: usize>(
     }
 }
 
-/// An array stored as `stored` whose index along `axis` selects the extreme ([`Extreme::array`]).
+/// Returns an array stored as `stored` whose index along `axis` selects the extreme
+/// ([`Extreme::array`]).
 pub(super) fn extreme<const R: usize>(
     random: &mut Random,
     all: &[Extreme],
@@ -92,12 +93,12 @@ pub(super) fn extreme<const R: usize>(
     }
 }
 
-/// A matrix with one row for each extreme, stored as `stored`; NaNs between rows.
+/// Returns a matrix with one row for each extreme, stored as `stored`, and NaNs between rows.
 pub(super) fn extremes(random: &mut Random, all: &[Extreme], stored: Scalar, cols: usize, pitch: usize) -> Input {
     extreme(random, all, stored, 0, [all.len(), cols], [pitch, 1])
 }
 
-/// As [`drawn`], with the value that `at` has for some elements, by their number.
+/// Returns values as [`drawn`] does, with `at` providing some elements, by their number.
 pub(super) fn drawn_but<const R: usize>(
     random: &mut Random,
     stored: Scalar,
@@ -116,7 +117,7 @@ pub(super) fn drawn_but<const R: usize>(
     }
 }
 
-/// What must be written and not read: NaNs stored as `stored`.
+/// Returns NaNs stored as `stored`, for an output that must be written and not read.
 pub(super) fn unread<const R: usize>(
     stored: Scalar,
     elements: usize,
@@ -130,10 +131,10 @@ pub(super) fn unread<const R: usize>(
     }
 }
 
-/// What the last rounding adds, to what is stored, of a value that is off by `off` already.
+/// Returns the error bound after the last rounding to `stored`, for a value with the error `off`.
 pub(super) fn at_rest(stored: Scalar, value: f64, off: f64) -> f64 {
     match stored {
-        // 11 bits, and 2⁻²⁴ the least subnormal.
+        // 11 bits; the least subnormal is 2⁻²⁴.
         Scalar::F16 => 1.001 * (value.abs() + off) / f64::from(1 << 11) + 2f64.powi(-25),
         // 8 bits, and the exponents of `f32`.
         Scalar::Bf16 => 1.001 * (value.abs() + off) / f64::from(1 << 8) + 2f64.powi(-134),
