@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_fails_and_shows_its_first_mismatch() {
+    fn a_wrong_result_fails_and_shows_its_first_mismatch() {
         static WRONG: KernelSpec = KernelSpec { artifact: kernels_rs::saxpy::ARTIFACT, cases, reference: ones };
         let line = run(Some(&WRONG));
         assert_eq!((line.verdict, line.cases, line.failures.len()), (Verdict::Fail, 1, 1));
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_tries_does_not_pass() {
+    fn a_kernel_without_cases_does_not_pass() {
         let line = run(None);
         assert_eq!(line.verdict, Verdict::Unsupported);
         assert!(print(&line).contains("not checked"));
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_here_has_a_subject() {
+    fn every_kernel_has_a_spec() {
         let tasks = tasks(&[]).unwrap();
         assert!(!tasks.is_empty() && tasks.iter().all(|task| task.spec.is_some()));
     }

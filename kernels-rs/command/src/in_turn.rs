@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_in_the_order_of_the_items_until_there_is_enough() {
+    fn results_have_the_order_of_the_items_until_a_stop() {
         for at_once in [1, 2, 30] {
             assert_eq!(taken(at_once, 7), Ok((0..=7).collect()));
             assert_eq!(taken(at_once, 20), Err(13));

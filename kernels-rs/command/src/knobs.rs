@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_a_launch_has_it() {
+    fn defaults_are_those_of_a_launch() {
         let (said, default) = (parse(&[]).unwrap(), Options::default());
         assert_eq!(
             (said.schedule, said.fill, said.without, said.fuel, said.limit),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_what_a_launch_is_given() {
+    fn options_are_passed_to_the_launch() {
         let options = parse(&["--order", "seeded:7", "--fill", "0xff", "--fuel", "9", "--stop-at-first"]).unwrap();
         assert_eq!((options.schedule, options.fill, options.fuel, options.limit), (Schedule::Seeded(7), 0xff, 9, 1));
         let left_out = |arguments: &[&str]| {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_what_is_right() {
+    fn errors_name_the_valid_values() {
         let wrong = |arguments: &[&str]| parse(arguments).expect_err("it is wrong");
         for flag in ["--only", "--without"] {
             assert!(wrong(&[flag, "shard-race"]).contains("did you mean `shared-race`?"));

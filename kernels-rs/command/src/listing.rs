@@ -256,7 +256,7 @@ f:
     }
 
     #[test]
-    fn code_stands_under_its_lines_in_its_loops() {
+    fn code_is_listed_below_its_source_lines_and_loops() {
         let long = format!("src/a.rs:12 {}", "long ".repeat(30));
         let expected = format!(
             "k for sm_61
@@ -290,7 +290,7 @@ f, which ptxas adds
     }
 
     #[test]
-    fn colors_are_all_that_a_terminal_adds() {
+    fn a_terminal_adds_only_colors() {
         let colored = shown(Paint::Colored);
         assert!(colored.contains("\x1b[2m0008\x1b[0m"));
         let mut plain = colored;

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_rusts() {
+    fn names_follow_rusts_syntax() {
         assert_eq!(find("saxpy").unwrap(), ["saxpy"]);
         assert_eq!(find("matmul").unwrap(), ["matmul::<16>", "matmul::<32>"]);
         for name in ["matmul::<8>", "gemm::matmul::< 8 >", "kernels_rs::gemm::matmul :: <8,>"] {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_is_told() {
+    fn unknown_names_are_reported() {
         let message = |name| find(name).unwrap_err().to_string();
         assert!(message("mm::matmul").starts_with("no kernel is called `mm::matmul` (is `matmul` meant?)"));
         assert!(message("emm::matmul").starts_with("no kernel is called"));

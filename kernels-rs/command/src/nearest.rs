@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_are_levenshteins() {
+    fn the_distance_is_levenshteins() {
         // The textbook pairs.
         assert_eq!(edits("kitten", "sitting"), 3);
         assert_eq!(edits("flaw", "lawn"), 2);
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_near_is_meant() {
+    fn only_similar_names_are_suggested() {
         let names = ["saxpy", "matmul::<16>", "matmul::<32>"];
         assert_eq!(nearest("saxby", names), Some("saxpy"));
         assert_eq!(nearest("matmul<32>", names), Some("matmul::<32>"));

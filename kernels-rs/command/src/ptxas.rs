@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_release_is_read() {
+    fn the_release_is_parsed() {
         // Output of ptxas from CUDA 12.9.
         let text = "ptxas: NVIDIA (R) Ptx optimizing assembler\nCopyright (c) 2005-2025 NVIDIA Corporation\n\
             Built on Tue_May_27_02:19:38_PDT_2025\nCuda compilation tools, release 12.9, V12.9.86\n";
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_are_read() {
+    fn resources_are_parsed() {
         // Output of ptxas from CUDA 12.9.
         let text = "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'k' for 'sm_61'\n\
             ptxas info    : Function properties for k\n    \

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_has_up_to_three_numbers() {
+    fn an_index_has_up_to_three_dimensions() {
         assert_eq!(index("5"), Ok([5, 0, 0]));
         assert_eq!(index("5, 0,1"), Ok([5, 0, 1]));
         for wrong in ["", "x", "-1", "1,2,3,4", "1,"] {

@@ -28,7 +28,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn list_has_the_documented_fields_and_true_places() {
+fn list_has_the_documented_fields_and_correct_locations() {
     let list = json(&["list", "--json"]);
     let kernels = list.as_array().unwrap();
     let mut instances = Vec::new();
@@ -56,7 +56,7 @@ fn list_shows_the_first_paragraph_of_the_docs() {
 }
 
 #[test]
-fn show_prints_the_ptx_of_the_program_and_nothing_else() {
+fn show_prints_only_the_ptx_of_the_program() {
     assert_eq!(stdout(&["show", "matmul::<16>", "--ptx"]), kernels_rs::matmul::<16>::PTX);
     assert_eq!(stdout(&["show", "saxpy"]), kernels_rs::saxpy::PTX);
     assert_eq!(stdout(&["show", "kernels_rs::gemm::matmul::<32>"]), kernels_rs::matmul::<32>::PTX);
@@ -73,7 +73,7 @@ fn show_compiles_other_instances_and_targets() {
 }
 
 #[test]
-fn show_tells_ir_before_and_after_passes() {
+fn show_prints_ir_before_and_after_passes() {
     let lowered = stdout(&["show", "transpose", "--ir"]);
     let optimized = stdout(&["show", "transpose", "--ir", "--optimized"]);
     assert!(lowered.contains("kernel transpose") && optimized.contains("kernel transpose"));
@@ -82,7 +82,7 @@ fn show_tells_ir_before_and_after_passes() {
 }
 
 #[test]
-fn show_numbers_the_lines_of_the_source_as_its_file_does() {
+fn show_uses_the_line_numbers_of_the_source_file() {
     let shown = stdout(&["show", "softmax", "--source"]);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/rowwise/textbook.rs");
     let file = std::fs::read_to_string(file).unwrap();
@@ -97,7 +97,7 @@ fn show_numbers_the_lines_of_the_source_as_its_file_does() {
 }
 
 #[test]
-fn what_there_is_not_is_refused_with_what_there_is() {
+fn unknown_names_are_rejected_with_suggestions() {
     let unknown = refusal(&["show", "matmull"]);
     assert!(unknown.contains("no kernel is called `matmull` (is `matmul` meant?)"), "{unknown}");
     assert!(unknown.contains(", saxpy, ") && unknown.contains(", matmul, "), "{unknown}");
@@ -111,7 +111,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
 }
 
 #[test]
-fn check_passes_and_says_what_it_compared() {
+fn check_passes_and_states_what_it_compared() {
     let text = stdout(&["check", "saxpy", "--device", "cpu", "--seed", "7"]);
     assert!(text.starts_with("device cpu (interpreter): as asked\n"), "{text}");
     assert!(text.contains("lowered = optimized = checked = ptx ≈ plain Rust"), "{text}");
@@ -119,7 +119,7 @@ fn check_passes_and_says_what_it_compared() {
 }
 
 #[test]
-fn check_as_json_has_an_object_an_instance() {
+fn check_as_json_has_one_object_per_instance() {
     let report = json(&["check", "softmax", "transpose", "softmax::<2>", "--json", "--device", "cpu"]);
     assert_eq!((&report["passed"], &report["failed"], &report["unsupported"]), (&4.into(), &0.into(), &0.into()));
     let names: Vec<_> = report["instances"].as_array().unwrap().iter().map(|i| i["instance"].as_str()).collect();
@@ -132,7 +132,7 @@ fn check_as_json_has_an_object_an_instance() {
 }
 
 #[test]
-fn doctor_tells_what_made_the_macros() {
+fn doctor_reports_how_the_macros_were_built() {
     let report = json(&["doctor", "--json"]);
     for field in ["driver", "devices", "cpu_threads", "best", "ptxas"] {
         assert!(report.get(field).is_some(), "{field} is missing in {report}");
@@ -143,7 +143,7 @@ fn doctor_tells_what_made_the_macros() {
 }
 
 #[test]
-fn a_reader_that_has_had_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kernels"));
     let command = command.args(["show", "matmul::<32>"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -154,7 +154,7 @@ fn a_reader_that_has_had_enough_is_no_error() {
 }
 
 #[test]
-fn report_tells_what_an_instance_takes() {
+fn report_shows_the_resources_of_an_instance() {
     let text = stdout(&["report", "matmul::<16>"]);
     assert!(text.starts_with("matmul::<16> for sm_61\nblock         16 x 16 x 1: 256 threads\n"), "{text}");
     assert!(text.contains("ta: f32 [16, 16], pitch 16 (padded by 0), bytes 0..1024\n"), "{text}");
@@ -175,7 +175,7 @@ fn report_tells_what_an_instance_takes() {
 }
 
 #[test]
-fn report_as_json_has_an_object_an_instance() {
+fn report_as_json_has_one_object_per_instance() {
     let report = json(&["report", "transpose", "--json", "--target", "sm_86"]);
     let [transpose] = &report.as_array().unwrap()[..] else { panic!("{report}") };
     assert_eq!((&transpose["instance"], &transpose["target"]), (&"transpose".into(), &"sm_86".into()));
@@ -192,7 +192,7 @@ fn report_as_json_has_an_object_an_instance() {
 }
 
 #[test]
-fn report_measures_what_it_says() {
+fn report_measures_what_it_computes() {
     let report = json(&["report", "saxpy", "--json", "--case", "512 elements"]);
     assert_eq!(report[0]["case"], "512 elements");
     let accesses = report[0]["accesses"].as_array().unwrap();
@@ -219,7 +219,7 @@ fn report_measures_what_it_says() {
 }
 
 #[test]
-fn report_says_the_same_of_one_place_once() {
+fn report_states_a_finding_of_a_location_once() {
     let text = stdout(&["report", "transpose_tiles"]);
     assert_eq!(text.matches("transpose_tiles::<").count(), text.matches(" for sm_61\nblock").count(), "{text}");
     assert_eq!(text.matches("slow[integer-division]").count(), 1, "{text}");
@@ -229,7 +229,7 @@ fn report_says_the_same_of_one_place_once() {
 /// Checks that the report states how often lanes diverge, and in which lines: the last warp of the
 /// launch is not full.
 #[test]
-fn report_tells_where_lanes_part() {
+fn report_shows_where_lanes_diverge() {
     let text = stdout(&["report", "saxpy"]);
     assert!(text.contains("branch  lane  diverges in 1 of 320 executions, under 1 %\n"), "{text}");
     assert!(text.contains("where some lanes are inactive:\n  kernels-rs/src/elementwise.rs:41 99 %\n"), "{text}");
@@ -259,7 +259,7 @@ fn without_machine_code(report: &str) -> Vec<&str> {
 }
 
 #[test]
-fn report_is_as_the_documentation_shows() {
+fn report_matches_the_documentation() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel-dsl/docs/commands.md");
     let page = std::fs::read_to_string(page).unwrap();
     let block = page.split("```text\n").find(|block| block.starts_with("matmul::<16> for sm_61\n")).unwrap();
@@ -275,7 +275,7 @@ fn report_is_as_the_documentation_shows() {
 }
 
 #[test]
-fn cache_shows_and_clears_what_is_kept() {
+fn cache_shows_and_clears_its_contents() {
     use runtime::store::Store;
 
     let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache");

@@ -59,7 +59,7 @@ fn floats(file: &Path) -> Vec<f32> {
 }
 
 #[test]
-fn nvrtcs_saxpy_computes_what_it_should() {
+fn nvrtcs_saxpy_computes_the_right_result() {
     let numeric = nvrtc("numeric");
     let saxpy = [&numeric, "saxpy", "--grid", "4", "--block", "256", "--arg", "s32:1000", "--arg", "f32:2"];
     let rest = ["--buffer", "x:f32[1000]=iota", "--buffer", "y:f32[1000]=1"];
@@ -77,7 +77,7 @@ fn nvrtcs_saxpy_computes_what_it_should() {
 }
 
 #[test]
-fn nvrtcs_scan_has_shared_memory_of_the_launch() {
+fn nvrtcs_scan_uses_dynamic_shared_memory() {
     let collective = nvrtc("collective");
     let scan = [&collective, "scan_block", "--block", "64", "--shared", "512"];
     let text = good(&[&scan[..], &["--buffer", "x:i32[60]=2", "--buffer", "y:i32[60]", "--arg", "i32:60"]].concat());
@@ -85,7 +85,7 @@ fn nvrtcs_scan_has_shared_memory_of_the_launch() {
 }
 
 #[test]
-fn our_product_of_matrices_reads_and_writes_files() {
+fn matrix_products_read_and_write_files() {
     let folder = Folder::new("matmul");
     let ptx = folder.file("matmul.ptx", kernels_rs::matmul::<16>::PTX);
     let (m, k, n) = (20, 33, 17);
@@ -111,7 +111,7 @@ fn our_product_of_matrices_reads_and_writes_files() {
 }
 
 #[test]
-fn what_a_kernel_does_wrong_is_shown_where_it_stands() {
+fn violations_are_shown_with_their_location() {
     let folder = Folder::new("wrong");
     let ptx = folder.file(
         "k.ptx",
@@ -128,7 +128,7 @@ fn what_a_kernel_does_wrong_is_shown_where_it_stands() {
 }
 
 #[test]
-fn a_loop_without_end_is_ended() {
+fn an_endless_loop_is_stopped() {
     let folder = Folder::new("loop");
     let text = ".version 6.4\n.target sm_61\n.address_size 64\n.entry k()\n{\nL:\nbra L;\n}\n";
     let output = run(&[&folder.file("k.ptx", text), "--block", "32", "--fuel", "1000"]);
@@ -137,7 +137,7 @@ fn a_loop_without_end_is_ended() {
 }
 
 #[test]
-fn what_is_not_known_is_refused_by_name_before_anything_runs() {
+fn unknown_names_are_rejected_before_anything_runs() {
     let llvm = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel-dsl/compiler/tests/ptx/llvm.ptx");
     let (error, code) = refusal(&[llvm, "--block", "1"]);
     assert_eq!(code, Some(1));
@@ -154,7 +154,7 @@ fn what_is_not_known_is_refused_by_name_before_anything_runs() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn mismatches_are_reported() {
     let numeric = nvrtc("numeric");
     let fails = |arguments: &[&str], said: &str| {
         let (error, code) = refusal(arguments);
@@ -182,7 +182,7 @@ fn what_does_not_fit_is_told() {
 }
 
 #[test]
-fn buffers_can_be_shared_and_entered() {
+fn buffers_can_be_shared_and_offset() {
     let saxpy = nvrtc("numeric");
     let arguments = ["saxpy", "--block", "32", "--arg", "s32:1", "--arg", "f32:1", "--arg", "&x+4"];
     // One thread: x[0] += x[1].

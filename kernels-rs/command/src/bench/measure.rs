@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_lies_in_its_interval() {
+    fn the_median_is_in_its_interval() {
         let summary = Summary::of((1..=100).rev().map(f64::from).collect());
         assert_eq!(summary, Summary { median_ms: 50.5, ci95_ms: [41.0, 61.0] });
         assert_eq!(Summary::of(vec![7.0]), Summary { median_ms: 7.0, ci95_ms: [7.0, 7.0] });
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn contenders_take_turns() {
+    fn contenders_alternate() {
         let order = std::cell::RefCell::new(String::new());
         let contender = |name: &'static str| {
             let order = &order;

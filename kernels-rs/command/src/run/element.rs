@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_their_type() {
+    fn numbers_are_in_the_range_of_their_type() {
         let bits = |name: &str, text: &str| element(name).parse(text);
         assert_eq!(bits("f32", "1.5"), Some(1.5f32.to_bits().into()));
         assert_eq!(bits("f16", "-2"), Some(0xC000));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_again() {
+    fn displayed_values_parse_back() {
         for name in ["u8", "s16", "i32", "b64", "f16", "bf16", "f32", "f64"] {
             let element = element(name);
             for content in [Content::Iota, Content::Random(1), Content::Each(element.parse("7").unwrap())] {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn random_floats_lie_around_zero() {
+    fn random_floats_are_around_zero() {
         let bytes = Content::Random(7).fill(Element::Float, 1000).unwrap();
         let values: Vec<_> = Element::Float.read(&bytes).map(|bits| f32::from_bits(bits as u32)).collect();
         assert!(values.iter().all(|x| (-1.0..1.0).contains(x)));

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_read() {
+    fn parameters_are_parsed() {
         assert_eq!(argument("u32:7"), Ok(Parameter::Scalar(Element::Unsigned(Width::Four), 7)));
         assert_eq!(argument("bytes:01ff"), Ok(Parameter::Bytes(vec![1, 255])));
         assert_eq!(argument("&x+16"), Ok(Parameter::Inside("x".to_string(), 16)));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
+    fn invalid_parameters_are_reported() {
         for (text, said) in [
             ("7", "expected TYPE:VALUE, as in f32:1.5, or &BUFFER"),
             ("u8:256", "`256` is not a valid u8"),

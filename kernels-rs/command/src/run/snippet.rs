@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_marked() {
+    fn a_location_is_marked() {
         let snippet = Snippet { file: "k.ptx", text: "a\n\tb c;\n" };
         assert_eq!(snippet.place(2, 4), " --> k.ptx:2:4\n2 | \tb c;\n  | \t  ^");
         assert_eq!(snippet.statement(2), " --> k.ptx:2:2\n2 | \tb c;\n  | \t^");

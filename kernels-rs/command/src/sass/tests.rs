@@ -24,7 +24,7 @@ k:
 "#;
 
 #[test]
-fn a_listing_is_read() {
+fn a_listing_is_parsed() {
     let listing = Listing::read(LOOP).unwrap();
     let names: Vec<_> = listing.instructions.iter().map(|i| i.name.as_str()).collect();
     let expected = ["MOV", "IADD32I", "LDS.U.128", "FFMA", "FFMA", "NOP", "ISETP.LT.AND", "BRA", "EXIT"];
@@ -38,7 +38,7 @@ fn a_listing_is_read() {
 }
 
 #[test]
-fn a_loop_is_from_where_a_jump_leads_to_the_jump() {
+fn a_loop_extends_from_the_target_of_a_jump_to_the_jump() {
     let listing = Listing::read(LOOP).unwrap();
     let [l] = &listing.loops()[..] else { panic!("one loop") };
     assert_eq!((l.head, l.jump, l.depth), (1, 7, 0));
@@ -68,7 +68,7 @@ fn loops(rows: &[&str]) -> Vec<(usize, Vec<usize>)> {
 }
 
 #[test]
-fn what_is_out_of_line_belongs_to_its_loop() {
+fn out_of_line_code_belongs_to_its_loop() {
     let rows = [
         ".L0:",
         "IADD R0, R0, R1",
@@ -112,7 +112,7 @@ fn loops_nest() {
 }
 
 #[test]
-fn lanes_go_where_they_are_to_meet() {
+fn lanes_continue_at_their_reconvergence_point() {
     // The target of SYNC is outside the loop, and the target of CONT is its head.
     let rows = ["SSY `(.L1)", ".L0:", "@P0 SYNC", "PCNT `(.L0)", "@P1 CONT", "BRA `(.L0)", ".L1:", "EXIT"];
     assert_eq!(loops(&rows), [(1, vec![1, 2, 3, 4])]);
@@ -126,7 +126,7 @@ fn lanes_go_where_they_are_to_meet() {
 }
 
 #[test]
-fn what_is_called_has_loops_of_its_own() {
+fn called_functions_have_separate_loops() {
     let rows = ["CAL `(f)", "EXIT", "f:", ".L0:", "IADD R0, R0, R1", "@P0 BRA `(.L0)", "RET"];
     assert_eq!(loops(&rows), [(2, vec![2, 3])]);
     // Unreachable code has no loops.
@@ -139,7 +139,7 @@ fn lost(rows: &[&str]) -> Vec<u32> {
 }
 
 #[test]
-fn registers_of_one_bank_are_in_each_others_way() {
+fn registers_of_one_bank_conflict() {
     let rows = [
         "FADD R0, R4, R8",
         "FADD R0, R4, R9",
@@ -158,7 +158,7 @@ fn registers_of_one_bank_are_in_each_others_way() {
 }
 
 #[test]
-fn the_operand_cache_spares_a_bank() {
+fn the_operand_cache_avoids_conflicts() {
     let cached = "FADD R0, R4.reuse, R1";
     assert_eq!(lost(&[cached, "FADD R0, R4, R8"]), [0, 0]);
     assert_eq!(lost(&[cached, "FADD R0, R8, R4"]), [0, 1], "it is another operand's");
@@ -172,7 +172,7 @@ fn the_operand_cache_spares_a_bank() {
 }
 
 #[test]
-fn banks_are_told_of_machines_that_have_four() {
+fn conflicts_are_known_for_machines_with_four_banks() {
     let text = |sm: &str| format!(".headerflags @\"{sm}\"\n/*0000*/ FADD R0, R4, R8 ;");
     let known = |sm: &str| Listing::read(&text(sm)).unwrap().bank_conflicts().is_some();
     assert!(known("EF_CUDA_SM52") && known("EF_CUDA_TEXMODE_UNIFIED EF_CUDA_SM61 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM61)"));
@@ -180,7 +180,7 @@ fn banks_are_told_of_machines_that_have_four() {
 }
 
 #[test]
-fn what_is_no_listing_is_none() {
+fn other_text_is_not_a_listing() {
     assert_eq!(Listing::read(""), None);
     assert_eq!(Listing::read("nvdisasm fatal   : Unknown file"), None);
 }
