@@ -47,6 +47,15 @@ fn square<const D: usize, const N: usize>(a: &[f32; N], b: &[f32; N]) -> f32 {
 /// `(x[i], x[i + D/2])`. The pair becomes (a·cos φ − b·sin φ, b·cos φ + a·sin φ) (Su and others,
 /// 2021). φ = `positions[axes[i], token] · frequencies[i]`, rounded once. A pair whose axis does
 /// not exist has position 0. All steps are computed in `f32`, and the result is rounded once.
+///
+/// # Extreme inputs
+///
+/// Finite heads have a finite norm, from subnormal numbers to 3.4·10³⁸: a head whose squares leave
+/// the range of `f32` is scaled by a power of two ([`moments`](crate::rowwise::moments)). A head
+/// with a NaN is NaN. In a head with an ∞, the pair of the ∞ is NaN, and the others are 0 for
+/// finite weights. Without a norm, a pair with a NaN is NaN, and a pair may become ±∞ if |a| + |b|
+/// exceeds 3.4·10³⁸. Values of the cache are only converted. A result beyond the range of the
+/// storage format is ±∞; subnormal results are kept.
 #[kernel(
     block = 256,
     grid = ((q.dim(1) + 2 * keys.dim(1)) * q.dim(0)).div_ceil(8),
