@@ -49,7 +49,7 @@
 //! the same work:
 //!
 //! ```text
-//!   the longest first                      what is left of those lies beside the others
+//!   the longest first                      the remainders share slots with other lists
 //!   ████████████████████████ 24 of 32      █████████████████████ 21, of a short row    ███ 3, of 27
 //!   ████████████████████████ 24 of 30      ███████████████████   19, of a short row    █████ 5, of a short row
 //!   ████████████████████████ 24 of 28      ████████████████      16, of a short row    ████████ 8, the rest of 32

@@ -9,7 +9,7 @@
 //!   keys │▒▒▒▒▒▒▒▒│▒▒▒▒▒▒▒▒│ …       16 bytes a thread and step
 //!            │        │
 //!            ▼        ▼
-//!   warp 0 │ bins │ warp 1 │ bins │ … warp 7     shared: a lane adds one; two lanes that meet in a bin take turns
+//!   warp 0 │ bins │ warp 1 │ bins │ … warp 7     shared: a lane adds one; lanes with the same bin are serialized
 //!            └────────┴──── Σ ────────┘
 //!                          ▼
 //!                    bins in global memory

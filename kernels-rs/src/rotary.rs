@@ -7,8 +7,8 @@
 //!   (a, b) → (a·cos − b·sin, b·cos + a·sin)
 //!
 //!   Layout::Halves, as GPT-NeoX and Llama            Layout::Interleaved, as GPT-J
-//!   │ a0 a1 a2 a3 │ b0 b1 b2 b3 │ as it is │         │ a0 b0 │ a1 b1 │ a2 b2 │ a3 b3 │ as it is │
-//!   └──── turned, 2 · pairs ────┘                    └──────────── turned ───────────┘
+//!   │ a0 a1 a2 a3 │ b0 b1 b2 b3 │ copied   │         │ a0 b0 │ a1 b1 │ a2 b2 │ a3 b3 │ copied   │
+//!   └──── rotated, 2 · pairs ───┘                    └──────────── rotated ──────────┘
 //! ```
 //!
 //! A block has a token. Its threads compute the sine and the cosine of each pair once, into shared

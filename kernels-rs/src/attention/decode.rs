@@ -6,11 +6,11 @@
 //!
 //! ```text
 //!             ┌─ split 0 ─┬─ split 1 ─┬─ … ┐            a warp: 32 / LANES keys at once, a key by LANES lanes,
-//!   keys of   │ block     │ block     │    │            U keys of a lane under way
+//!   keys of   │ block     │ block     │    │            U keys of a lane in flight
 //!   a head    │ max, Σ, O │ max, Σ, O │    │            ┌──────┬──────┐
 //!             └─────┬─────┴─────┬─────┴────┘            │ key 0│ key 1│  piece p of lane l: elements
 //!                   └── the block that ends last        │ l 0 …│ l 0 …│  (p·LANES + l)·WIDE and on
-//!                       brings them together            └──────┴──────┘
+//!                       reduces their sums              └──────┴──────┘
 //! ```
 //!
 //! Partial softmaxes are merged between lanes by shuffles, between warps in shared memory, and

@@ -107,9 +107,9 @@ impl Scratch {
 ///   larger logits it is finite if the sum of values with the largest logit is in range.
 /// * **Tiny values** are kept within n² · 2⁻¹⁴⁹ for n keys.
 /// * **Rows, pages and scales beyond a sequence's length** are not read.
-/// * **NaN and ±∞**: a logit that is NaN or +∞ makes the row NaN. If all logits are −∞ the row is
-///   0. A value that is NaN or ±∞ makes its column NaN or ±∞, even if its weight is 0. A scale of a
-///   key or value is a factor of its row in `f32`.
+/// * **NaN and ±∞**: a logit that is NaN or +∞ makes the row NaN. A row whose logits are all −∞ is
+///   zero. A value that is NaN or ±∞ makes its column NaN or ±∞, even if its weight is 0. A scale
+///   of a key or value is a factor of its row in `f32`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[must_use]
 pub struct Decode {

@@ -4,7 +4,7 @@
 //! ```text
 //!   qkv of a token    │ q: heads × D │ k: groups × D │ v: groups × D │     a warp each D
 //!                            │               │               │
-//!                        norm, turn      norm, turn          │
+//!                        norm, rotate    norm, rotate        │
 //!                            ▼               ▼               ▼
 //!                     q [token, head]    cache of keys, of values [sequence, group, row]
 //! ```

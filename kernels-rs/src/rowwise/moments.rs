@@ -8,7 +8,7 @@
 //!   scale   1 for most rows: the statistics are what they would be without it, bit for bit
 //!           2⁻¹⁰⁰ where variance + ε is not finite
 //!           2¹⁰⁰ where variance + ε is below 2⁻¹²⁰, and the mean below 2⁻⁸
-//!   y       (scale · x − mean) · factor           one fused multiplication and one product, as many as without the scale
+//!   y       (scale · x − mean) · factor           one fused multiplication and one product, the same as without the scale
 //! ```
 //!
 //! Statistics are computed with a scale of 1. Only a row that fails the test computes them a second
