@@ -202,12 +202,12 @@ impl Machine<'_, '_> {
             if apart != 0 {
                 let lane = apart.trailing_zeros() as usize;
                 let thread = machine.thread(warp.index, lane);
-                return description.against(None, thread, "waits for it where the lanes of the warp meet again");
+                return description.against(None, thread, "waits for it where the lanes of the warp reconverge");
             }
             match other {
                 Some(w) if w.circle.is_some() => {
                     let site = w.circle.map(|circle| circle.site);
-                    description.against(site, machine.thread(w.index, 0), "turns in a circle too")
+                    description.against(site, machine.thread(w.index, 0), "is in an endless loop too")
                 }
                 Some(w) => description.against(w.waits, machine.thread(w.index, 0), "waits here"),
                 None => description,
@@ -274,7 +274,7 @@ impl Machine<'_, '_> {
             ),
         };
         let message = match named.is_empty() {
-            true => "a loop that cannot end: a turn of it changes nothing".to_string(),
+            true => "a loop that cannot end: an iteration of it changes nothing".to_string(),
             false => format!("a loop that cannot end: it reads {what}, and {whoever}"),
         };
         let object = if named.len() == 1 { others.into_iter().next().map(|(object, ..)| object) } else { None };

@@ -1,4 +1,4 @@
-//! Buffers of the CPU device that were allocated, and what kernels load of them before anything is written there.
+//! Uninitialized buffers of the CPU device: loads of elements before their first write.
 
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Report};
@@ -24,7 +24,7 @@ fn copied(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// Each third element of y ← 1
+/// Stores 1 to every third element of y.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 fn thirds(y: &mut [f32]) {
     let i = grid::index();
@@ -33,7 +33,7 @@ fn thirds(y: &mut [f32]) {
     }
 }
 
-/// The number of blocks in y[0].
+/// Counts the blocks in y[0].
 #[kernel(block = 32, grid = 4)]
 fn blocks(y: &mut [u32]) {
     if thread::x() == 0 {
@@ -48,9 +48,10 @@ fn report(result: runtime::Result<()>) -> Report {
     }
 }
 
-/// That a launch has loaded what holds nothing: of which buffer, and so many elements, from `first` on.
+/// Checks that a launch was rejected for `count` uninitialized loads of the buffer `name`, from
+/// element `first` on.
 #[track_caller]
-fn told(result: runtime::Result<()>, name: &str, first: i64, count: u64) {
+fn assert_uninitialized(result: runtime::Result<()>, name: &str, first: i64, count: u64) {
     let report = report(result);
     let [finding] = &report.findings[..] else { panic!("{report}") };
     let object = finding.object.as_ref().unwrap();
@@ -62,18 +63,18 @@ fn told(result: runtime::Result<()>, name: &str, first: i64, count: u64) {
 }
 
 #[test]
-fn a_load_of_what_nobody_has_written_is_told() -> runtime::Result<()> {
+fn loads_of_unwritten_elements_are_reported() -> runtime::Result<()> {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 100])?;
     let mut y = device.alloc::<f32>(100)?;
-    told(accumulated::launch(&device, &x, &mut y), "y", 0, 100);
-    // The twin begins with zeros.
+    assert_uninitialized(accumulated::launch(&device, &x, &mut y), "y", 0, 100);
+    // A buffer allocated with `zeros` is initialized.
     let mut y = device.zeros::<f32>(100)?;
     accumulated::launch(&device, &x, &mut y)?;
     assert_eq!(y.download()?, [1.0; 100]);
-    // What is only read, too.
+    // An uninitialized input is reported too.
     let x = device.alloc::<f32>(100)?;
-    told(accumulated::launch(&device, &x, &mut y), "x", 0, 100);
+    assert_uninitialized(accumulated::launch(&device, &x, &mut y), "x", 0, 100);
     let mut y = device.alloc::<u32>(1)?;
     let report = report(blocks::launch(&device, &mut y));
     assert_eq!(report.findings[0].check, Check::UninitializedBuffer, "{report}");
@@ -81,7 +82,7 @@ fn a_load_of_what_nobody_has_written_is_told() -> runtime::Result<()> {
 }
 
 #[test]
-fn what_a_launch_or_the_host_writes_is_written() -> runtime::Result<()> {
+fn writes_by_launches_and_by_the_host_initialize() -> runtime::Result<()> {
     let device = Device::cpu();
     let (x, mut y) = (device.upload(&[1.0f32; 100])?, device.alloc::<f32>(100)?);
     copied::launch(&device, &x, &mut y)?;
@@ -98,26 +99,26 @@ fn what_a_launch_or_the_host_writes_is_written() -> runtime::Result<()> {
 }
 
 #[test]
-fn each_element_for_itself() -> runtime::Result<()> {
+fn elements_are_tracked_individually() -> runtime::Result<()> {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 100])?;
     let mut y = device.alloc::<f32>(100)?;
     thirds::launch(&device, &mut y)?;
-    told(accumulated::launch(&device, &x, &mut y), "y", 1, 66);
-    // That launch has stored to all of them.
+    assert_uninitialized(accumulated::launch(&device, &x, &mut y), "y", 1, 66);
+    // The rejected launch has stored to all elements.
     accumulated::launch(&device, &x, &mut y)?;
-    // A part of a buffer is written by way of a view.
+    // A view writes part of a buffer.
     let mut y = device.alloc::<f32>(100)?;
     let half = device.upload(&[1.0f32; 50])?;
     copied::launch(&device, &half, y.range_mut(25..75)?)?;
     accumulated::launch(&device, &half, y.range_mut(25..75)?)?;
-    told(accumulated::launch(&device, &half, y.range_mut(0..50)?), "y", 0, 25);
-    told(copied::launch(&device, y.range(50..100)?, &mut device.zeros::<f32>(50)?), "x", 25, 25);
+    assert_uninitialized(accumulated::launch(&device, &half, y.range_mut(0..50)?), "y", 0, 25);
+    assert_uninitialized(copied::launch(&device, y.range(50..100)?, &mut device.zeros::<f32>(50)?), "x", 25, 25);
     Ok(())
 }
 
 #[test]
-fn memory_of_a_buffer_that_is_gone_is_another_s() -> runtime::Result<()> {
+fn reused_memory_is_tracked_anew() -> runtime::Result<()> {
     let device = Device::cpu();
     drop(device.alloc::<f32>(100)?);
     let x = device.upload(&[1.0f32; 100])?;
@@ -125,9 +126,9 @@ fn memory_of_a_buffer_that_is_gone_is_another_s() -> runtime::Result<()> {
     accumulated::launch(&device, &x, &mut y)
 }
 
-/// As many blocks as run on several cores.
+/// Runs enough blocks for several cores.
 #[test]
-fn on_however_many_cores() -> runtime::Result<()> {
+fn loads_are_checked_on_several_cores() -> runtime::Result<()> {
     const N: usize = 1 << 18;
     let device = Device::cpu();
     let x = device.upload(&vec![1.0f32; N])?;
@@ -136,6 +137,6 @@ fn on_however_many_cores() -> runtime::Result<()> {
     accumulated::launch(&device, &x, &mut y)?;
     let mut z = device.alloc::<f32>(N)?;
     thirds::launch(&device, &mut z)?;
-    told(accumulated::launch(&device, &z, &mut y), "x", 1, (N - N.div_ceil(3)) as u64);
+    assert_uninitialized(accumulated::launch(&device, &z, &mut y), "x", 1, (N - N.div_ceil(3)) as u64);
     Ok(())
 }

@@ -1,11 +1,12 @@
-//! What a report tells beside the place: the values that met, every place of a conflict, and the same as JSON.
+//! Details of reports: the values of an access, every location of a conflict, and the report as
+//! JSON.
 
 use super::support::{Memory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Options, Report, Schedule, Values};
 
-/// What is said of the only finding.
+/// Returns the values of the only finding.
 fn values(report: &Report) -> Values {
     let [finding] = &report.findings[..] else { panic!("{report}") };
     finding.values.clone().unwrap_or_else(|| panic!("{report}"))
@@ -58,10 +59,10 @@ fn a_sum_and_a_load(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_race_tells_what_either_side_stores() {
+fn report_of_a_race_has_both_stored_values() {
     let (in_order, _) = run(two_stores::ARTIFACT, 1);
-    let told = Values { other_stored: some("3.0"), stores: some("7.0"), ..Values::default() };
-    assert_eq!(values(&in_order), told);
+    let expected = Values { other_stored: some("3.0"), stores: some("7.0"), ..Values::default() };
+    assert_eq!(values(&in_order), expected);
     assert!(in_order.to_string().contains("= note: the other stored 3.0, this stores 7.0"), "{in_order}");
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
     let (reversed, _) = run_on(two_stores::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
@@ -72,7 +73,7 @@ fn a_race_tells_what_either_side_stores() {
 }
 
 #[test]
-fn a_race_tells_what_was_loaded() {
+fn report_of_a_race_has_the_loaded_value() {
     let (stored, _) = run(a_load_and_a_store::ARTIFACT, 1);
     assert_eq!(values(&stored), Values { other_loaded: some("5.0"), stores: some("7.0"), ..Values::default() });
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
@@ -81,16 +82,16 @@ fn a_race_tells_what_was_loaded() {
 }
 
 #[test]
-fn of_an_atomic_operation_the_operand_and_what_was_there() {
+fn report_of_a_race_has_the_operand_of_an_atomic_operation() {
     let (report, _) = run(a_sum_and_a_load::ARTIFACT, 1);
     assert_eq!(values(&report), Values { other_loaded: some("40"), operand: some("2"), ..Values::default() });
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
     let (report, _) = run_on(a_sum_and_a_load::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
-    // What the other's operand was is not known: memory has the sum.
+    // The operand of the other operation is unknown: memory holds the sum.
     assert_eq!(values(&report), Values { loads: some("42"), ..Values::default() });
 }
 
-/// Lanes store different values to one element.
+/// Stores different values to one element by lanes of a warp.
 #[kernel(block = 32, grid = 1)]
 fn at_once(x: &[f32], y: &mut [f32]) {
     y[thread::x() / 2] = x[thread::x()];
@@ -103,7 +104,7 @@ fn never_stored(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn conflicts_and_what_holds_nothing_tell_their_values() {
+fn reports_of_conflicts_and_uninitialized_loads_have_values() {
     let (report, _) = run(at_once::ARTIFACT, 1);
     assert_eq!(checks(&report), [Check::StoreConflict]);
     assert_eq!(values(&report), Values { other_stored: some("0.0"), stores: some("1.0"), ..Values::default() });
@@ -112,7 +113,7 @@ fn conflicts_and_what_holds_nothing_tell_their_values() {
     assert_eq!(values(&report).loads, Some(format!("{:?}", f32::from_bits(0x4040_4040))));
 }
 
-/// One loop loads what three others store.
+/// Loads in one loop the elements that three other warps store.
 #[kernel(block = 128, grid = 1)]
 fn three_against_a_loop(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([3]);
@@ -134,7 +135,7 @@ fn three_against_a_loop(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// The same, loaded in one instruction by lanes.
+/// Loads in one instruction the elements that three other warps store.
 #[kernel(block = 128, grid = 1)]
 fn three_against_a_warp(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([3]);
@@ -152,7 +153,7 @@ fn three_against_a_warp(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// A store against a load and another.
+/// Races a store with two loads.
 #[kernel(block = 96, grid = 1)]
 fn two_loads_and_a_store(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([1]);
@@ -172,7 +173,7 @@ fn two_loads_and_a_store(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn every_place_of_a_conflict_is_told() {
+fn report_has_every_location_of_a_conflict() {
     for (artifact, others, count) in [
         (three_against_a_loop::ARTIFACT, 2, 3),
         (three_against_a_warp::ARTIFACT, 2, 32),
@@ -185,7 +186,7 @@ fn every_place_of_a_conflict_is_told() {
             finding.other.iter().chain(&finding.others).map(|o| o.place.as_ref().unwrap().line).collect();
         let text = report.to_string();
         for line in &lines[1..] {
-            let place = format!("and with tests/tests/oracle/told.rs:{line}: thread [");
+            let place = format!("and with tests/tests/oracle/details.rs:{line}: thread [");
             assert!(text.contains(&place), "no `{place}` in\n{text}");
         }
         lines.dedup();
@@ -193,7 +194,7 @@ fn every_place_of_a_conflict_is_told() {
     }
 }
 
-/// One of two partners is allowed.
+/// Races two stores with one load; one of the races is allowed.
 #[kernel(block = 96, grid = 1)]
 fn one_partner_allowed(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([2]);
@@ -212,14 +213,14 @@ fn one_partner_allowed(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn what_is_allowed_with_one_is_told_with_the_other() {
+fn race_allowed_for_one_store_is_reported_for_another() {
     let (report, _) = run(one_partner_allowed::ARTIFACT, 1);
     let [finding] = &report.findings[..] else { panic!("{report}") };
     assert_eq!((finding.count, finding.others.len(), report.allowed[0].count), (16, 0, 16), "{report}");
 }
 
 #[test]
-fn json_says_what_the_text_says() {
+fn json_agrees_with_the_text() {
     let options = Options { schedule: Schedule::Seeded(7), ..Options::default() };
     let (report, _) = run_on(three_against_a_loop::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
     let json = serde_json::to_value(&report).unwrap();

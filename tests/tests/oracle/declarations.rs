@@ -1,4 +1,5 @@
-//! What a kernel says to the oracle, and what a run says of memory: allowances, outputs, and what unwritten memory holds.
+//! Declarations of kernels and options of runs: allowances, outputs, and the contents of unwritten
+//! memory.
 
 use super::support::{Memory, checks, run, run_on};
 use kernel_dsl::Kernel;
@@ -7,20 +8,20 @@ use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Options, Verdict};
 use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared};
 
-/// All blocks store the same.
+/// Stores the same value in all blocks.
 #[kernel(block = 32, grid = 2)]
 fn flagged(x: &[f32], y: &mut [f32]) {
     #[allow(global_race, reason = "every block stores the same")]
     if x[thread::x()] >= 0.0 {
         y[thread::x()] = 1.0;
     }
-    // Lints of rustc's are rustc's.
+    // Lints of rustc are left to rustc.
     #[allow(unused_variables)]
     let unused = 1;
 }
 
 #[test]
-fn what_a_statement_allows_is_listed_and_not_found() {
+fn allowed_findings_are_listed_separately() {
     let (report, _) = run(flagged::ARTIFACT, 2);
     assert!(report.findings.is_empty(), "{report}");
     let [allowed] = &report.allowed[..] else { panic!("{:?}", report.allowed) };
@@ -29,13 +30,14 @@ fn what_a_statement_allows_is_listed_and_not_found() {
         (Check::GlobalRace, 32, "every block stores the same")
     );
     let text = report.to_string();
-    assert!(text.starts_with("allowed: global-race at tests/tests/oracle/said.rs:"), "{text}");
+    assert!(text.starts_with("allowed: global-race at tests/tests/oracle/declarations.rs:"), "{text}");
     assert!(text.ends_with(", 32 times: every block stores the same"), "{text}");
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["allowed"][0]["check"], "global-race");
 }
 
-/// A call is its statement's too, and a statement of a device function is allowed wherever that is called.
+/// Calls a device function twice. An allowance on a call covers the statements of the device
+/// function for that call only.
 #[kernel(block = 32, grid = 2)]
 fn by_a_call(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
@@ -50,13 +52,13 @@ fn store(y: &mut [f32], i: usize, v: f32) {
 }
 
 #[test]
-fn other_statements_are_not_allowed_it() {
+fn allowance_does_not_cover_other_statements() {
     let (report, _) = run(by_a_call::ARTIFACT, 2);
     assert_eq!((checks(&report), report.allowed.len()), (vec![Check::GlobalRace], 1), "{report}");
     assert_eq!(report.findings[0].place.callers.len(), 1);
 }
 
-/// What one load has with two stores, of which the first is allowed.
+/// Races one load with two stores, of which the first is allowed.
 #[kernel(block = 96, grid = 1)]
 fn one_of_two(x: &[f32], y: &mut [f32]) {
     let mut tile = Shared::<f32, 1>::new([2]);
@@ -79,12 +81,12 @@ fn one_of_two(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn another_s_race_at_a_place_is_not_allowed_with_the_first() {
+fn allowance_does_not_cover_races_with_other_statements() {
     let (report, _) = run(one_of_two::ARTIFACT, 1);
     assert_eq!((checks(&report), report.allowed.len()), (vec![Check::SharedRace], 1), "{report}");
 }
 
-/// Warned of first, and wrong after.
+/// Causes a warning, and then an error.
 #[kernel(block = 32, grid = 1)]
 fn warned_and_wrong(x: &[f32], y: &mut [f32]) {
     let large = i32::MAX + thread::x() as i32;
@@ -93,7 +95,7 @@ fn warned_and_wrong(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_warning_ends_no_run() {
+fn warnings_do_not_end_a_run() {
     let options = Options { limit: 1, ..Options::default() };
     let (report, _) = run_on(warned_and_wrong::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
     assert_eq!(checks(&report), [Check::IntegerOverflow, Check::OutOfBounds], "{report}");
@@ -108,7 +110,7 @@ fn store_one(y: &mut [f32], i: usize) {
     }
 }
 
-/// In a device function, and by a name as reports have it.
+/// Uses an allowance in a device function, and one with the name as reports print it.
 #[kernel(block = 32, grid = 2)]
 fn in_a_function(x: &[f32], y: &mut [f32]) {
     store_one(y, thread::x());
@@ -117,7 +119,7 @@ fn in_a_function(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn a_statement_of_a_device_function_is_allowed_where_it_is_called() {
+fn allowance_in_a_device_function_covers_its_calls() {
     let (report, _) = run(in_a_function::ARTIFACT, 2);
     let reasons: Vec<_> = report.allowed.iter().map(|a| (&a.reason[..], a.count)).collect();
     assert_eq!((checks(&report), reasons), (vec![], vec![("a flag", 32), ("another flag", 32)]), "{report}");
@@ -131,7 +133,7 @@ fn never_stored(x: &[f32], y: &mut [f32]) {
 }
 
 #[test]
-fn unwritten_memory_holds_what_the_options_say() {
+fn unwritten_memory_holds_the_fill_byte() {
     let x = Memory::new(|_| 0.0);
     for (fill, expected) in [(0x00, 0.0), (0x40, f32::from_bits(0x4040_4040) + 64.0)] {
         let (report, y) = run_on(never_stored::ARTIFACT, 1, &x, Options { fill, ..Options::default() });
@@ -169,36 +171,36 @@ fn of<K: Kernel>(y: Input) -> Result<(), Failure> {
 }
 
 #[test]
-fn an_output_that_holds_nothing_is_for_writing() {
+fn uninitialized_outputs_may_only_be_written() {
     of::<copied>(Input::uninitialized::<f32, 1>([50])).unwrap_or_else(|e| panic!("{e}"));
     of::<added>(Input::slice(&[0f32; 50])).unwrap_or_else(|e| panic!("{e}"));
     let failure = of::<added>(Input::uninitialized::<f32, 1>([50])).expect_err("it reads").to_string();
     assert!(failure.contains("error[uninitialized-buffer]"), "{failure}");
 }
 
-/// Sums into an output by atomic operations count as writing it.
+/// Adds to an output atomically, which counts as writing.
 #[kernel(block = 64, grid = 1, writes(y = all))]
 fn counted(x: &[f32], y: &mut [f32]) {
     y.fetch_add(thread::x(), x[thread::x()]);
 }
 
-/// Two rows of a view with a gap between them.
+/// Writes the first of the rows of a view that has gaps between its rows.
 #[kernel(block = 8, grid = 1, writes(y = all))]
 fn first_row(mut y: ViewMut<f32, 2>) {
     y[(0, thread::x())] = 1.0;
 }
 
 #[test]
-fn outputs_are_what_arguments_name() {
+fn outputs_are_the_elements_of_the_argument() {
     let (report, _) = run(counted::ARTIFACT, 1);
     assert!(report.findings.is_empty(), "{report}");
     let prepared = Prepared::compile(first_row::ARTIFACT, &Instance::default()).unwrap();
-    let told = |rows| {
+    let check = |rows| {
         let case = Case::new("rows", [Input::strided(&[0f32; 40], [rows, 8], [20, 1])]);
         let expected = vec![Expected::new(0, vec![1.0; 8 * rows], Bound::Exact)];
         Checker::new(None).case(&prepared, &case, |_| expected)
     };
-    told(1).unwrap_or_else(|e| panic!("{e}"));
-    let failure = told(2).expect_err("the second row").to_string();
+    check(1).unwrap_or_else(|e| panic!("{e}"));
+    let failure = check(2).expect_err("the second row is not written").to_string();
     assert!(failure.contains("element 20 of `y`, the first of 8 among 16, is written by no thread"), "{failure}");
 }
