@@ -12,29 +12,29 @@
 //! | Rust | in a kernel | shown by |
 //! |---|---|---|
 //! | integers of 8 to 64 bits, `usize`, `bool`, `f32`, `f64` | `usize` has 32 bits | `u64`, `i64`, `usize`, `f64` |
-//! | `f16`, `bf16` | of crate `half`; arithmetic is that of `f32`, rounded | `f16`, `bf16` |
+//! | `f16`, `bf16` | from the crate `half`; arithmetic is in `f32`, with rounded results | `f16`, `bf16` |
 //! | tuples, arrays | in registers | `(A, B)`, `[[T; N]; M]` |
 //! | `Option` | with the methods that cannot panic | `Some(x)`, `None`, `o.map_or(x, \|x\| …)` |
 //! | slices | as parameters of kernels, in global memory | `x[i]`, `x.get(i).copied()` |
-//! | references | to variables and places, as parameters; a `&mut` is the caller's variable itself | `&mut x`, `&mut` parameters |
-//! | operators, and those that assign | integers wrap, which the oracle reports | `a + b`, `a += b`, and each operator that assigns |
-//! | `as` | as in Rust, of NaNs too | `f32 as i32`, `u32 as u64` |
+//! | references | to variables and elements, as parameters; a `&mut` refers to the caller's variable | `&mut x`, `&mut` parameters |
+//! | operators, and assignment operators | integers wrap, which the oracle reports | `a + b`, `a += b`, and each operator that assigns |
+//! | `as` | as in Rust, including NaNs | `f32 as i32`, `u32 as u64` |
 //! | methods of numbers | those of `methods` | `a.rotate_left(b)`, `a.mul_add(b, c)` |
 //! | `let`, shadowing, destructuring, `let … else` | as in Rust | shadowing, `(x, y) = (y, x)`, `let … else` |
 //! | blocks, `if`, `match` as values | as in Rust | `{ … }`, a block as a value, `match`, of numbers |
 //! | patterns | of numbers, ranges, tuples, arrays, structs, options; `\|`, `@`, guards | `1..=4`, `5..`, `x @ 1..=4`, `x if …`, `[p, .., q]` |
-//! | `if let`, `while let`, chains of them by `&&` | as in Rust | `if let … && …`, `while let` |
-//! | `loop`, `while`, `for`, labels, `break` with a value | a `for` runs over ranges, arrays and the language's own | `loop`, `break` with a value, `for x in array`, `(a..b).rev()` |
-//! | functions | `#[device]`, of any module and crate; always inlined | a call of a `#[device] fn`, `return` |
+//! | `if let`, `while let`, chains of these with `&&` | as in Rust | `if let … && …`, `while let` |
+//! | `loop`, `while`, `for`, labels, `break` with a value | a `for` iterates over ranges, arrays and the language's own iterators | `loop`, `break` with a value, `for x in array`, `(a..b).rev()` |
+//! | functions | `#[device]`, from any module or crate; always inlined | a call of a `#[device] fn`, `return` |
 //! | closures, `impl Fn` | names for code that is inlined | `\|x\| …`, `impl Fn(A) -> B` |
 //! | `const`, in bodies and modules | as in Rust | `const NAME: T = …;`, `#[device] const` |
-//! | structs | generic too; in buffers `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
+//! | structs | also generic; in buffers with `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
 //! | enums | without data | `#[device] enum` |
 //! | methods, associated functions, constants and types | in a `#[device] mod` | a method with `&mut self`, an associated type |
-//! | traits, impls over generic types, provided methods | all is known when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
+//! | traits, impls over generic types, provided methods | resolved when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
 //! | generic parameters | `usize` and `bool` constants, and types | generic over a constant, `T: Float` of a kernel |
 //! | `size_of`, `std::array::from_fn`, `matches!` | as in Rust | `size_of::<T>()`, `matches!(x, …)` |
-//! | `const { assert!(…) }` | for each instance | `const { assert!(…) }` |
+//! | `const { assert!(…) }` | checked for each instance | `const { assert!(…) }` |
 //!
 //! # Unsupported
 //!

@@ -1,4 +1,4 @@
-//! Attention as a program calls it, on the CPU and on a GPU, against plain Rust in `f64`.
+//! Tests of attention, on the CPU and on a GPU, against plain Rust in `f64`.
 
 use kernel_dsl::half::f16;
 use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, strided};
@@ -7,7 +7,8 @@ use kernels_rs::attention::{Attention, Decode, Gradients, Scratch};
 use runtime::testing::Random;
 use runtime::{BufferView, Device, DeviceBuffer, Error};
 
-/// Sequences, heads of queries and of keys, queries, keys, elements of a key and of a value.
+/// Numbers of sequences, heads of queries and of keys, queries, keys, and elements of a key and of
+/// a value.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     batch: usize,
@@ -30,7 +31,7 @@ struct Operands {
     on_device: [DeviceBuffer<f32>; 3],
 }
 
-/// Query, keys and values of a head that looks at them, the answer and the logarithm.
+/// Query, keys and values of a head, the result and the logarithm of its sum.
 struct Answer {
     o: Vec<f64>,
     lse: Vec<f64>,
@@ -46,7 +47,8 @@ impl Operands {
         Operands { shape, q, k, v, on_device }
     }
 
-    /// By the definition: `logit(sequence, head, query, key, product)` is −∞ for a key that is not seen.
+    /// Computes the result by the definition. `logit(sequence, head, query, key, product)` is −∞
+    /// for a masked key.
     fn answer(&self, logit: impl Fn([usize; 4], f64) -> f64) -> Answer {
         let Shape { batch, heads, groups, queries, keys, width, values } = self.shape;
         let (mut o, mut lse) = (Vec::new(), Vec::new());
@@ -71,7 +73,8 @@ impl Operands {
     }
 }
 
-/// Logits here are below 30, of at most some hundred products and keys: 10⁻⁴ is some hundred roundings of the largest.
+/// Tolerance: logits are below 30, from at most some hundred products and keys. Some hundred
+/// roundings of the largest are below 10⁻⁴.
 const NEAR: f64 = 1e-4;
 
 fn compare(what: &str, got: &[f32], expected: &[f64], near: f64) {
@@ -82,7 +85,7 @@ fn compare(what: &str, got: &[f32], expected: &[f64], near: f64) {
     }
 }
 
-/// Runs what `call` queues, and compares.
+/// Runs the work that `call` queues, and compares the results.
 macro_rules! check {
     ($device:expr, $operands:expr, $answer:expr, |$q:ident, $k:ident, $v:ident, $o:ident, $lse:ident| $call:expr) => {{
         let Shape { batch, heads, groups, queries, keys, width, values } = $operands.shape;
@@ -103,7 +106,7 @@ macro_rules! check {
     }};
 }
 
-/// Every width of tile, both widths of access, both heights; what each query sees.
+/// Checks every tile width, both access widths, both tile heights, and masked keys.
 fn seen(device: &Device) {
     let mut random = Random::new(1);
     let shapes = [
@@ -114,7 +117,8 @@ fn seen(device: &Device) {
         Shape { queries: 70, keys: 3, width: 3, values: 5, ..ONE },
         Shape { queries: 2, keys: 20, width: 24, values: 132, ..ONE },
         Shape { keys: 0, ..ONE },
-        // Keys that are divided among blocks: of few queries, and where the last ones have most to do.
+        // Keys are divided among blocks: for few queries, and for causal masks whose last queries
+        // have the most work.
         Shape { heads: 2, queries: 3, keys: 600, width: 8, values: 8, ..ONE },
         Shape { queries: 530, keys: 530, width: 8, values: 8, ..ONE },
     ];
@@ -138,17 +142,18 @@ fn seen(device: &Device) {
 }
 
 #[test]
-fn cpu_what_a_query_sees() {
+fn cpu_masked_keys() {
     seen(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_what_a_query_sees() {
+fn gpu_masked_keys() {
     seen(&Device::cuda(0).unwrap());
 }
 
-/// Each score of the library's, where bias leaves out keys, and all of a row's.
+/// Checks each score function of the library, and a bias that masks keys of some rows, or all keys
+/// of a row.
 fn scores(device: &Device) {
     let mut random = Random::new(2);
     let shape = Shape { heads: 2, queries: 4, keys: 9, ..ONE };
@@ -159,7 +164,8 @@ fn scores(device: &Device) {
     bias[3] = f32::NEG_INFINITY;
     bias[9..18].fill(f32::NEG_INFINITY);
     let (on_slopes, on_bias) = (device.upload(&slopes).unwrap(), device.upload(&bias).unwrap());
-    // SAFETY: the buffers live to the end of the function, and nobody writes them; one bias is for both heads.
+    // SAFETY: the buffers live until the end of the function, and nothing writes to them. Both
+    // heads share one bias.
     let (alibi, biased) = unsafe {
         (
             Alibi { slopes: on_slopes.view([2]).unwrap().detached() },
@@ -169,7 +175,7 @@ fn scores(device: &Device) {
     macro_rules! scored {
         ($score:expr, $logit:expr) => {
             let answer = x.answer($logit);
-            // SAFETY: a slope for each head, a bias for each query and key.
+            // SAFETY: there is a slope for each head, and a bias for each query and key.
             check!(device, x, answer, |q, k, v, o, lse| unsafe {
                 Attention::new().run_with(device, q, k, v, o, Some(lse), $score)
             });
@@ -191,7 +197,8 @@ fn gpu_scores() {
     scores(&Device::cuda(0).unwrap());
 }
 
-/// Sequences of unlike lengths, padded and packed: as each of them alone; what is beyond stays as it was.
+/// Checks padded and packed sequences of different lengths against each sequence alone. Rows beyond
+/// the lengths remain unchanged.
 fn lengths(device: &Device) {
     let mut random = Random::new(3);
     let shape = Shape { batch: 3, heads: 2, groups: 1, queries: 6, keys: 9, ..ONE };
@@ -217,7 +224,7 @@ fn lengths(device: &Device) {
     }
     compare("padded", &o.download().unwrap(), &padded.o, NEAR);
 
-    // The same queries and keys, those of a sequence behind those of the one before.
+    // The queries and keys are packed: each sequence directly follows the one before.
     let all = Shape { batch: 1, queries: 8, keys: 17, ..shape };
     let packed = Operands::new(device, &mut random, all);
     let starts = [[0u32, 6, 8, 8], [0, 9, 14, 17]];
@@ -248,7 +255,7 @@ fn gpu_lengths() {
     lengths(&Device::cuda(0).unwrap());
 }
 
-/// Over masks of blocks, of both sizes, and causal within.
+/// Checks block masks of both sizes, with a causal mask inside.
 fn masks(device: &Device) {
     let mut random_numbers = Random::new(4);
     for (size, queries, keys) in [(BlockSize::Small, 70, 200), (BlockSize::Large, 3, 260), (BlockSize::Small, 3, 700)] {
@@ -281,7 +288,7 @@ fn gpu_masks() {
 }
 
 #[test]
-fn patterns_are_what_they_say() {
+fn mask_patterns_match_their_documentation() {
     let far = strided(3);
     assert!(far(0, 4, 1) && far(0, 1, 4) && !far(0, 1, 3));
     let mask = BlockMask::new(BlockSize::Large, 4, [8192, 8192], random(0.25, 9));
@@ -289,9 +296,9 @@ fn patterns_are_what_they_say() {
     assert_eq!(mask, BlockMask::new(BlockSize::Large, 4, [8192, 8192], random(0.25, 9)));
 }
 
-/// A mask of other extents than the call is refused.
+/// Rejects a mask whose extents differ from the call's.
 #[test]
-fn masks_are_of_the_call_s_extents() {
+fn masks_of_other_extents_are_rejected() {
     let device = Device::cpu();
     let x = Operands::new(&device, &mut Random::new(5), ONE);
     let mask = BlockMask::new(BlockSize::Small, 1, [1, 2], local(0)).upload(&device).unwrap();
@@ -302,7 +309,8 @@ fn masks_are_of_the_call_s_extents() {
     assert!(error.unwrap_err().to_string().contains("the mask has 1 heads, 1 queries and 2 keys"));
 }
 
-/// A decoding step is attention of one query; over a cache, pages of it, halves, and bytes.
+/// Checks decoding steps, which are attention of one query, over caches: contiguous, paged, in
+/// `f16` and in bytes.
 fn steps(device: &Device) {
     let mut random = Random::new(6);
     let (batch, room, page) = (2, 48, 16);
@@ -319,7 +327,7 @@ fn steps(device: &Device) {
         let q = x.on_device[0].view(of_q).unwrap();
         let [_, k, v] = &x.on_device;
         let cache = [batch, groups, room, width];
-        // Twice: the counters are as they were.
+        // The second run checks that the first has restored the counters.
         for _ in 0..2 {
             let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
             let kv = [&k.view(cache).unwrap(), &v.view(cache).unwrap()];
@@ -346,7 +354,7 @@ fn steps(device: &Device) {
         Decode::new().run_paged(device, &q, kv, &there, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         compare("pages", &o.download().unwrap(), &answer, NEAR);
 
-        // 11 bits of keys and values that are below 4, of logits of a sum of them.
+        // `f16` keeps 11 bits of keys and values below 4, and logits are sums of them.
         let halves = |of: &[f32]| device.upload(&of.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
         let (hk, hv) = (halves(&x.k), halves(&x.v));
         let kv = [&hk.view(cache).unwrap(), &hv.view(cache).unwrap()];
@@ -354,7 +362,7 @@ fn steps(device: &Device) {
         compare("halves", &o.download().unwrap(), &answer, 2e-2);
 
         if width % 16 == 0 {
-            // A byte is off by 1/254 of the largest of its row.
+            // The error of a byte is 1/254 of the largest element of its row.
             let bytes = |of: &[f32]| {
                 let tops: Vec<f32> =
                     of.chunks(width).map(|r| r.iter().fold(0.0f32, |m, x| m.max(x.abs())) / 127.0).collect();
@@ -383,9 +391,10 @@ fn gpu_steps() {
     steps(&Device::cuda(0).unwrap());
 }
 
-/// A cache of other sequences than the queries is refused, as is one without pages; pages may be fewer, and sequences none.
+/// Rejects a cache of a different number of sequences, and one without pages. Fewer pages than
+/// sequences and no sequences are legal.
 #[test]
-fn caches_are_of_the_step_s_sequences() {
+fn caches_of_other_sequences_are_rejected() {
     let device = Device::cpu();
     let (of_q, of_cache) = ([4, 1, 8], [4, 1, 4, 8]);
     let (q, x) = (device.zeros::<f32>(4 * 8).unwrap(), device.zeros::<f32>(4 * 4 * 8).unwrap());
@@ -427,7 +436,8 @@ fn caches_are_of_the_step_s_sequences() {
     Decode::new().run_paged(&device, &q, [&cache, &cache], &table, &lengths, &mut nothing, &mut scratch).unwrap();
 }
 
-/// Gradients are what the definition's change by, computed in `f64` by differences; and the logits are those of the definition.
+/// Compares the logits with the definition, and the gradients with finite differences of the
+/// definition in `f64`.
 fn gradients(device: &Device) {
     const STEP: f64 = 1.0 / 128.0;
     let mut random = Random::new(7);
@@ -479,7 +489,8 @@ fn gradients(device: &Device) {
             for (at, gradient) in found.download().unwrap().into_iter().enumerate() {
                 let ((up, far), (down, near)) = (loss(which, at, STEP), loss(which, at, -STEP));
                 let expected = (up - down) / (far - near);
-                // The difference is off by the square of the step, times a third derivative of some units.
+                // The error of the difference is the square of the step times a third derivative of
+                // a few units.
                 assert!((f64::from(gradient) - expected).abs() < 1e-3, "{which} at {at}: {gradient}, not {expected}");
             }
         }
@@ -498,7 +509,7 @@ fn gradients(device: &Device) {
     }
 }
 
-/// Operands of a call, what came of it, and what became of each row's gradients.
+/// Operands of a call, its results, and the gradients of each row.
 struct Way {
     x: Operands,
     of: [[usize; 4]; 4],
@@ -531,7 +542,8 @@ impl Way {
         }
     }
 
-    /// Against the definition's, P = softmax(S), dP = dO·Vᵀ, dS = P ∘ (dP − Σ dP ∘ P)·scale, in `f64`. A row for which `there` says no is untouched.
+    /// Compares with the definition in `f64`: P = softmax(S), dP = dO·Vᵀ, dS = P ∘ (dP − Σ dP ∘
+    /// P)·scale. A row for which `there` returns false must be unchanged.
     fn compare(
         &self,
         what: &str,
@@ -575,16 +587,16 @@ impl Way {
             let [_, heads, rows, columns] = self.of[which];
             for (at, got) in found.download().unwrap().into_iter().enumerate() {
                 let row = [at / columns / rows / heads, at / columns % rows];
-                let want = expected[which][at];
-                let near = (f64::from(got) - want).abs() < 1e-4 * (1.0 + want.abs());
+                let reference = expected[which][at];
+                let near = (f64::from(got) - reference).abs() < 1e-4 * (1.0 + reference.abs());
                 let right = if there(which, row) { near } else { got.is_nan() };
-                assert!(right, "{what}, gradient {which} at {at}: {got}, not {want}");
+                assert!(right, "{what}, gradient {which} at {at}: {got}, not {reference}");
             }
         }
     }
 }
 
-/// Calls of [`Attention`] with what a [`Way`] has.
+/// Calls [`Attention`] with the operands of a [`Way`].
 macro_rules! way {
     ($way:ident, $attention:ident, $device:ident, $run:ident, $backward:ident, [$($with:expr),*], [$($and:expr),*]) => {{
         let [of_q, of_k, of_v, of_o] = $way.of;
@@ -605,8 +617,8 @@ macro_rules! way {
     }};
 }
 
-/// Gradients of sequences of several lengths, and over masks of blocks.
-fn gradients_of_some(device: &Device) {
+/// Checks gradients of sequences of different lengths, and with block masks.
+fn sparse_gradients(device: &Device) {
     let mut random_numbers = Random::new(21);
     let causal = Attention::new().causal().scale(0.4);
     let (queries, keys) = ([70u32, 2, 0], [75u32, 5, 3]);
@@ -614,7 +626,7 @@ fn gradients_of_some(device: &Device) {
     let mut padded = Way::new(device, &mut random_numbers, shape);
     let [dq, dk] = [queries, keys].map(|n| device.upload(&n).unwrap());
     let counts = [&dq.view([3]).unwrap(), &dk.view([3]).unwrap()];
-    // What stands behind the rows that count is no number.
+    // The rows beyond a length are filled with NaN.
     let mut o = padded.o.download().unwrap();
     for (i, o) in o.iter_mut().enumerate() {
         if i / shape.values % 71 >= queries[i / shape.values / 71 / 2] as usize {
@@ -659,17 +671,17 @@ fn gradients_of_some(device: &Device) {
 }
 
 #[test]
-fn cpu_gradients_of_some() {
-    gradients_of_some(&Device::cpu());
+fn cpu_sparse_gradients() {
+    sparse_gradients(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_gradients_of_some() {
-    gradients_of_some(&Device::cuda(0).unwrap());
+fn gpu_sparse_gradients() {
+    sparse_gradients(&Device::cuda(0).unwrap());
 }
 
-/// A call with lists of queries and keys, forwards and backwards.
+/// Calls attention with lists of queries and keys, forward and backward.
 fn of_lists(
     device: &Device,
     way: &mut Way,
@@ -704,9 +716,10 @@ fn of_lists(
     [forwards, backwards]
 }
 
-/// Lists of other sequences than the call's are refused, forwards and backwards: of those that are in one list alone nothing would be computed.
+/// Rejects lists of a different number of sequences than the call's, forward and backward.
+/// Sequences in only one of the lists would not be computed.
 #[test]
-fn lists_are_of_the_call_s_sequences() {
+fn lists_of_other_sequences_are_rejected() {
     let device = Device::cpu();
     let numbers = device.upload(&[0u32, 1, 2]).unwrap();
     let list = |n: usize| numbers.range(0..n).unwrap();
@@ -728,9 +741,10 @@ fn lists_are_of_the_call_s_sequences() {
     refused(2, [3, 3], true, "q has a batch of 2, and concatenated sequences have a batch of one");
 }
 
-/// Of no sequences, and of no queries, nothing is computed; extents are compared all the same.
+/// Checks calls without sequences or without queries: nothing is computed, and extents are still
+/// compared.
 #[test]
-fn nothing_is_computed_of_no_queries() {
+fn calls_without_queries_compute_nothing() {
     let device = Device::cpu();
     for (batch, queries) in [(0, 2), (2, 0)] {
         let shape = Shape { batch, queries, keys: 3, ..ONE };
@@ -766,7 +780,7 @@ fn nothing_is_computed_of_no_queries() {
         let said = Attention::new().run(&device, &q, &k, &v, &mut o, None).unwrap_err().to_string();
         assert!(said.contains("a row of v's elements for each query of each head"), "{said}");
     }
-    // One behind the other: no place at which one begins, the end of none, and one that is empty.
+    // Packed sequences: no offsets, one offset, and offsets of one empty sequence.
     for places in 0..3 {
         let shape = Shape { queries: 0, keys: 0, ..ONE };
         let x = Operands::new(&device, &mut Random::new(33), shape);
@@ -786,7 +800,8 @@ fn nothing_is_computed_of_no_queries() {
     }
 }
 
-/// Values without elements leave nothing from which the logarithms could come: they are not left as they were.
+/// Rejects values without elements if the caller requests logarithms, which such a call cannot
+/// compute.
 #[test]
 fn values_without_elements_have_no_logarithms() {
     let device = Device::cpu();

@@ -1,5 +1,5 @@
-//! Attention of values at the ends of their range, and of values that nothing may read, against
-//! plain Rust in `f64`.
+//! Tests of attention with extreme values, and with values that must not be read, against plain
+//! Rust in `f64`.
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
@@ -13,8 +13,8 @@ use runtime::{BufferView, BufferViewMut, Device, Error};
 /// The unit roundoff of `f32`.
 const U: f64 = 1.0 / (1u32 << 24) as f64;
 
-/// Returns softmax(logits)·V of one column by the definition, its bound, and the logarithm of the
-/// sum. `off(x, max)` bounds the error of max − x.
+/// Returns softmax(logits)·V of one column by the definition, its error bound, and the logarithm of
+/// the sum. `off(x, max)` bounds the error of max − x.
 fn attended(logits: &[f32], values: &[f64], off: impl Fn(f64, f64) -> f64) -> (f64, f64, f64) {
     let x: Vec<f64> = logits.iter().map(|x| f64::from(*x)).collect();
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -26,7 +26,7 @@ fn attended(logits: &[f32], values: &[f64], off: impl Fn(f64, f64) -> f64) -> (f
     }
     let weights: Vec<f64> = x.iter().map(|x| (x - max).exp()).collect();
     let total: f64 = weights.iter().sum();
-    // 0 times an infinity is none: its weight is 2⁻¹²⁶ or less.
+    // A weight of 2⁻¹²⁶ or less is 0 in `f32`, so that its product with an infinity is left out.
     let of = |w: &f64, v: &f64| if *w < 2f64.powi(-110) { 0.0 } else { w * v };
     let sum: f64 = weights.iter().zip(values).map(|(w, v)| of(w, v)).sum();
     let each = |((w, v), x): ((&f64, &f64), &f64)| match of(w, &v.abs()) {
@@ -35,32 +35,34 @@ fn attended(logits: &[f32], values: &[f64], off: impl Fn(f64, f64) -> f64) -> (f
     };
     let bound: f64 = weights.iter().zip(values).zip(&x).map(each).sum();
     let count = logits.len() as f64;
-    // The sum of weights is off as the largest of them; a product below 2⁻¹²⁶ by 2⁻¹⁵⁰, before it
-    // is divided by the sum.
+    // The relative error of the sum of weights is that of its largest weight. A product below 2⁻¹²⁶
+    // has an error of 2⁻¹⁵⁰ before the division by the sum.
     (sum / total, 2.0 * bound / total + count * count * 2f64.powi(-149), max + total.ln())
 }
 
 /// Compares an element of type `T`.
-fn near<T: Float + Draw>(what: &str, got: T, want: f64, bound: f64) {
+fn near<T: Float + Draw>(what: &str, got: T, expected: f64, bound: f64) {
     let got = f64::from(got.to_f32());
-    // The rounding of what is stored.
+    // Rounding of the stored type: relative, and the smallest step.
     let (digits, least) = match T::SCALAR {
         kernel_dsl::compiler::Scalar::F16 => (2f64.powi(-11), 2f64.powi(-25)),
         kernel_dsl::compiler::Scalar::Bf16 => (2f64.powi(-8), 2f64.powi(-134)),
         _ => (0.0, 0.0),
     };
-    let bound = bound + digits * want.abs() + least;
-    // What is the largest within its error may become infinite.
-    let farthest = T::from_f32((want + bound.copysign(want)) as f32).to_f32();
-    let same =
-        got == want || got.is_nan() && want.is_nan() || (got - want).abs() <= bound || got == f64::from(farthest);
-    assert!(same, "{what}: {got:e}, not {want:e} within {bound:e}");
+    let bound = bound + digits * expected.abs() + least;
+    // A value within the error of the largest finite one may become infinite.
+    let farthest = T::from_f32((expected + bound.copysign(expected)) as f32).to_f32();
+    let same = got == expected
+        || got.is_nan() && expected.is_nan()
+        || (got - expected).abs() <= bound
+        || got == f64::from(farthest);
+    assert!(same, "{what}: {got:e}, not {expected:e} within {bound:e}");
 }
 
 const KEYS: usize = 70;
 
-/// Every extreme among keys, by queries of 1 and of the largest value, and among values: by both
-/// widths of access, a tile's, and a decoding step's.
+/// Checks every extreme value among the keys, with queries of 1 and of the largest value, and among
+/// the values. Both access widths, a tile and a decoding step are covered.
 fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
     let mut random = Random::new(31);
     let wide = |x: &[T]| x.iter().map(|x| x.to_f32()).collect::<Vec<f32>>();
@@ -76,7 +78,7 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
                 extreme.name(),
                 if of_keys { "keys" } else { "values" }
             );
-            // A product has one term that is not 0.
+            // Each product has one term that is not 0.
             let first = |x: &[T]| -> Vec<T> {
                 let row = |x: &T| (0..width).map(|d| if d == 0 { *x } else { T::from_f32(0.0) }).collect::<Vec<T>>();
                 x.iter().flat_map(row).collect()
@@ -103,13 +105,13 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
                     Some(&mut lse.view_mut([1, 1, 1]).unwrap()),
                 )
                 .unwrap();
-            let (want, bound, log) = attended(&logits, &values, |_, _| 0.0);
+            let (expected, bound, log) = attended(&logits, &values, |_, _| 0.0);
             for got in o.download().unwrap() {
-                near(&what, got, want, bound);
+                near(&what, got, expected, bound);
             }
             near(&format!("the logarithm of {what}"), lse.download().unwrap()[0], log, 1e-5 + 2.0 * U * log.abs());
 
-            // The factor of the query is rounded, and goes into it before the product.
+            // The rounded scale multiplies the query before the product.
             let fits = f64::from(q.to_f32()) * std::f64::consts::LOG2_E <= f64::from(f32::MAX);
             if width != 8 || !fits {
                 continue;
@@ -124,15 +126,15 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
                 .scale(1.0)
                 .run(device, &on_q.view(of_q).unwrap(), cached, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch)
                 .unwrap();
-            // In units of log₂ e a logit beyond 2¹²⁸ / log₂ e is infinite.
+            // Logits are in units of log₂ e, so that a logit beyond 2¹²⁸ / log₂ e is infinite.
             let logits: Vec<f32> = logits
                 .iter()
                 .map(|x| if (x * std::f32::consts::LOG2_E).is_infinite() { x * 2.0 } else { *x })
                 .collect();
             let off = |x: f64, max: f64| if x == max { 0.0 } else { 8.0 * U * (x.abs() + max.abs()) };
-            let (want, bound, _) = attended(&logits, &values, off);
+            let (expected, bound, _) = attended(&logits, &values, off);
             for got in o.download().unwrap() {
-                near(&format!("a step, {what}"), got, want, bound);
+                near(&format!("a step, {what}"), got, expected, bound);
             }
         }
     }
@@ -158,11 +160,12 @@ fn gpu_extremes() {
     extremes::<bf16>(&device);
 }
 
-/// Large logits whose differences are exact: of one part of the keys, and of parts that are joined.
+/// Checks large logits whose differences are exact, within one part of the keys and across joined
+/// parts.
 fn large_logits(device: &Device) {
     for (queries, keys) in [(1, 1), (3, 70), (3, 600)] {
         for base in [1e4f32, 1e6, 1e10, 1e38] {
-            // Distances of 1/8, or of what `f32` can tell apart.
+            // The distance is 1/8, or the spacing of `f32` if that is larger.
             let step = (base * f32::EPSILON).max(0.125);
             let x: Vec<f32> = (0..keys).map(|j| base + step * (j * 7 % 16) as f32).collect();
             let v: Vec<f32> = (0..keys).map(|j| (j % 11) as f32 - 3.0).collect();
@@ -185,9 +188,9 @@ fn large_logits(device: &Device) {
                 )
                 .unwrap();
             let values: Vec<f64> = v.iter().map(|v| f64::from(*v)).collect();
-            let (want, bound, log) = attended(&x, &values, |_, _| 0.0);
+            let (expected, bound, log) = attended(&x, &values, |_, _| 0.0);
             for (o, lse) in o.download().unwrap().into_iter().zip(lse.download().unwrap()) {
-                near(&format!("{keys} keys from {base}"), o, want, bound);
+                near(&format!("{keys} keys from {base}"), o, expected, bound);
                 near(&format!("the logarithm of {keys} keys from {base}"), lse, log, 1e-5 + 2.0 * U * log.abs());
             }
         }
@@ -205,7 +208,7 @@ fn gpu_large_logits() {
     large_logits(&Device::cuda(0).unwrap());
 }
 
-/// One head's operands and the gradient of O, and what comes of them.
+/// Operands and the gradient of O of one head, with the results.
 struct Head {
     q: Vec<f32>,
     k: Vec<f32>,
@@ -243,7 +246,7 @@ impl Head {
         }
     }
 
-    /// O, and the gradients of Q, K and V, each with how wide its rows are.
+    /// Returns O and the gradients of Q, K and V, each with the width of its rows.
     fn run(&self, device: &Device, forward: Forward<'_>, backward: Backward<'_>) -> [(Vec<f32>, usize); 4] {
         let Head { queries, keys, values, .. } = *self;
         let [q, k, v, d_o] = [&self.q, &self.k, &self.v, &self.d_o].map(|x| device.upload(x).unwrap());
@@ -265,8 +268,8 @@ impl Head {
         [(o, values), (d_q, WIDTH), (d_k, WIDTH), (d_v, values)].map(|(x, n)| (x.download().unwrap(), n))
     }
 
-    /// Runs with zeros and with NaNs in some rows of queries and keys: what depends on none of them
-    /// is the same to the bit, and all else NaN.
+    /// Runs with zeros and with NaNs in some rows of queries and keys. Results that depend on none
+    /// of these rows must be bit-identical, and all others NaN.
     fn compare(
         mut self,
         device: &Device,
@@ -302,7 +305,7 @@ impl Head {
         };
         fill(f32::NAN);
         let with = self.run(device, forward, backward);
-        // Queries that see a key, and of those the ones that see a NaN or are one.
+        // Queries that see a key, and among them the queries that are a NaN or see one.
         let sees = |i: usize| (0..self.keys).any(|j| seen(i, j));
         let strange = |i: usize| sees(i) && queries.contains(&i) || keys.iter().any(|j| seen(i, *j));
         let of_key = |j: usize| (0..self.queries).any(|i| seen(i, j) && strange(i));
@@ -320,14 +323,14 @@ impl Head {
     }
 }
 
-/// What a query does not see has no effect on it, whatever it holds, in every form of the call and
-/// of its gradients.
+/// Checks that masked keys and values have no effect, in every variant of the call and of its
+/// gradients.
 fn unseen(device: &Device) {
-    // Both widths of access, both steps of keys, both heights of tiles, keys in parts.
+    // Cases for both access widths, both steps of keys, both tile heights, and split keys.
     for shape @ [queries, keys, _] in [[3, 70, 3], [5, 103, 128], [70, 100, 40], [2, 600, 8]] {
         for (left, right) in [(1 << 30, 0), (2, 1)] {
             let attention = Attention::new().band(left, right);
-            // Of a causal call the last query alone sees the last key.
+            // With a causal mask, only the last query sees the last key.
             let strange = if right == 0 { vec![keys - 1] } else { vec![0, keys - 3] };
             let seen = |i: usize, j: usize| {
                 let at = i + keys - queries;
@@ -382,22 +385,22 @@ fn unseen(device: &Device) {
         &|of, os, lse, gradients| Attention::new().causal().backward_sparse(device, of, os, lse, gradients, &on_device),
     );
 
-    // A score that leaves out keys here and there, and all keys of the second query.
+    // A bias that masks some keys, and all keys of the second query.
     for [queries, keys, values] in [[3, 70, 8], [3, 70, 128]] {
         let seen = move |i: usize, j: usize| i != 1 && !(i + j).is_multiple_of(3);
         let bias: Vec<f32> =
             (0..queries * keys).map(|n| if seen(n / keys, n % keys) { 0.25 } else { f32::NEG_INFINITY }).collect();
         let bias = device.upload(&bias).unwrap();
-        // SAFETY: the buffer lives to the end of the block, and nothing writes it.
+        // SAFETY: the buffer lives until the end of the block, and nothing writes to it.
         let bias = Bias { bias: unsafe { bias.view([1, 1, queries, keys]).unwrap().detached() } };
         Head::new([queries, keys, values]).compare(
             device,
-            "left out by a score",
+            "masked by a bias",
             [&[1], &[3, 66]],
             seen,
-            // SAFETY: a bias for each query and key.
+            // SAFETY: there is a bias for each query and key.
             &|[q, k, v], o, lse| unsafe { Attention::new().run_with(device, q, k, v, o, Some(lse), bias) },
-            // SAFETY: as before.
+            // SAFETY: there is a bias for each query and key, as above.
             &|of, os, lse, Gradients { mut d_q, mut d_k, mut d_v }| unsafe {
                 Attention::new().backward_with(device, of, os, lse, &mut d_q, &mut d_k, &mut d_v, bias)
             },
@@ -416,7 +419,7 @@ fn gpu_unseen() {
     unseen(&Device::cuda(0).unwrap());
 }
 
-/// What lies in a cache beyond the keys that it has, has no effect: in rows, in pages, and in the
+/// Checks that a cache's contents beyond its length have no effect: in rows, in pages, and in the
 /// scales of bytes.
 fn unread(device: &Device) {
     let (room, page, length) = (48, 16, 19);
@@ -475,8 +478,8 @@ fn gpu_unread() {
     unread(&Device::cuda(0).unwrap());
 }
 
-/// The limit is a block's: a launch of more blocks ends, and a loop that goes on is stopped where
-/// the device says.
+/// Checks that the step limit applies to each block: a launch of more blocks ends, and an endless
+/// loop is stopped at the device's limit.
 #[test]
 fn many_heads_end() {
     let device = Device::cpu();

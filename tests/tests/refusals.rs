@@ -1,6 +1,7 @@
-//! What the calls of the library refuse is said in the words of the caller: by the names of the
-//! call's arguments, and by what the caller gave. No message speaks of a kernel, of its parameters,
-//! or of a grid.
+//! Tests of error messages of the library's calls.
+//!
+//! A message names the arguments of the call and the caller's values. It mentions no kernel, no
+//! parameter of a kernel, and no grid.
 
 use kernels_rs::attention::{Append, Decode, Scratch};
 use kernels_rs::gemm::Gemm;
@@ -14,10 +15,10 @@ use kernels_rs::sampling::Sample;
 use kernels_rs::scan;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 
-/// Room for any operand.
+/// Number of elements of each buffer, enough for any operand.
 const ROOM: usize = 4096;
 
-/// A device, and buffers of each type that operands are views of.
+/// A device, with buffers of each type for the operands' views.
 struct Bench {
     device: Device,
     floats: DeviceBuffer<f32>,
@@ -59,7 +60,7 @@ fn first<T: kernel_dsl::Element, const R: usize>(of: &DeviceBuffer<T>, extents: 
     of.view_strided(extents, packed(extents)).unwrap()
 }
 
-/// The first elements, to be written.
+/// Returns a mutable view of the first elements.
 fn out<T: kernel_dsl::Element, const R: usize>(
     of: &mut DeviceBuffer<T>,
     extents: [usize; R],
@@ -71,11 +72,12 @@ fn packed<const R: usize>(extents: [usize; R]) -> [usize; R] {
     std::array::from_fn(|d| extents[d + 1..].iter().product())
 }
 
-/// That a call is refused, and the message has these words and no names of a kernel's.
+/// Checks that a call is rejected, and that the message contains these words and no names of a
+/// kernel.
 #[track_caller]
 fn refused<T>(result: Result<T, Error>, words: &[&str]) {
     let said = match result {
-        Ok(_) => panic!("nothing is refused, and {words:?} is to be"),
+        Ok(_) => panic!("the call was accepted; expected an error with {words:?}"),
         Err(error) => error.to_string(),
     };
     for word in words {
@@ -87,7 +89,7 @@ fn refused<T>(result: Result<T, Error>, words: &[&str]) {
 }
 
 #[test]
-fn sampling_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn sampling_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let (d, mut tokens) = (&b.device, b.device.zeros::<u32>(ROOM)?);
     let mut run = |sample: Sample, rows| sample.run(d, &b.f([2, 40]), &mut out(&mut tokens, [rows]));
@@ -107,7 +109,7 @@ fn sampling_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
 }
 
 #[test]
-fn histograms_and_reductions_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn histogram_and_reduction_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut words, mut floats) = (d.zeros::<u32>(ROOM)?, d.zeros::<f32>(ROOM)?);
@@ -115,7 +117,7 @@ fn histograms_and_reductions_are_refused_in_the_words_of_the_caller() -> Result<
         let range = std::ops::RangeInclusive::new(low, high);
         refused(histogram(d, &b.f([9]), range, &mut out(&mut words, [4])), &["the range is", "finite"]);
     }
-    // Where the range has no meaning it is not looked at.
+    // A range without a meaning is not checked.
     histogram(d, &b.w([9]), 1.0..=0.0, &mut out(&mut words, [4]))?;
     refused(reduce::rows(d, Sum, &b.f([3, 4]), &mut out(&mut floats, [4])), &["y is [4]", "[3]"]);
     refused(reduce::columns(d, Sum, &b.f([2, 3, 4]), &mut out(&mut floats, [4])), &["y is [4]", "[8]"]);
@@ -125,7 +127,7 @@ fn histograms_and_reductions_are_refused_in_the_words_of_the_caller() -> Result<
 }
 
 #[test]
-fn moves_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn copy_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let (d, mut y) = (&b.device, b.device.zeros::<f32>(ROOM)?);
     refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [3, 5])), &["y is [3, 5]", "[3, 4]", "index"]);
@@ -147,7 +149,7 @@ fn moves_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
 }
 
 #[test]
-fn quantization_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn quantization_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut q, mut y, mut c) = (d.zeros::<i8>(ROOM)?, d.zeros::<f32>(ROOM)?, d.zeros::<i32>(ROOM)?);
@@ -194,7 +196,7 @@ fn quantization_is_refused_in_the_words_of_the_caller() -> Result<(), Error> {
 }
 
 #[test]
-fn rowwise_calls_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn rowwise_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut y, mut z) = (d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?);
@@ -259,13 +261,13 @@ fn rowwise_calls_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
 }
 
 #[test]
-fn products_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn product_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let (d, mut c) = (&b.device, b.device.zeros::<f32>(ROOM)?);
     let mut run = |gemm: Gemm, a: [usize; 3], of_b: [usize; 3], to: [usize; 3]| {
         gemm.run(d, &b.f(a), &b.f(of_b), &mut out(&mut c, to))
     };
-    // By each of the kernels: few rows, few columns, many.
+    // Products for each of the kernels: few rows, few columns, many of both.
     for [m, n] in [[1, 9], [9, 1], [17, 19]] {
         refused(run(Gemm::new(), [1, m, 8], [1, 8, n], [2, m, n]), &["a is [1,", "and is to be [2,"]);
         refused(run(Gemm::new(), [1, m, 8], [1, 7, n], [1, m, n]), &["b is [1, 7,", "and is to be [1, 8,"]);
@@ -276,7 +278,7 @@ fn products_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
 }
 
 #[test]
-fn steps_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
+fn step_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
     let (mut o, mut k, mut v) = (d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?);

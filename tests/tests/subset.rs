@@ -8,31 +8,31 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Programs that are refused.
+/// The folder of rejected programs.
 const CASES: &str = "../kernel-dsl/compile_fail";
 
-/// What of Rust is in, in what way, and constructs of the reference that show it.
+/// Supported Rust, with restrictions, and constructs of the reference that show it.
 const IN: &[(&str, &str, &[&str])] = &[
     (
         "integers of 8 to 64 bits, `usize`, `bool`, `f32`, `f64`",
         "`usize` has 32 bits",
         &["`u64`, `i64`", "`usize`", "`f64`"],
     ),
-    ("`f16`, `bf16`", "of crate `half`; arithmetic is that of `f32`, rounded", &["`f16`", "`bf16`"]),
+    ("`f16`, `bf16`", "from the crate `half`; arithmetic is in `f32`, with rounded results", &["`f16`", "`bf16`"]),
     ("tuples, arrays", "in registers", &["`(A, B)`", "`[[T; N]; M]`"]),
     ("`Option`", "with the methods that cannot panic", &["`Some(x)`, `None`", "`o.map_or(x, |x| …)`"]),
     ("slices", "as parameters of kernels, in global memory", &["`x[i]`", "`x.get(i).copied()`"]),
     (
         "references",
-        "to variables and places, as parameters; a `&mut` is the caller's variable itself",
+        "to variables and elements, as parameters; a `&mut` refers to the caller's variable",
         &["`&mut x`", "`&mut` parameters"],
     ),
     (
-        "operators, and those that assign",
+        "operators, and assignment operators",
         "integers wrap, which the oracle reports",
         &["`a + b`", "`a += b`, and each operator that assigns"],
     ),
-    ("`as`", "as in Rust, of NaNs too", &["`f32 as i32`", "`u32 as u64`"]),
+    ("`as`", "as in Rust, including NaNs", &["`f32 as i32`", "`u32 as u64`"]),
     ("methods of numbers", "those of `methods`", &["`a.rotate_left(b)`", "`a.mul_add(b, c)`"]),
     (
         "`let`, shadowing, destructuring, `let … else`",
@@ -45,18 +45,18 @@ const IN: &[(&str, &str, &[&str])] = &[
         "of numbers, ranges, tuples, arrays, structs, options; `|`, `@`, guards",
         &["`1..=4`, `5..`", "`x @ 1..=4`", "`x if …`", "`[p, .., q]`"],
     ),
-    ("`if let`, `while let`, chains of them by `&&`", "as in Rust", &["`if let … && …`", "`while let`"]),
+    ("`if let`, `while let`, chains of these with `&&`", "as in Rust", &["`if let … && …`", "`while let`"]),
     (
         "`loop`, `while`, `for`, labels, `break` with a value",
-        "a `for` runs over ranges, arrays and the language's own",
+        "a `for` iterates over ranges, arrays and the language's own iterators",
         &["`loop`, `break` with a value", "`for x in array`", "`(a..b).rev()`"],
     ),
-    ("functions", "`#[device]`, of any module and crate; always inlined", &["a call of a `#[device] fn`", "`return`"]),
+    ("functions", "`#[device]`, from any module or crate; always inlined", &["a call of a `#[device] fn`", "`return`"]),
     ("closures, `impl Fn`", "names for code that is inlined", &["`|x| …`", "`impl Fn(A) -> B`"]),
     ("`const`, in bodies and modules", "as in Rust", &["`const NAME: T = …;`", "`#[device] const`"]),
     (
         "structs",
-        "generic too; in buffers `repr(C)`",
+        "also generic; in buffers with `repr(C)`",
         &["`#[device] struct`, generic", "`#[repr(C)]` elements of buffers"],
     ),
     ("enums", "without data", &["`#[device] enum`"]),
@@ -67,7 +67,7 @@ const IN: &[(&str, &str, &[&str])] = &[
     ),
     (
         "traits, impls over generic types, provided methods",
-        "all is known when an instance is compiled",
+        "resolved when an instance is compiled",
         &["`trait`, `impl Trait for`", "an `impl` over generic types", "a provided method"],
     ),
     (
@@ -76,7 +76,7 @@ const IN: &[(&str, &str, &[&str])] = &[
         &["generic over a constant", "`T: Float` of a kernel"],
     ),
     ("`size_of`, `std::array::from_fn`, `matches!`", "as in Rust", &["`size_of::<T>()`", "`matches!(x, …)`"]),
-    ("`const { assert!(…) }`", "for each instance", &["`const { assert!(…) }`"]),
+    ("`const { assert!(…) }`", "checked for each instance", &["`const { assert!(…) }`"]),
 ];
 
 const HEAD: &str = "\
@@ -95,20 +95,20 @@ const HEAD: &str = "\
 //! |---|---|---|
 ";
 
-/// Files of programs that are refused, and what they have in common.
+/// Files of rejected programs, and their common reason.
 const OUT: [(&str, &str); 3] = [
     ("subset_syntax", "Rejected by the parser:"),
     ("subset_check", "Rejected by the checker, though rustc accepts it:"),
     ("subset_device", "Valid Rust that the device or the target does not support, rejected for an instance:"),
 ];
 
-/// A program that is refused: what it is about, and all that is said.
+/// A rejected program: its subject, and all error messages.
 struct Refused {
     name: String,
     messages: Vec<String>,
 }
 
-/// The programs of a file, with what `expected` has of each.
+/// Returns the programs of a file, with their messages from `expected`.
 fn refused(program: &str, expected: &str) -> Vec<Refused> {
     let mut all: Vec<(usize, Refused)> = Vec::new();
     for (i, line) in program.lines().enumerate() {
@@ -134,7 +134,7 @@ fn refused(program: &str, expected: &str) -> Vec<Refused> {
 }
 
 #[test]
-fn the_page_is_what_programs_show() {
+fn page_is_up_to_date() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| fs::read_to_string(here.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
     let reference = read("../kernel-dsl/src/reference.rs");
@@ -143,7 +143,7 @@ fn the_page_is_what_programs_show() {
     for (rust, way, constructs) in IN {
         for construct in *constructs {
             let row = format!("//! | {} |", cell(construct));
-            assert!(reference.contains(&row), "{construct} is shown by no program");
+            assert!(reference.contains(&row), "no program shows {construct}");
         }
         let _ = writeln!(page, "//! | {} | {} | {} |", cell(rust), cell(way), cell(&constructs.join(", ")));
     }
@@ -153,18 +153,18 @@ fn the_page_is_what_programs_show() {
         let all = refused(&read(&format!("{CASES}/{file}.rs")), &read(&format!("{CASES}/expected/{file}.stderr")));
         let _ = writeln!(page, "//!\n//! {what}\n//!\n//! | Rust | message of the compiler |\n//! |---|---|");
         for Refused { name, messages } in &all {
-            assert!(!messages.is_empty(), "nothing is said of {name}");
+            assert!(!messages.is_empty(), "{name} has no message");
             let _ = writeln!(page, "//! | {} | {} |", cell(name), cell(&messages[0]));
         }
         count += all.len();
     }
-    println!("{count} programs of one construct each that are refused");
+    println!("{count} rejected programs of one construct each");
     assert!(count >= 100, "{count}");
     let path = here.join("../kernel-dsl/src/subset.rs");
     if std::env::var("UPDATE").is_ok() {
-        fs::write(&path, &page).expect("the page is written");
+        fs::write(&path, &page).expect("the page is writable");
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
     let different = written.lines().zip(page.lines()).find(|(a, b)| a != b);
-    assert!(written == page, "kernel-dsl/src/subset.rs is not what programs show ({different:?}): set UPDATE=1");
+    assert!(written == page, "kernel-dsl/src/subset.rs is out of date ({different:?}): set UPDATE=1");
 }

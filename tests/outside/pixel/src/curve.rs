@@ -68,7 +68,7 @@ pub mod curves {
         }
     }
 
-    /// The curve that most cameras want: levels, then a gamma.
+    /// The curve that most cameras expected: levels, then a gamma.
     #[derive(Clone, Copy, Debug)]
     pub struct Camera {
         /// First.
