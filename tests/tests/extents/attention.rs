@@ -1,5 +1,5 @@
-//! Attention: prefill, packed and padded sequences, masks of blocks, gradients, logits, decoding
-//! steps and caches.
+//! Attention: prefill, packed and padded sequences, block masks, gradients, logits, decoding steps
+//! and caches.
 
 use crate::{Array, Call, On, Written, number};
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
@@ -46,8 +46,8 @@ pub const CALLS: &[Call] = &[
     Call { name: "Append::run_scaled_paged", dimensions: OF_APPEND, on_cpu: &[], run: append_scaled_paged },
 ];
 
-/// Q, K and V of [batch, head, row, element] and what attention makes of them with a scale of 2⁻⁷,
-/// keys and values with a head for each of q's. Query i sees all keys.
+/// Q, K and V of [batch, head, row, element], for attention with a scale of 2⁻⁷. Each head of q has
+/// its own head of keys and values, and each query sees all keys.
 struct Prefill {
     shape: [usize; 6],
     q: (Array<f32>, Vec<f64>),
@@ -65,7 +65,7 @@ impl Prefill {
         Prefill { shape, q, k, v }
     }
 
-    /// Logits of a query, a row of q counted through batch and heads.
+    /// Returns the logits of a query, given by its row of q counted through batch and heads.
     fn logits(&self, row: usize) -> Vec<f64> {
         let [_, _, queries, keys, width, _] = self.shape;
         let first = row / queries * keys;
@@ -75,8 +75,8 @@ impl Prefill {
         (0..keys).map(|key| product(key) * f64::from(SCALE)).collect()
     }
 
-    /// O and the logarithms of the sums of exponentials.
-    fn right(&self) -> [Vec<f64>; 2] {
+    /// Returns O and the logarithms of the sums of exponentials.
+    fn reference(&self) -> [Vec<f64>; 2] {
         let [batch, heads, queries, keys, _, values] = self.shape;
         let (mut o, mut lse) = (Vec::new(), Vec::new());
         for row in 0..batch * heads * queries {
@@ -104,10 +104,10 @@ fn prefill(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         &all.k.0.view([batch, heads, keys, width]),
         &all.v.0.view([batch, heads, keys, values]),
         &mut o.view_mut([batch, heads, queries, values]),
-        // Values without elements have no logarithms, which the call says.
+        // The call rejects values without elements if logarithms are requested.
         Some(&mut view).filter(|_| values > 0),
     )?;
-    let [of_o, of_lse] = all.right();
+    let [of_o, of_lse] = all.reference();
     let mut written = vec![Written::new("o", o.download(), of_o)];
     if values > 0 {
         written.push(Written::new("lse", lse.download(), of_lse));
@@ -115,14 +115,14 @@ fn prefill(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Ok(written)
 }
 
-/// Of dO = 1 throughout: by the definition of each gradient.
+/// Computes the gradients for a dO of 1 in all elements, by their definitions.
 fn backward(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[batch, heads, queries, keys, width, values] = extents else { panic!() };
     let all = Prefill::new(on, [batch, heads, queries, keys, width, values]);
-    let [right_o, right_lse] = all.right();
+    let [reference_o, reference_lse] = all.reference();
     let rows = batch * heads * queries;
     let (o, lse): (Vec<f32>, Vec<f32>) =
-        (right_o.iter().map(|x| *x as f32).collect(), right_lse.iter().map(|x| *x as f32).collect());
+        (reference_o.iter().map(|x| *x as f32).collect(), reference_lse.iter().map(|x| *x as f32).collect());
     let (o, lse, d_o) = (on.array(&o), on.array(&lse), on.array(&vec![1f32; rows * values]));
     let of_keys = batch * heads * keys;
     let (mut d_q, mut d_k, mut d_v) =
@@ -142,9 +142,9 @@ fn backward(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         [rows * width, of_keys * width, of_keys * values].map(|n| vec![0f64; n]);
     for row in 0..rows {
         let first = row / queries * keys;
-        let delta: f64 = right_o[row * values..][..values].iter().sum();
+        let delta: f64 = reference_o[row * values..][..values].iter().sum();
         for (key, logit) in all.logits(row).into_iter().enumerate() {
-            let (p, key) = ((logit - right_lse[row]).exp(), first + key);
+            let (p, key) = ((logit - reference_lse[row]).exp(), first + key);
             let d_p: f64 = all.v.1[key * values..][..values].iter().sum();
             let d_s = p * (d_p - delta) * f64::from(SCALE);
             right_v[key * values..][..values].iter_mut().for_each(|x| *x += p);
@@ -171,11 +171,11 @@ fn scores(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         &all.k.0.view([batch, heads, keys, width]),
         &mut s.view_mut([batch, heads, queries, keys]),
     )?;
-    let right = (0..batch * heads * queries).flat_map(|row| all.logits(row)).collect();
-    Ok(vec![Written::new("s", s.download(), right)])
+    let reference = (0..batch * heads * queries).flat_map(|row| all.logits(row)).collect();
+    Ok(vec![Written::new("s", s.download(), reference)])
 }
 
-/// All rows count, and the gradients of the padded form are tried too.
+/// Checks padded sequences whose rows are all valid, and their gradients.
 fn padded(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, queries, keys] = extents else { panic!() };
     let all = Prefill::new(on, [sequences, heads, queries, keys, 1, 1]);
@@ -191,17 +191,17 @@ fn padded(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let gradients = Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut(of_k), d_v: d_v.view_mut(of_k) };
     let (of_o, of_lse) = (o.view(of_q), lse.view([sequences, heads, queries]));
     attention.backward_padded(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, lists)?;
-    let [right, _] = all.right();
+    let [reference, _] = all.reference();
     let d_v = d_v.download();
     assert!(d_v.iter().all(|x| x.is_finite()), "the gradient of v");
-    Ok(vec![Written::new("o", o.download(), right)])
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// Sequences of as many queries and keys, one after the other.
+/// Checks packed sequences with equal numbers of queries and keys.
 fn packed(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, queries, keys] = extents else { panic!() };
-    // Of one head the arrays of a batch and of packed sequences are the same; heads are tried with
-    // one sequence.
+    // For one head, the arrays of a batch and of packed sequences are the same. Several heads are
+    // tested with one sequence.
     let all = Prefill::new(on, [sequences, heads, queries, keys, 1, 1]);
     assert!(sequences <= 1 || heads <= 1);
     let begins = |each: usize| (0..=sequences).map(|i| (i * each) as u32).collect::<Vec<_>>();
@@ -227,11 +227,11 @@ fn packed(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (of_o, of_lse) = (o.view(of_q), lse.view(of_lse));
     attention.backward_packed(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, lists, [queries, keys])?;
     assert!(d_v.download().iter().all(|x| x.is_finite()), "the gradient of v");
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// A mask that leaves nothing out.
+/// Checks a mask that masks no keys.
 fn sparse(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[batch, heads, queries, keys] = extents else { panic!() };
     let all = Prefill::new(on, [batch, heads, queries, keys, 1, 1]);
@@ -247,14 +247,14 @@ fn sparse(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (of_o, of_lse) = (o.view(of_q), lse.view([batch, heads, queries]));
     attention.backward_sparse(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, &mask)?;
     assert!(d_v.download().iter().all(|x| x.is_finite()), "the gradient of v");
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// Elements of a head in a decoding step.
+/// Number of elements of a head in a decoding step.
 const WIDTH: usize = 8;
 
-/// Numbers whose heads begin at multiples of 16 bytes, which a step's cache has to.
+/// Returns arrays that begin at multiples of 16 bytes, as a step's cache requires.
 fn aligned(on: &On) -> On {
     On { device: on.device.clone(), before: 4 * on.before }
 }
@@ -275,11 +275,11 @@ fn step(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         &mut o.view_mut(of_q),
         &mut scratch,
     )?;
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// A page for each sequence, of all its keys.
+/// Checks a cache with one page per sequence, which holds all its keys.
 fn step_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, keys] = extents else { panic!() };
     let on = aligned(on);
@@ -298,11 +298,11 @@ fn step_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         &mut o.view_mut(of_q),
         &mut scratch,
     )?;
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// A cache of bytes with scales of 1.
+/// Checks a cache of bytes with scales of 1.
 fn step_scaled(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, keys] = extents else { panic!() };
     let on = On { device: on.device.clone(), before: 16 * on.before };
@@ -323,11 +323,11 @@ fn step_scaled(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         &mut o.view_mut(of_q),
         &mut scratch,
     )?;
-    let [right, _] = all.right();
-    Ok(vec![Written::new("o", o.download(), right)])
+    let [reference, _] = all.reference();
+    Ok(vec![Written::new("o", o.download(), reference)])
 }
 
-/// Of frequencies of 0, which turn nothing, at the last row of the cache.
+/// Appends to the last row of the cache, with frequencies of 0, which do not rotate.
 fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, room, width] = extents else { panic!() };
     let n = sequences * heads * width;
@@ -356,7 +356,8 @@ fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     ])
 }
 
-/// A page for each sequence; of a head of one magnitude, which bytes hold as it is.
+/// Appends to a cache with one page per sequence. All elements of a head have one magnitude, which
+/// bytes represent exactly.
 fn append_scaled_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, room, width] = extents else { panic!() };
     let (n, rows) = (sequences * heads * width, sequences * heads * room);
