@@ -1,4 +1,5 @@
-//! Rotary embedding, in each layout, whole and partial, with one and three positions a token, in place and not.
+//! Rotary embedding: each layout, full and partial, with one and three positions per token, in
+//! place and not.
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
@@ -12,7 +13,7 @@ struct Call {
     /// The axis of each pair.
     axes: Vec<u32>,
     kinds: usize,
-    /// Half a unit of the last place of what is stored, relative.
+    /// Half a unit in the last place of the stored type, relative.
     half_unit: f64,
 }
 
@@ -77,7 +78,7 @@ pub fn rotations(device: &Device) {
             check::<f32>(device, &mut random, &call);
         }
     }
-    // One token of one head, however far from no other.
+    // A single token with one head, with any stride.
     let rotary = Rotary::new(device, Layout::Halves, &[1.0; 8]).unwrap();
     let (mut x, mut y) = (device.zeros::<f32>(32).unwrap(), device.zeros::<f32>(32).unwrap());
     let position = device.zeros::<u32>(1).unwrap();
@@ -89,12 +90,12 @@ pub fn rotations(device: &Device) {
     }
     assert_eq!(Rotary::sections(&[2, 1, 3]), [0, 0, 1, 2, 2, 2]);
     assert_eq!(Rotary::sections_in_turns(&[4, 2, 2]), [0, 1, 2, 0, 1, 2, 0, 0]);
-    // More kinds of positions than there are.
+    // More axes of positions than exist.
     let rotary = Rotary::with_axes(device, Layout::Halves, &[1.0], &[1]).unwrap();
     let (mut x, positions) = (device.zeros::<f32>(2).unwrap(), device.zeros::<u32>(1).unwrap());
     let view = positions.view([1, 1]).unwrap();
     assert!(rotary.run_in_place(device, &view, &mut x.view_mut([1, 1, 2]).unwrap()).is_err());
-    // With nothing to turn, extents are compared all the same: positions of one token, and of two.
+    // Without pairs to rotate, extents are still compared: positions of one token, and of two.
     let rotary = Rotary::new(device, Layout::Halves, &[]).unwrap();
     let mut y = device.zeros::<f32>(4).unwrap();
     let (one, mut two) = (x.view([1, 1, 2]).unwrap(), y.view_mut([2, 1, 2]).unwrap());
