@@ -1,5 +1,5 @@
-//! Twelve kernels on images: each pixel by itself ([`point`]), with its neighbors ([`neighbors`]), and all of them
-//! together ([`statistics`]).
+//! Twelve kernels on images: on single pixels ([`point`]), on pixels with their neighbors
+//! ([`neighbors`]), and on all pixels ([`statistics`]).
 #![deny(warnings, missing_docs, clippy::all)]
 
 pub mod neighbors;

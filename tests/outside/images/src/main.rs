@@ -1,4 +1,4 @@
-//! The command `kernels` over this crate's kernels.
+//! The command `kernels` for this crate's kernels.
 #![deny(warnings)]
 
 use images as _;

@@ -1,7 +1,8 @@
-//! How each kernel is tried, for `kernels check` and this crate's tests: the same in plain Rust, bit for bit.
+//! The cases of each kernel for `kernels check` and this crate's tests, with references in plain
+//! Rust that agree bit by bit.
 //!
-//! What is a device function of this crate or of `pixel` is a function of the host too, so references call it; what a kernel
-//! does around it stands here anew.
+//! Device functions of this crate and of `pixel` are functions of the host too, so that the
+//! references call them. The rest of each kernel is written again here.
 
 mod neighbors;
 mod point;
@@ -13,13 +14,13 @@ use kernel_dsl::prelude::*;
 use pixel::format::{Color, Gray16, Pixel, Rgb32f, Rgba8};
 use runtime::testing::{Bound, Expected, Input, Random};
 
-/// A pixel that a test can make and read.
+/// A pixel format that a test can generate and read.
 trait Sample: Pixel {
-    /// Any.
+    /// Returns a random pixel.
     fn draw(random: &mut Random) -> Self;
-    /// From its numbers.
+    /// Reads a pixel from its numbers.
     fn read(numbers: &mut impl Iterator<Item = f64>) -> Self;
-    /// Its numbers.
+    /// Returns the numbers of a pixel.
     fn numbers(self) -> Vec<f64>;
 }
 
@@ -63,12 +64,12 @@ impl Sample for Gray16 {
     }
 }
 
-/// Whether `T` stands for the instance's generic parameter `n`.
+/// Returns whether `T` is the instance's generic parameter `n`.
 fn is<T: GenericArgument>(instance: &Instance, n: usize) -> bool {
     instance.0.get(n) == Some(&T::CONSTANT)
 }
 
-/// An expression with the instance's parameter `n` as a type.
+/// Evaluates an expression with the instance's parameter `n` as a type.
 macro_rules! with {
     ($instance:expr, $n:literal, $name:ident in [$($t:ty),*] => $e:expr) => {
         match () {
@@ -97,17 +98,17 @@ fn floats(input: &Input) -> Vec<f32> {
     input.values().into_iter().map(|x| x as f32).collect()
 }
 
-/// Exactly these pixels.
+/// Expects exactly these pixels.
 fn pixels<P: Sample>(argument: usize, all: impl IntoIterator<Item = P>) -> Vec<Expected> {
     exact(argument, all.into_iter().flat_map(P::numbers))
 }
 
-/// Exactly these numbers.
+/// Expects exactly these numbers.
 fn exact(argument: usize, all: impl IntoIterator<Item = impl Into<f64>>) -> Vec<Expected> {
     vec![Expected::new(argument, all.into_iter().map(Into::into).collect(), Bound::Exact)]
 }
 
-/// Sizes of images: of tiles, beside them, and one pixel.
+/// Sizes of images: multiples of a tile, other sizes, and one pixel.
 const SIZES: [[usize; 2]; 4] = [[1, 1], [7, 33], [16, 32], [37, 18]];
 
 #[cfg(test)]
@@ -116,7 +117,7 @@ mod tests {
     use runtime::testing::{Checker, kernel_specs};
 
     #[test]
-    fn every_instance_is_what_plain_rust_computes() {
+    fn every_instance_agrees_with_plain_rust() {
         let own: Vec<_> = kernel_dsl::kernels().into_iter().filter(|k| k.module.starts_with("images")).collect();
         assert_eq!(own.len(), 12);
         for kernel in own {

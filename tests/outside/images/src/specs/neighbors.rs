@@ -1,4 +1,4 @@
-//! The kernels of [`neighbors`](crate::neighbors).
+//! Cases of the kernels of [`neighbors`](crate::neighbors).
 
 use super::{SIZES, Sample, draw, exact, floats, pixels, read, with};
 use crate::neighbors::stencils::{Laplace, Sharpen, Stencil};
@@ -21,7 +21,7 @@ fn plane_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     SIZES.into_iter().map(&mut case).collect()
 }
 
-/// The value at a place that may lie beyond the edge.
+/// Returns the value at a position, or the nearest one if it is beyond the edge.
 fn near(x: &[f32], [rows, cols]: [usize; 2], row: isize, col: isize) -> f32 {
     let (row, col) = (row.clamp(0, rows as isize - 1), col.clamp(0, cols as isize - 1));
     x[row as usize * cols + col as usize]
@@ -31,12 +31,13 @@ fn size(input: &Input) -> [usize; 2] {
     input.extents().try_into().unwrap_or_default()
 }
 
-/// Each place of an image, by row.
+/// Returns the positions of an image, by row.
 fn places([rows, cols]: [usize; 2]) -> impl Iterator<Item = (usize, usize)> {
     (0..rows * cols).map(move |i| (i / cols, i % cols))
 }
 
-/// In f64: (2R + 1)² values of at most 1 are added in f32, so the mean is off by that many rounding errors of 2⁻²⁴ at most.
+/// Computes the reference in f64. The kernel adds (2R + 1)² values of at most 1 in f32. The error
+/// of the mean is at most that number of roundings of 2⁻²⁴.
 fn box_blur_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let radius = match instance.0[0] {
         Constant::Usize(radius) => radius as isize,

@@ -1,4 +1,4 @@
-//! The kernels of [`point`](crate::point).
+//! Cases of the kernels of [`point`](crate::point).
 
 use super::{SIZES, Sample, draw, pixels, read, with};
 use crate::point::layers::{Mode, Multiply, Screen};

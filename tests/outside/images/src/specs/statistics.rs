@@ -1,4 +1,4 @@
-//! The kernels of [`statistics`](crate::statistics).
+//! Cases of the kernels of [`statistics`](crate::statistics).
 
 use super::{SIZES, Sample, draw, exact, floats, read, with};
 use crate::statistics::{BINS, Extent, NOTHING, extents, histogram, joined, row_means, running};
@@ -58,7 +58,7 @@ fn extents_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     with!(instance, 0, P in [Rgba8, Rgb32f] => of::<P>(inputs))
 }
 
-/// Small whole numbers, so that sums are exact in any order.
+/// Makes images of small integers, so that sums are exact in any order.
 fn running_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut case = |[rows, cols]: [usize; 2]| {
         let whole: Vec<u32> = (0..rows * cols).map(|_| random.below(1000) as u32).collect();
@@ -85,7 +85,7 @@ fn row_means_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     SIZES.into_iter().chain([[3, 300]]).map(&mut case).collect()
 }
 
-/// In f64: cols values of at most 1 are added in f32.
+/// Computes the reference in f64; the kernel adds `cols` values of at most 1 in f32.
 fn row_means_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, cols) = (floats(&inputs[0]), inputs[0].extents()[1]);
     let mean = |row: &[f32]| row.iter().map(|x| f64::from(*x)).sum::<f64>() / cols as f64;
