@@ -167,7 +167,7 @@ fn mismatches_are_reported() {
     fails(&[&numeric, "saxpy"], "give --block");
     let takes = "saxpy takes u32 (saxpy_param_0), f32 (saxpy_param_1), u64 (saxpy_param_2), u64 (saxpy_param_3)";
     fails(&[&numeric, "saxpy", "--block", "32"], takes);
-    fails(&[&numeric, "saxpy", "--block", "2048"], "a block of [2048, 1, 1] threads is none that there can be");
+    fails(&[&numeric, "saxpy", "--block", "2048"], "invalid block size [2048, 1, 1]: a block has 1 to 1024 threads");
     let wrong = ["--arg", "s32:8", "--arg", "u32:2", "--buffer", "x:f32[8]", "--buffer", "y:f32[8]"];
     let saxpy = [&numeric, "saxpy", "--block", "32"];
     fails(&[&saxpy[..], &wrong].concat(), "parameter 2, `saxpy_param_1`, is f32, but u32 was given");

@@ -255,7 +255,7 @@ exports! {
         name: *const c_char,
     ) = call |driver| {
         if address.is_null() && bytes.is_null() {
-            return Err(Error::value("neither the address nor the size is asked for"));
+            return Err(Error::value("neither the address nor the size is requested"));
         }
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let found = driver.variable(handle(module), unsafe { text(name)? })?;

@@ -129,7 +129,7 @@ impl<'m> Decoder<'m> {
         let callee = &self.module.functions()[index];
         if callee.body.is_none() {
             let known = "the module does not define it";
-            return Err(format!("{known}, and the interpreter has no function `{}` of its own", callee.name));
+            return Err(format!("{known}, and the interpreter does not provide the function `{}`", callee.name));
         }
         if self.chain.contains(&index) {
             return Err("it is recursive; calls are inlined here".to_string());

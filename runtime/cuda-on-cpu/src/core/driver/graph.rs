@@ -99,7 +99,7 @@ impl Driver {
 
     fn check_launch(&self, launch: &Launch) -> Result {
         if !Arc::ptr_eq(&launch.function.module.context, &self.current()?) {
-            let why = "the function is of another context than the current one";
+            let why = "the function belongs to another context, not to the current one";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         launch.function.check(launch.grid)
@@ -116,7 +116,7 @@ impl Driver {
     pub fn launch_graph(&self, executable: Handle, queue: &Queue) -> Result {
         let executable = self.executables.get(executable)?;
         if !Arc::ptr_eq(&executable.context, queue.context()) {
-            return Err(Error::value("the graph is of another context than the stream"));
+            return Err(Error::value("the graph and the stream belong to different contexts"));
         }
         self.submit(queue, Work::Graph(executable.works()))
     }

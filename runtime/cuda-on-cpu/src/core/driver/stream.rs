@@ -107,7 +107,7 @@ impl Driver {
             return Ok(());
         }
         if !Arc::ptr_eq(&event.context, queue.context()) {
-            let why = "the event is of another context than the stream";
+            let why = "the event and the stream belong to different contexts";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         let ticket = event.record(&self.engine, queue.context().clone())?;
@@ -141,8 +141,8 @@ impl Driver {
                 Ok(())
             }
             (_, Some((_, capture)), Some(captured)) if !Arc::ptr_eq(&capture, &captured.capture) => {
-                capture.invalidate("it was to wait for an event of another capture");
-                let why = "the event is of another capture";
+                capture.invalidate("a stream would wait for an event of another capture");
+                let why = "the event belongs to another capture";
                 Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_MERGE, why))
             }
             (_, Some((stream, capture)), Some(captured)) => capture.join(stream.handle, &captured.after),
@@ -162,14 +162,14 @@ impl Driver {
     pub fn query_event(&self, event: Handle) -> Result {
         let event = self.events.get(event)?;
         let ticket = event.ticket()?;
-        self.refuse_unsafe("asking for an event")?;
+        self.refuse_unsafe("querying an event")?;
         if self.engine.is_done(ticket) { event.context.check() } else { Err(Error::not_ready()) }
     }
 
     /// Submits a kernel launch.
     pub fn launch(&self, launch: Launch, queue: &Queue) -> Result {
         if !Arc::ptr_eq(&launch.function.module.context, queue.context()) {
-            let why = "the function is of another context than the stream";
+            let why = "the function and the stream belong to different contexts";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         launch.function.check(launch.grid)?;

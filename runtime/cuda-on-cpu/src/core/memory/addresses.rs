@@ -66,7 +66,7 @@ mod tests {
         let (a, b) = (addresses.take(1).unwrap(), addresses.take(1000).unwrap());
         assert!(a % ALIGNMENT == 0 && b % ALIGNMENT == 0 && b >= a + 1 + GUARD);
         addresses.give_back(a);
-        assert!(addresses.take(1).unwrap() > b, "what was freed stays nobody's");
+        assert!(addresses.take(1).unwrap() > b, "freed addresses are not reused immediately");
         // Later the range is reused, but only for lengths that fit.
         addresses.next = RANGE.end - GUARD;
         assert_eq!(addresses.take(1), Some(a));
