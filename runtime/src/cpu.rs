@@ -35,7 +35,7 @@ pub(crate) struct Cpu {
     limits: Mutex<Limits>,
 }
 
-/// Where a launch ends that goes on.
+/// Limits at which a launch is stopped.
 #[derive(Clone, Copy, Default)]
 struct Limits {
     /// How long it may take.

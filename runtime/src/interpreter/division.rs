@@ -1,7 +1,7 @@
 //! Integer division of all lanes: processors divide vectors of floats, but not of integers.
 
-/// Division that rounds towards zero. By zero, all bits of both results are ones, as the machine code
-/// for every target returns; `MIN / −1` wraps.
+/// Division that rounds toward zero. By zero, all bits of both results are ones, as in the machine
+/// code for every target; `MIN / −1` wraps.
 pub(super) trait Divide: Copy {
     fn quotient(self, by: Self) -> Self;
     fn remainder(self, by: Self) -> Self;

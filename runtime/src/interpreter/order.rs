@@ -376,7 +376,7 @@ mod tests {
             order.fence(0, 1, Scope::Grid, at(block));
             order.atomic(0, 0, (Some(0), u64::from(block)));
         }
-        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0)), "by way of the second block");
+        assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0)), "through the second block");
     }
 
     #[test]

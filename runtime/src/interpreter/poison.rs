@@ -139,7 +139,7 @@ impl<'p> Poison<'p> {
         let mut description = Description::new(format!("an undefined value {what}{place}")).against(
             Some(source.site),
             source.thread,
-            "gets it here, where not all lanes take part that are asked",
+            "gets it here, where some of the required lanes are missing",
         );
         if let Some(object) = object {
             description = description.about(object);

@@ -602,7 +602,7 @@ mod tests {
             let (mut cell, now) = (Cell::default(), clock(1, 1, SHARED));
             cell.load(now, Stamp::new(1, 1, first));
             cell.load(now, Stamp::new(1, 1, second));
-            let conflict = cell.store(now, Stamp::new(1, 2, third)).expect("one of the loads is of another warp");
+            let conflict = cell.store(now, Stamp::new(1, 2, third)).expect("another warp made one of the loads");
             assert_ne!(conflict.stamp.thread() / 32, third / 32);
         }
     }

@@ -173,7 +173,7 @@ impl Input {
     /// If the numbers have another type.
     pub fn to_vec<T: ScalarElement>(&self) -> Vec<T> {
         let one = |ty: Scalar, bits: u64| {
-            assert!(ty == T::SCALAR, "numbers of type `{ty}` are asked for as `{}`", T::SCALAR);
+            assert!(ty == T::SCALAR, "numbers of type `{ty}` are requested as `{}`", T::SCALAR);
             T::from_bits(bits)
         };
         match self {

@@ -30,7 +30,7 @@ impl Decoder<'_> {
                     return self.refuse(format!("there is no parameter {index}"));
                 };
                 if parameter.ty() != self.ty(result)? {
-                    return self.refuse(format!("parameter `{}` is of another type", parameter.name));
+                    return self.refuse(format!("parameter `{}` has another type", parameter.name));
                 }
                 let to = self.define(result)?;
                 self.code.parameters.push((to, index));
