@@ -112,7 +112,7 @@ fn addresses_of_nothing() {
     let expected = [
         "cuMemcpyHtoD_v2: CUDA_ERROR_INVALID_VALUE: 5 bytes from 0x",
         "are 1 more than the allocation of 4 bytes at 0x",
-        "cuMemFree_v2: CUDA_ERROR_INVALID_VALUE: nothing that can be freed like this begins at 0x",
+        "cuMemFree_v2: CUDA_ERROR_INVALID_VALUE: no allocation that can be freed in this way begins at 0x",
         "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: the device has no",
     ];
     logs("addresses_of_nothing", &[("CUDA_ON_CPU_MEMORY", "1M")], &expected, || {
@@ -336,7 +336,7 @@ fn a_kernel_without_end_is_ended() {
 
 #[test]
 fn what_is_not_there_says_so() {
-    let expected = ["cuTexObjectCreate: CUDA_ERROR_NOT_SUPPORTED: this library does not have it"];
+    let expected = ["cuTexObjectCreate: CUDA_ERROR_NOT_SUPPORTED: this library does not support the function"];
     logs("what_is_not_there_says_so", &[], &expected, || {
         context();
         let mut object = 0;

@@ -80,7 +80,7 @@ impl Injection {
         if fault.number.is_some_and(|wanted| wanted != number) {
             return None;
         }
-        Some(Error::new(fault.code, format!("a failure that was asked for, at call {number}")))
+        Some(Error::new(fault.code, format!("an injected failure, at call {number}")))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Fault>> {

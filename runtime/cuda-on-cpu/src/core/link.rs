@@ -48,8 +48,8 @@ impl State {
                 *self = State::Added(ptx);
                 Ok(())
             }
-            State::Added(_) => Err(Error::unsupported("two modules are to be joined")),
-            State::Complete(_) => Err(Error::value("something is added after the end")),
+            State::Added(_) => Err(Error::unsupported("joining two modules is not supported")),
+            State::Complete(_) => Err(Error::value("an addition after the end of linking")),
         }
     }
 

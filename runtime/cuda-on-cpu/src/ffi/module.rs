@@ -28,7 +28,7 @@ impl<'a> Options<'a> {
         let names = unsafe { slice::from_raw_parts(names, count as usize) };
         // CUDA 12.9 has the options 0 to 33.
         match names.iter().find(|name| !(0..34).contains(*name)) {
-            Some(name) => Err(Error::value(format!("{name} is no option of the JIT compiler"))),
+            Some(name) => Err(Error::value(format!("unknown option of the JIT compiler: {name}"))),
             None => Ok(Options { names, values }),
         }
     }
@@ -185,7 +185,7 @@ exports! {
             return Err(image::refuse_binary());
         }
         if data.is_null() || bytes == 0 {
-            return Err(Error::value("there is no PTX"));
+            return Err(Error::value("the input has no PTX"));
         }
         // SAFETY: the caller's data has `bytes` bytes.
         let text = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };

@@ -64,7 +64,7 @@ pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, 
     // SAFETY: guaranteed by the caller.
     unsafe { put(to, ptr::null_mut())? };
     if flags & !3 != 0 || flags == 3 {
-        return Err(Error::value(format!("{flags:#x} are no flags of cuGetProcAddress")));
+        return Err(Error::value(format!("invalid flags of cuGetProcAddress: {flags:#x}")));
     }
     // SAFETY: guaranteed by the caller.
     let name = unsafe { text(symbol)? };

@@ -75,7 +75,7 @@ impl Driver {
         self.check_launch(&launch)?;
         for node in after {
             if self.nodes.get(*node)?.graph != graph.handle {
-                return Err(Error::value("a node comes after one of another graph"));
+                return Err(Error::value("a node depends on a node of another graph"));
             }
         }
         let index = graph.add(Work::Launch(launch));
@@ -86,12 +86,12 @@ impl Driver {
     pub fn set_launch(&self, executable: Handle, node: Handle, launch: Launch) -> Result {
         let (executable, node) = (self.executables.get(executable)?, self.nodes.get(node)?);
         if executable.graph != node.graph {
-            return Err(Error::value("the node is not of the graph that was made ready"));
+            return Err(Error::value("the node does not belong to the instantiated graph"));
         }
         self.check_launch(&launch)?;
         // The executable lacks nodes added after its instantiation.
         if node.index >= executable.works().len() {
-            return Err(Error::value("the node was added after the graph was made ready"));
+            return Err(Error::value("the node was added after the graph was instantiated"));
         }
         executable.set(node.index, Work::Launch(launch));
         Ok(())
