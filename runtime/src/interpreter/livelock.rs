@@ -243,7 +243,7 @@ impl Machine<'_, '_> {
         (self.findings, self.stopped) = (found, false);
         match std::mem::replace(&mut self.watch, before) {
             Watch::Reads(reads) => reads,
-            _ => unreachable!("who looks on stays"),
+            _ => unreachable!("the run leaves its observer in place"),
         }
     }
 

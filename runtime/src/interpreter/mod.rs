@@ -396,7 +396,7 @@ impl Program {
         let recorder = Recorder::new(block, linear / 32, linear as usize % 32, limit, self.code.slots);
         match self.run_watched(launch, Watch::Thread(recorder.into()))? {
             (outcome, Watch::Thread(recorder)) => Ok((outcome, recorder.trace(self, thread))),
-            _ => unreachable!("who looks on stays"),
+            _ => unreachable!("run_watched returns the watcher it was given"),
         }
     }
 
@@ -407,7 +407,7 @@ impl Program {
         let launched = Launched { grid: launch.grid, block: self.block_of(launch.block)?, parameters };
         match self.run_watched(launch, Watch::Accesses(Default::default()))? {
             (outcome, Watch::Accesses(counters)) => Ok((outcome, counters.profile(self, launched))),
-            _ => unreachable!("who looks on stays"),
+            _ => unreachable!("run_watched returns the watcher it was given"),
         }
     }
 

@@ -260,7 +260,7 @@ impl<'p> Precision<'p> {
         let produced = Produced { operation: format!("`{}`", event.operation), inputs: event.inputs.clone(), result };
         let description = Description::new(message)
             .about(object)
-            .against(Some(at.0), machine.thread(at.1.index, lane), "stores what comes of it")
+            .against(Some(at.0), machine.thread(at.1.index, lane), "stores a result of it")
             .produced(produced);
         self.findings.add(check, site, 1, thread, description);
     }

@@ -580,7 +580,7 @@ fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> S
     let (sign, width) = (symbol(op).unwrap_or_default(), ty.bits());
     let counts = distance % width;
     format!(
-        "`{a} {sign} {distance}` shifts a `{ty}`, which has {width} bits, by as many or more: it counts as {counts}"
+        "`{a} {sign} {distance}` shifts a `{ty}` of {width} bits by at least its width: the distance counts as {counts}"
     )
 }
 

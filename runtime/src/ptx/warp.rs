@@ -432,7 +432,7 @@ impl Machine<'_, '_> {
         let origin = warp.registers.approximations[id as usize];
         let (site, bound) = (&code.sites[origin as usize], code.bounds.get(&origin).copied().unwrap_or_default());
         let line = site.line.map_or(String::new(), |n| format!(" in line {n}"));
-        let message = || format!("{what} that comes of an approximation, `{}`{line} (within {bound})", site.text);
+        let message = || format!("{what} that depends on an approximation, `{}`{line} (within {bound})", site.text);
         self.report(warp, Check::Approximate, inst.site, lanes, message);
     }
 

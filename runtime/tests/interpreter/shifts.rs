@@ -58,5 +58,5 @@ fn shift_overflow_is_a_warning_with_its_values() {
     let (outcome, _) = shifted(Binary::Shr, Scalar::I64, 5, 70);
     let finding = &outcome.report.findings[0];
     assert_eq!(finding.severity, Severity::Warning);
-    assert_eq!(finding.message, "`5 >> 70` shifts a `i64`, which has 64 bits, by as many or more: it counts as 6");
+    assert_eq!(finding.message, "`5 >> 70` shifts a `i64` of 64 bits by at least its width: the distance counts as 6");
 }

@@ -227,7 +227,7 @@ fn approximations_are_followed() {
         outcome.report.findings.iter().map(|f| (f.check, f.message.as_str())).collect::<Vec<_>>(),
         [(
             Check::Approximate,
-            "is guarded by a condition that comes of an approximation, `ex2.approx.f32 %f2, %f1` in line 21 (within 2 ulp)"
+            "is guarded by a condition that depends on an approximation, `ex2.approx.f32 %f2, %f1` in line 21 (within 2 ulp)"
         )]
     );
     // A value that does not come from an approximation is not marked.

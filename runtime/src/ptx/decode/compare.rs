@@ -137,7 +137,7 @@ impl<'m> Decoder<'m> {
     /// Decodes the modifiers and operands of a comparison.
     fn compared(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result<Comparison> {
         let Some(question) = words.take_as(Question::of) else {
-            return Err("it does not say what it asks".to_string());
+            return Err("it has no comparison operator".to_string());
         };
         let operation = words.take_as(|m| match m {
             Modifier::And => Some(Logic::And),

@@ -96,7 +96,7 @@ impl<'m> Decoder<'m> {
         let arrive = words.take(Modifier::Arrive);
         let reduces = words.take(Modifier::Red);
         if !arrive && !reduces && !words.take(Modifier::Sync) {
-            return Err("it does not say whether it waits".to_string());
+            return Err("it has neither `.sync`, `.arrive` nor `.red`".to_string());
         }
         let mut reads = SmallVec::new();
         let (first, last) = if reduces { (1, operands.len() - 1) } else { (0, operands.len()) };
@@ -167,7 +167,7 @@ impl<'m> Decoder<'m> {
             Modifier::Ballot => Some(Poll::Ballot),
             _ => None,
         });
-        let Some(mode) = mode else { return Err("it does not say what it asks".to_string()) };
+        let Some(mode) = mode else { return Err("it has no vote mode".to_string()) };
         words.ty()?;
         let to = self.to(frame, operands, 0)?;
         let condition: Condition = self.predicate(frame, operands.get(1))?;
