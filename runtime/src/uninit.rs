@@ -164,7 +164,7 @@ mod tests {
 
     /// Compares the ranges with sets of bytes.
     #[test]
-    fn ranges_are_the_bytes_that_they_name() {
+    fn ranges_hold_exactly_their_bytes() {
         let of = |mask: u32| ByteRanges::whole(12).kept(1, |at| mask >> at & 1 == 1);
         for mask in (0..1 << 12).step_by(7) {
             let all = of(mask);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_holds_what_was_stored_there() {
+    fn stores_initialize_their_bytes() {
         let uninit = UninitMap::new();
         assert!(uninit.of(64, 8).is_empty());
         uninit.made(1024, 100);

@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs an NVIDIA GPU"]
-    fn gpu_is_not_opened_in_the_context_of_a_kernel_that_does_not_end() {
+    fn gpu_is_opened_in_an_own_context_after_a_time_limit() {
         let primary = Context::open(0, true).expect("a GPU");
         assert_eq!(primary.kind, Kind::Primary);
         let known_by = primary.handle();

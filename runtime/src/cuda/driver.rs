@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_without_our_functions_is_refused_by_name() {
+    fn a_driver_without_required_functions_is_rejected() {
         let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
         assert!(functions.contains(&"cuLaunchKernel"));
         assert_eq!(functions.len(), 46);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_that_cannot_serve_say_why() {
+    fn unusable_drivers_are_rejected_with_the_cause() {
         assert_eq!(
             refusal(driver(version_function::<7050>(), init_function::<0>())),
             "the driver supports CUDA 7.5; sm_61 needs CUDA 8.0 or later: update NVIDIA's driver"
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_older_than_the_second_release_function_serves() {
+    fn a_driver_with_only_the_first_release_function_works() {
         assert_eq!(driver(version_function::<9000>(), init_function::<0>()).unwrap().version().to_string(), "9.0");
     }
 }

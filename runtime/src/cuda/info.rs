@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_device_is_refused_with_both_names() {
+    fn an_older_device_is_rejected_with_both_names() {
         let device = DeviceInfo {
             ordinal: 0,
             name: "Tesla P40".to_string(),

@@ -111,14 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn driver_numbers_are_versions() {
+    fn driver_numbers_convert_to_versions() {
         assert_eq!(CudaVersion::from_driver(11040), cuda(11, 4));
         assert_eq!(CudaVersion::from_driver(8000), cuda(8, 0));
         assert_eq!(CudaVersion::from_driver(13020).to_string(), "13.2");
     }
 
     #[test]
-    fn ptx_that_the_driver_cannot_read_is_refused_with_both_versions() {
+    fn unsupported_ptx_is_rejected_with_both_versions() {
         let ptx = "// made by kernel-dsl\n.version 6.0\n.target sm_61\n";
         assert!(check_ptx(ptx, cuda(9, 0), "softmax::<4>").is_ok());
         let error = check_ptx(ptx, cuda(8, 0), "softmax::<4>").unwrap_err();

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_divided_as_rust_divides_them() {
+    fn integer_division_matches_rust() {
         // Powers of two and their neighbors, small numbers, multiples of an odd one, and the output
         // of a generator by Knuth.
         let edges = (0..64).flat_map(|bit| [-2, -1, 0, 1, 2].map(|by| (1u64 << bit).wrapping_add_signed(by)));

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_by_index_without_gaps() {
+    fn values_are_in_index_order_without_gaps() {
         let data: Vec<i16> = (-3..7).collect();
         assert_eq!(Input::view(&data, [2, 5]).values(), data.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
         assert_eq!(Input::strided(&data, [2, 3], [7, 1]).values(), [-3.0, -2.0, -1.0, 4.0, 5.0, 6.0]);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_beyond_its_elements_is_refused() {
+    fn shapes_larger_than_the_data_are_rejected() {
         let check = |input| match input {
             Input::Array(array) => array.check(),
             Input::Scalar { .. } => Ok(()),

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_ascend_and_have_the_bindings_names() {
+    fn codes_ascend_and_match_the_names_of_the_bindings() {
         assert!(CODES.windows(2).all(|pair| pair[0].0 < pair[1].0));
         for code in [
             CUresult::CUDA_SUCCESS,

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_lead_to_what_lives_and_to_nothing_else() {
+    fn handles_find_only_live_objects_of_their_type() {
         let (cats, dogs) = (Table::<Cat>::default(), Table::<Dog>::default());
         let mut handles = Vec::new();
         for i in 0..10 {

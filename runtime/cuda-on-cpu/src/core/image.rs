@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_load_says_why() {
+    fn load_errors_state_the_cause() {
         let empty = ".version 6.0\n.target sm_61\n.address_size 64\n";
         assert!(read(empty, Target::SM_61).is_ok());
         assert!(read(empty, Target::SM_90).is_ok());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_code_is_told_by_its_first_bytes() {
+    fn machine_code_is_recognized_by_its_first_bytes() {
         assert!(is_binary(b"\x7fELF\x02\x01") && is_binary(&[0x50, 0xED, 0x55, 0xBA, 1]));
         assert!(!is_binary(b".version 6.0") && !is_binary(b""));
     }

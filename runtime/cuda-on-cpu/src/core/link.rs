@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_compiled_is_for_its_device() {
+    fn linked_images_load_only_on_their_target() {
         let mut state = State::Empty;
         assert!(state.complete(Target::SM_61).is_err());
         state.add(".version 6.0".into()).unwrap();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told_and_left() {
+    fn invalid_settings_are_reported_and_ignored() {
         for (name, text) in [
             ("CUDA_ON_CPU_CAPABILITY", "6"),
             ("CUDA_ON_CPU_CAPABILITY", "6.7"),

@@ -287,7 +287,7 @@ mod tests {
     use sys::CUjit_option::*;
 
     #[test]
-    fn a_log_is_cut_to_its_buffer_and_says_how_long_it_is() {
+    fn logs_are_truncated_and_their_length_is_returned() {
         let mut buffer = [7u8; 8];
         let mut names = [CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as c_int, CU_JIT_ERROR_LOG_BUFFER as c_int];
         let mut values = [std::ptr::without_provenance_mut(8), buffer.as_mut_ptr().cast()];

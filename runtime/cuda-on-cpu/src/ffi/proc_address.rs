@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_what_the_version_of_cuda_meant_by_it() {
+    fn names_resolve_by_cuda_version() {
         assert_eq!(ask(c"cuMemAlloc", 12000), exported("cuMemAlloc_v2"));
         assert_eq!(ask(c"cuCtxCreate", 11000), exported("cuCtxCreate_v2"));
         assert_eq!(ask(c"cuCtxCreate", 12090), exported("cuCtxCreate_v4"));

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_lie_apart_and_are_used_again_late() {
+    fn allocations_have_guards_and_late_reuse() {
         let mut addresses = Addresses::default();
         let (a, b) = (addresses.take(1).unwrap(), addresses.take(1000).unwrap());
         assert!(a % ALIGNMENT == 0 && b % ALIGNMENT == 0 && b >= a + 1 + GUARD);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terabyte_goes_round_for_ever() {
+    fn addresses_of_large_allocations_are_reused() {
         let mut addresses = Addresses::default();
         let kept = addresses.take(1 << 30).unwrap();
         for _ in 0..1000 {
