@@ -129,7 +129,7 @@ fn gpu_subscribers_receive_events() {
     });
     assert_eq!(result.unwrap(), [2; 100]);
     let said = LINES.lock().unwrap();
-    let told = "WARN event: fallback: work begins anew on another device loss=cuda:0 (";
+    let told = "WARN event: fallback: work restarts on another device loss=cuda:0 (";
     let told = said.iter().filter(|line| line.starts_with(told) && line.ends_with(" device=cpu (interpreter)"));
     assert_eq!(told.count(), 1, "{said:#?}");
 }

@@ -381,7 +381,7 @@ fn with_cpu_fallback_continues_on_the_cpu() {
         assert!(refused.to_string().contains("its memory belongs to another device"), "{refused}");
     });
     if let Some(printed) = printed {
-        let said = printed.matches("kernel-dsl: work begins anew on cpu (interpreter): cuda:0 (").count();
+        let said = printed.matches("kernel-dsl: work restarts on cpu (interpreter): cuda:0 (").count();
         assert_eq!(said, 7, "{printed}");
     }
 }

@@ -327,7 +327,7 @@ impl Context {
     fn free_memory(&self) -> Option<(usize, usize)> {
         let (mut free, mut total) = (0, 0);
         let asked = self.run(
-            || "asking for free memory".into(),
+            || "querying the free memory".into(),
             // SAFETY: both outlive the call.
             |driver| unsafe { (driver.memory_info)(&mut free, &mut total) },
         );

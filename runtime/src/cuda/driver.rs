@@ -171,7 +171,7 @@ impl Driver {
         let mut version = 0;
         // SAFETY: `version` outlives the call; this function may be called before `cuInit`.
         let code = unsafe { (driver.driver_version)(&mut version) };
-        driver.check(code, || "asking the CUDA driver for its version".into())?;
+        driver.check(code, || "querying the version of the CUDA driver".into())?;
         driver.version = CudaVersion::from_driver(version);
         if driver.version < CudaVersion::OLDEST {
             return Err(Error::DriverTooOld {

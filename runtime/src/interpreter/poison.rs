@@ -168,7 +168,7 @@ impl<'p> Machine<'p, '_> {
             _ => return,
         };
         let ids = p.of_rows(at.warp, &rows);
-        p.tell(self, at, &ids, "decides where a thread goes", |_| None);
+        p.tell(self, at, &ids, "decides a branch", |_| None);
         // The lanes have decided by this value: a later decision by it is the same mistake.
         rows.iter().for_each(|row| p.set(at, *row, |_| 0));
     }
@@ -278,7 +278,7 @@ impl<'p> Machine<'p, '_> {
                 self.each_part(site, warp, mask, access, |machine, part| {
                     let there = Where { mask: part.lanes, ..at };
                     let object = |l: usize| Some(machine.object(part.target, part.offset[l], access));
-                    p.tell(machine, there, &ids, "goes into an atomic operation", object);
+                    p.tell(machine, there, &ids, "is an operand of an atomic operation", object);
                 });
                 atomic.to.iter().for_each(|to| p.set(at, to.row, |_| 0));
             }

@@ -271,7 +271,7 @@ fn share(error: f64) -> String {
     match error {
         e if e < 0.01 => format!("{e:.1e} of it"),
         e if e < 10.0 => format!("{:.0} %", 100.0 * e),
-        _ => "more than ten times what it is".to_string(),
+        _ => "more than ten times its value".to_string(),
     }
 }
 

@@ -463,7 +463,7 @@ impl Machine<'_, '_> {
                 let operand = value(from, register.get(&warp.rows, lane));
                 let why = match from.is_float() {
                     true if operand == "NaN" => "is no integer",
-                    true => "lies beyond the type's range",
+                    true => "is outside the type's range",
                     false => "loses bits",
                 };
                 Description::new(format!("`{operand} as {into}`, of `{from}`, {why}"))

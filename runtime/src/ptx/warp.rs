@@ -193,7 +193,7 @@ impl Machine<'_, '_> {
                 }
                 Kind::BranchIndexed { index, targets } => {
                     if CHECKED {
-                        self.needs(warp, inst, index.1, mask, "goes by an index");
+                        self.needs(warp, inst, index.1, mask, "branches by an index");
                     }
                     self.branch_indexed(warp, inst, index.0, targets, mask);
                 }
@@ -275,7 +275,7 @@ impl Machine<'_, '_> {
             }
         }
         self.report(warp, Check::OutOfBounds, inst.site, beyond, || {
-            format!("goes by an index that is not below {}, the number of its targets", targets.len())
+            format!("branches by an index that is not below {}, the number of its targets", targets.len())
         });
         match sides[..] {
             [(to, _)] => warp.flow.jump(structure, to),

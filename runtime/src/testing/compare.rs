@@ -119,7 +119,7 @@ pub(super) fn reference(
         let name = &names[*argument];
         let Some(expected) = expected.iter().find(|e| e.argument == *argument) else {
             return Some(Failure::Incomplete {
-                why: format!("the reference says nothing of `{name}`, which the kernel writes"),
+                why: format!("the reference has no values for `{name}`, which the kernel writes"),
             });
         };
         let count = array.offsets().count();

@@ -68,7 +68,7 @@ fn report_of_a_race_has_both_stored_values() {
     let (reversed, _) = run_on(two_stores::ARTIFACT, 1, &Memory::new(|i| i as f32), options);
     assert_eq!(values(&reversed), Values { other_stored: some("7.0"), stores: some("3.0"), ..Values::default() });
     assert!(
-        reversed.to_string().ends_with("blocks and warps ran in reversed order; `--order reversed` brings it back")
+        reversed.to_string().ends_with("blocks and warps ran in reversed order; `--order reversed` repeats this run")
     );
 }
 

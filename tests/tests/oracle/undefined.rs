@@ -98,9 +98,9 @@ fn undefined_value_is_followed_to_the_store() {
 #[test]
 fn undefined_value_is_reported_at_every_kind_of_use() {
     for (kernel, what) in [
-        (branched_on::ARTIFACT, "an undefined value decides where a thread goes"),
+        (branched_on::ARTIFACT, "an undefined value decides a branch"),
         (looked_up::ARTIFACT, "an undefined value is part of an address"),
-        (added::ARTIFACT, "an undefined value goes into an atomic operation: element 0 of `y`"),
+        (added::ARTIFACT, "an undefined value is an operand of an atomic operation: element 0 of `y`"),
         (counted::ARTIFACT, "an undefined value is stored: element 16 of `y`"),
     ] {
         let (report, _) = run(kernel, 1);

@@ -57,7 +57,7 @@ impl Decoder<'_> {
     pub(super) fn poison(&mut self, place: &ir::Place, element: Scalar, n: u32, guard: Option<Value>) -> Result<()> {
         let mut access = self.access(place, element, n)?;
         if !access.place.is_shared() || n == 0 {
-            return self.refuse("what is poisoned is in shared memory, and at least one scalar");
+            return self.refuse("only shared memory of at least one scalar can be poisoned");
         }
         access.guard = self.truth(guard)?;
         self.code.accesses.push(access);

@@ -382,7 +382,7 @@ impl<'m> Decoder<'m> {
     /// Returns a computation of `to` from operands, which it reads.
     fn compute(&self, to: Source, from: &[Source], body: super::code::Body) -> Decoded {
         Decoded {
-            kind: Kind::Compute { body, follows: Follows::All, reason: "it gives nothing that is defined" },
+            kind: Kind::Compute { body, follows: Follows::All, reason: "its result is undefined" },
             reads: from.iter().map(|s| s.id).collect(),
             writes: smallvec![to.id],
         }
