@@ -1,8 +1,8 @@
-//! The page `kernel_dsl::subset`: which constructs of Rust kernels support, and which not, and why.
+//! The page `kernel_dsl::subset`: which constructs of Rust kernels support, which not, and why.
 //!
-//! The programs of `tests/tests/constructs`, whose names the rows contain, prove what is supported.
-//! The programs `kernel-dsl/compile_fail/subset_*.rs` prove what is not; the page shows their messages.
-//! `UPDATE=1 cargo test -p tests --test subset` rewrites the page.
+//! The programs of `tests/tests/constructs` test the supported constructs, and each row names some
+//! of them. The programs of `kernel-dsl/compile_fail/subset_*.rs` test the unsupported constructs,
+//! and the page shows their messages. `UPDATE=1 cargo test -p tests --test subset` writes the page.
 
 use std::fmt::Write;
 use std::fs;

@@ -411,7 +411,7 @@ impl fmt::Display for Trace {
         let Trace { kernel, block, thread, lines, left_out } = self;
         write!(f, "{kernel}, thread {thread:?} of block {block:?}")?;
         if lines.is_empty() && *left_out == 0 {
-            write!(f, "\nit does nothing")?;
+            write!(f, "\nit executes no operations")?;
         }
         for Line { file, line, text, events, .. } in lines {
             write!(f, "\n{file}:{line}  {text}")?;

@@ -439,14 +439,16 @@ impl Machine<'_, '_> {
     #[cold]
     fn undefined(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let because = match warp.registers.causes[id as usize] {
-            Cause::Unwritten => "a register that nothing has been written to".to_string(),
+            Cause::Unwritten => "a register that was never written".to_string(),
             Cause::Instruction { site, why } => {
                 let site = &self.program.code.sites[site as usize];
                 let line = site.line.map_or(String::new(), |n| format!(" in line {n}"));
                 format!("`{}`{line}: {why}", site.text)
             }
         };
-        self.report(warp, Check::Undefined, inst.site, mask, || format!("{what} that is not defined, by {because}"));
+        self.report(warp, Check::Undefined, inst.site, mask, || {
+            format!("{what} that is undefined because of {because}")
+        });
     }
 }
 

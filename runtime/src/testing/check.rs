@@ -128,7 +128,7 @@ impl Checker {
         if self.gpu().is_none() {
             let why = match self.gpu {
                 None => "no GPU was given to the check",
-                Some(_) => "checks are left out, and a GPU runs what passed them all",
+                Some(_) => "checks are disabled, and a GPU runs only cases that passed all checks",
             };
             report.skipped.push(Skipped { executor: "CUDA".to_string(), why: why.to_string() });
         }
@@ -431,8 +431,7 @@ impl Warnings {
     /// Adds warnings of loops that did not end in another schedule.
     fn waits(&mut self, case: &str, report: &Report) {
         for finding in report.errors() {
-            let message =
-                "with blocks and warps in this order a loop does not end: it waits for what need not have begun";
+            let message = "with blocks and warps in this order a loop does not end: it waits for blocks or warps that may not have begun";
             let finding = Finding { severity: Severity::Warning, message: message.to_string(), ..finding.clone() };
             self.note(case, &finding, report);
         }

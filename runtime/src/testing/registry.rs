@@ -14,9 +14,9 @@ pub fn kernel_specs() -> Vec<&'static KernelSpec> {
 
 /// Registers the test cases of a kernel: `runtime::register!(saxpy, cases, reference)`.
 ///
-/// The arguments are the kernel and the functions of a [`KernelSpec`]. For a generic kernel, pass any
-/// instance, such as `matmul<16>`. Invoke the macro among the items of a module. `kernels check`
-/// finds the kernel in every program that links the crate.
+/// The arguments are the kernel and the functions of a [`KernelSpec`]. For a generic kernel, pass
+/// any instance, such as `matmul<16>`. Invoke the macro among the items of a module.
+/// `kernels check` finds the kernel in every program that links the crate.
 #[macro_export]
 macro_rules! register {
     ($kernel:ty, $cases:expr, $reference:expr $(,)?) => {

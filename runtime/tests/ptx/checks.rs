@@ -48,10 +48,7 @@ fn addresses_of_another_space() {
     only(globals, "mov.u64 %d3, fixed;\nld.global.u32 %r1, [%d3];", Check::WrongSpace);
     // The generic address of a buffer has no equivalent in shared memory.
     let message = only(globals, "cvta.to.shared.u64 %d3, %d0;\nld.shared.u32 %r1, [%d3];", Check::Undefined);
-    assert!(
-        message.contains("has an address that is not defined") && message.contains("not of that space"),
-        "{message}"
-    );
+    assert!(message.contains("has an address that is undefined") && message.contains("not of that space"), "{message}");
 }
 
 #[test]
@@ -63,9 +60,9 @@ fn stores_to_read_only_memory() {
 #[test]
 fn unwritten_values() {
     let message = only("", "add.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;", Check::Undefined);
-    assert_eq!(message, "stores a value that is not defined, by a register that nothing has been written to");
+    assert_eq!(message, "stores a value that is undefined because of a register that was never written");
     only("", "@%p1 bra $end;\n$end:\nret;", Check::Undefined);
-    assert!(only("", "ld.global.u32 %r1, [%d9];", Check::Undefined).contains("has an address that is not defined"));
+    assert!(only("", "ld.global.u32 %r1, [%d9];", Check::Undefined).contains("has an address that is undefined"));
     // Half of the lanes write the register, and all lanes use it.
     let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 mov.u64 %d3, 1;\nst.global.u64 [%d2], %d3;";
     let (outcome, _) = Run::default().of(&module("", body), 32, &[]);

@@ -96,8 +96,8 @@ fn stack_overflow_is_reported() {
     assert_eq!(*check, Check::Undefined);
     assert_eq!(
         message,
-        "has an address that is not defined, by `alloca.u64 %d4, %d3` in line 21: the stack, of 16 KiB for each thread, \
-         has no room for it"
+        "has an address that is undefined because of `alloca.u64 %d4, %d3` in line 21: the stack, of 16 KiB \
+         for each thread, has no room for it"
     );
     // New stack memory is uninitialized, whatever was stored there before.
     let (_, found) = run("", "alloca.u64 %d4, 8;\nld.local.u64 %d5, [%d4];");

@@ -464,7 +464,7 @@ fn oracle_reports_machine_dependent_reads() {
     let mut out = device.upload(&[7u32; 32]).unwrap();
     let told = environment::launch(&device, &mut out).unwrap_err().to_string();
     assert!(
-        told.contains("warning[machine-dependent]: inline PTX reads what differs from machine to machine"),
+        told.contains("warning[machine-dependent]: inline PTX reads a value that differs between machines"),
         "{told}"
     );
     assert!(told.contains("%envreg3"), "{told}");
