@@ -493,7 +493,7 @@ fn many_heads_end() {
     run(20).unwrap();
     device.set_instruction_limit(Some(100));
     let error = run(1).unwrap_err().to_string();
-    assert!(error.contains("the block has run 100 warp instructions"), "{error}");
+    assert!(error.contains("the block reached its limit of 100 warp instructions"), "{error}");
     assert!(error.contains("`Device::set_instruction_limit`"), "{error}");
     device.set_instruction_limit(None);
     run(1).unwrap();

@@ -398,10 +398,7 @@ impl Machine<'_, '_> {
             Some(deadline) if deadline.is_over() => {
                 format!("the launch reached its time limit of {:?} and was stopped", deadline.limit)
             }
-            _ => format!(
-                "the block reached its limit of {} warp instructions in this loop and was stopped",
-                self.options.fuel
-            ),
+            _ => format!("the block reached its limit of {} warp instructions and was stopped", self.options.fuel),
         };
         // The loop may just have ended for all lanes: then the report names the first lane.
         self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
