@@ -241,7 +241,8 @@ pub(super) fn contiguous<K: Element>(sequences: usize, cache: [[usize; 4]; 2]) -
     if sequences == 0 || planes == sequences {
         return Ok(());
     }
-    let why = format!("the cache has {planes} planes, and there are {sequences} queries: it needs a plane for each sequence");
+    let why =
+        format!("the cache has {planes} planes, and there are {sequences} queries: it needs a plane for each sequence");
     Err(refused::<K, 4>(cache, why))
 }
 

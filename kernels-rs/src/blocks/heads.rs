@@ -15,6 +15,7 @@
 
 use super::cache::{Cache, Tokens};
 use crate::Queue;
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::rowwise::moments::{moments, plain, scale_for};
 use kernel_dsl::GenericArgument;
@@ -187,36 +188,17 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     let none = none.view([0])?;
     let ([q_weight, k_weight], epsilon) = norms.map_or(([&none; 2], 0.0), |norms| (norms.weights, norms.epsilon));
     let Tokens { positions, axes, frequencies, slots } = tokens;
-    macro_rules! by {
-        ($d:literal, $n:literal, $normed:literal) => {
-            // SAFETY: the launch checks all extents against each other, and the kernel checks slots
-            // against the cache's rows and axes against the positions'. The oracle ran it at and
-            // around every edge (`kernels check`). No two tokens have the same slot, as `Tokens`
-            // requires.
-            unsafe {
-                heads::<T, K, $d, $normed, $n>::launch_unchecked(
-                    on,
-                    qkv,
-                    q_weight,
-                    k_weight,
-                    epsilon,
-                    positions,
-                    axes,
-                    frequencies,
-                    slots,
-                    q,
-                    &mut cache.keys,
-                    &mut cache.values,
-                )
-            }
-        };
-    }
-    match (q.extents()[2], norms.is_some()) {
-        (256, true) => by!(256, 4, true),
-        (256, false) => by!(256, 4, false),
-        (128, true) => by!(128, 2, true),
-        (128, false) => by!(128, 2, false),
-        (_, true) => by!(64, 1, true),
-        (_, false) => by!(64, 1, false),
-    }
+    dispatch!(let NORMED: bool = norms.is_some(); let [D: usize, N: usize] = match d {
+        256 => [256, 4],
+        128 => [128, 2],
+        _ => [64, 1],
+    };
+    // SAFETY: the launch compares all extents with one another, and the kernel compares slots with
+    // the rows of the cache and axes with those of the positions. The oracle ran it at and around
+    // every edge (`kernels check`). No two tokens have one slot, as `Tokens` requires.
+    unsafe {
+        heads::<T, K, D, NORMED, N>::launch_unchecked(
+            on, qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
+        )
+    })
 }

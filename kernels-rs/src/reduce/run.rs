@@ -3,6 +3,7 @@
 use super::Monoid;
 use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
 use crate::axes::{together, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
 use crate::{Memory, Queue};
@@ -78,23 +79,19 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
         // SAFETY: as in `of_row`.
         return unsafe { join_parts::<M>::launch_unchecked(on, parts.view([rows, n.div_ceil(chunk)])?, n, y) };
     }
-    macro_rules! of_row {
-        ($t:literal, $v:literal, $rows:literal) => {
-            // SAFETY: the launch checks all extents against each other, and the kernel's accesses
-            // stay within them for any operation. The oracle ran it at and around every edge
-            // (`kernels check`).
-            unsafe { reduce_rows::<X, M, $t, $v, $rows>::launch_unchecked(on, x, y) }
-        };
-    }
-    match (width(x), n) {
-        (8, 0..=4096) => of_row!(32, 8, 8),
-        (8, ..=8192) => of_row!(128, 8, 2),
-        (8, _) => of_row!(256, 8, 1),
-        (4, 0..=1024) => of_row!(32, 4, 8),
-        (4, _) => of_row!(256, 4, 1),
-        (_, 0..=256) => of_row!(32, 1, 8),
-        _ => of_row!(256, 1, 1),
-    }
+    dispatch!(let [L: usize, V: usize, R: usize] = match (width(x), n) {
+        (8, 0..=4096) => [32, 8, 8],
+        (8, ..=8192) => [128, 8, 2],
+        (8, _) => [256, 8, 1],
+        (4, 0..=1024) => [32, 4, 8],
+        (4, _) => [256, 4, 1],
+        (_, 0..=256) => [32, 1, 8],
+        _ => [256, 1, 1],
+    };
+    // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
+    // within them only, whatever it combines. The oracle ran it at and around every edge
+    // (`kernels check`).
+    unsafe { reduce_rows::<X, M, L, V, R>::launch_unchecked(on, x, y) })
 }
 
 /// Reduces y[b · cols + c] ← column c of matrix b of x. x is [batch, rows, cols], stored as for
@@ -129,17 +126,9 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     let parts = rows.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(results * parts)?;
     let mut view = states.view_mut([batch, cols, parts])?;
-    macro_rules! of_columns {
-        ($v:literal) => {
-            // SAFETY: as in `rows`.
-            unsafe { reduce_columns::<X, M, $v>::launch_unchecked(on, x, chunk, &mut view)? }
-        };
-    }
-    match wide {
-        8 if whole => of_columns!(8),
-        4 if whole => of_columns!(4),
-        _ => of_columns!(1),
-    }
+    dispatch!(let V: usize = if whole { wide } else { 1 }, of [1, 4, 8];
+        // SAFETY: as in `rows`.
+        unsafe { reduce_columns::<X, M, V>::launch_unchecked(on, x, chunk, &mut view) })?;
     // SAFETY: as in `rows`.
     unsafe { join_parts::<M>::launch_unchecked(on, states.view([results, parts])?, rows, y) }
 }
@@ -182,17 +171,9 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
     let parts = n.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(rows * parts)?;
     let mut view = states.view_mut([rows, parts])?;
-    macro_rules! of_part {
-        ($v:literal) => {
-            // SAFETY: as in `rows`.
-            unsafe { reduce_parts::<X, M, $v>::launch_unchecked(on, x, chunk, pitch, &mut view)? }
-        };
-    }
-    match width(x) {
-        8 => of_part!(8),
-        4 => of_part!(4),
-        _ => of_part!(1),
-    }
+    dispatch!(let V: usize = width(x), of [1, 4, 8];
+        // SAFETY: as in `rows`.
+        unsafe { reduce_parts::<X, M, V>::launch_unchecked(on, x, chunk, pitch, &mut view) })?;
     Ok(states)
 }
 

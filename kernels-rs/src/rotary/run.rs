@@ -2,6 +2,7 @@
 
 use super::kernels::{rotate, rotate_in_place};
 use crate::axes::{together, widest};
+use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
@@ -132,32 +133,18 @@ impl Rotary {
         let x = &x.strided().reshaped(of_x)?.side_by_side()?;
         let y = &mut y.reborrow().strided().reshaped(of_y)?.side_by_side()?;
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
-        macro_rules! by {
-            ($halves:literal, $v:literal, $tokens:literal) => {
-                // SAFETY: the launch checks all extents against each other and the axes against the
-                // positions' rows, and the kernel's accesses stay within them. The oracle ran it at
-                // and around every edge (`kernels check`).
-                unsafe {
-                    rotate::<X, $halves, $v, $tokens>::launch_unchecked(
-                        on,
-                        x,
-                        positions,
-                        self.rows,
-                        &axes,
-                        &frequencies,
-                        y,
-                    )
-                }
-            };
-        }
-        match (self.layout, wide, self.tokens::<X>(x.extents()[1])) {
-            (Layout::Halves, 4, 2) => by!(true, 4, 2),
-            (Layout::Halves, 4, _) => by!(true, 4, 1),
-            (Layout::Halves, ..) => by!(true, 1, 1),
-            (Layout::Interleaved, 4, 2) => by!(false, 4, 2),
-            (Layout::Interleaved, 4, _) => by!(false, 4, 1),
-            (Layout::Interleaved, ..) => by!(false, 1, 1),
-        }
+        let tokens = self.tokens::<X>(x.extents()[1]);
+        dispatch!(let HALVES: bool = self.layout == Layout::Halves; let [V: usize, TOKENS: usize] = match (wide, tokens) {
+            (4, 2) => [4, 2],
+            (4, _) => [4, 1],
+            _ => [1, 1],
+        };
+        // SAFETY: the launch compares all extents with one another and the axes with the rows of the
+        // positions, and the kernel accesses elements within them only. The oracle ran it at and
+        // around every edge (`kernels check`).
+        unsafe {
+            rotate::<X, HALVES, V, TOKENS>::launch_unchecked(on, x, positions, self.rows, &axes, &frequencies, y)
+        })
     }
 
     /// Rotates the pairs of x in place, as [`run`](Rotary::run) does.
@@ -178,29 +165,16 @@ impl Rotary {
         x.startable([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
         let x = &mut x.reborrow().strided().reshaped(of_x)?.side_by_side()?;
         let wide = self.width(&x.reborrow().shared())?;
-        macro_rules! by {
-            ($halves:literal, $v:literal, $tokens:literal) => {
-                // SAFETY: as in `run`.
-                unsafe {
-                    rotate_in_place::<X, $halves, $v, $tokens>::launch_unchecked(
-                        on,
-                        positions,
-                        self.rows,
-                        &axes,
-                        &frequencies,
-                        x,
-                    )
-                }
-            };
-        }
-        match (self.layout, wide, self.tokens::<X>(x.extents()[1])) {
-            (Layout::Halves, 4, 2) => by!(true, 4, 2),
-            (Layout::Halves, 4, _) => by!(true, 4, 1),
-            (Layout::Halves, ..) => by!(true, 1, 1),
-            (Layout::Interleaved, 4, 2) => by!(false, 4, 2),
-            (Layout::Interleaved, 4, _) => by!(false, 4, 1),
-            (Layout::Interleaved, ..) => by!(false, 1, 1),
-        }
+        let tokens = self.tokens::<X>(x.extents()[1]);
+        dispatch!(let HALVES: bool = self.layout == Layout::Halves; let [V: usize, TOKENS: usize] = match (wide, tokens) {
+            (4, 2) => [4, 2],
+            (4, _) => [4, 1],
+            _ => [1, 1],
+        };
+        // SAFETY: as in `run`.
+        unsafe {
+            rotate_in_place::<X, HALVES, V, TOKENS>::launch_unchecked(on, positions, self.rows, &axes, &frequencies, x)
+        })
     }
 
     /// Rejects heads that are too short for the pairs, and positions that are too few. Returns the

@@ -1,0 +1,44 @@
+//! Constants of kernels, chosen at run time.
+
+/// Evaluates an expression once for each choice of constants, of which a launch takes one at run
+/// time.
+///
+/// A table names the constants in the first line, and gives their values for each pattern:
+///
+/// ```text
+/// dispatch!(let [V: usize, N: usize] = match (width, aligned) {
+///     (16, true) => [16, 4],
+///     _ => [1, 4],
+/// }; unsafe { gather_rows::<T, V, N>::launch_unchecked(on, table, index, y) })
+/// ```
+///
+/// Independent constants follow one another. A number that is not listed takes the first choice:
+///
+/// ```text
+/// dispatch!(let INVERSE: bool = inverse; let V: usize = width, of [1, 4, 8]; body)
+/// ```
+macro_rules! dispatch {
+    (let $constants:tt = match $value:tt { $($pattern:pat $(if $guard:expr)? => $row:tt),* $(,)? }; $body:expr) => {
+        match $value { $($pattern $(if $guard)? => $crate::dispatch::dispatch!(@row $constants $row $body)),* }
+    };
+    (let $name:ident: bool = $value:expr; $($rest:tt)+) => {
+        match $value {
+            true => { const $name: bool = true; $crate::dispatch::dispatch!($($rest)+) }
+            false => { const $name: bool = false; $crate::dispatch::dispatch!($($rest)+) }
+        }
+    };
+    (let $name:ident: usize = $value:expr, of $choices:tt; $($rest:tt)+) => {
+        $crate::dispatch::dispatch!(@choice $name ($value) $choices { $($rest)+ })
+    };
+    (@row [$($name:ident: $type:ty),*] [$($constant:expr),*] $body:expr) => {{ $(const $name: $type = $constant;)* $body }};
+    (@choice $name:ident $value:tt [$other:literal $(, $choice:literal)*] $rest:tt) => {
+        match $value {
+            $($choice => { const $name: usize = $choice; $crate::dispatch::dispatch!(@rest $rest) })*
+            _ => { const $name: usize = $other; $crate::dispatch::dispatch!(@rest $rest) }
+        }
+    };
+    (@rest { $($rest:tt)+ }) => { $crate::dispatch::dispatch!($($rest)+) };
+    ($body:expr) => { $body };
+}
+
+pub(crate) use dispatch;
