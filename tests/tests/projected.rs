@@ -134,7 +134,7 @@ fn extents_are_compared() {
     let (x, mut y) = (device.zeros::<f32>(12).unwrap(), device.zeros::<f32>(6).unwrap());
     let (of_x, of_w) = (x.view([2, 6]).unwrap(), x.view([3, 4]).unwrap());
     let refused = Norm::rms(0.0).project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap());
-    assert!(refused.unwrap_err().to_string().contains("w is [3, 4]"));
+    assert!(refused.unwrap_err().to_string().contains("w: extents [3, 4]"));
     let (bias, of_w) = (x.view([12]).unwrap(), device.zeros::<f32>(18).unwrap());
     let of_w = of_w.view([3, 6]).unwrap();
     let refused = Norm::rms(0.0).project(&device, &of_x, &of_w, Some(&bias), &mut y.view_mut([2, 3]).unwrap());

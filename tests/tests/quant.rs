@@ -146,15 +146,15 @@ fn extents_are_compared() {
         .transpose_b()
         .run(&device, Quantized::new(left).zero(zeros.view([2]).unwrap()), Quantized::new(right), &mut c)
         .unwrap_err();
-    assert!(error.to_string().contains("the zero points of A are 2: give one for all, 3"), "{error}");
+    assert!(error.to_string().contains("the zero points of A are 2; expected 1 for all, 3 for one per row"), "{error}");
     // An empty list is no list that was not given.
     let (none, no_scale) = (device.zeros::<i32>(0).unwrap(), device.zeros::<f32>(0).unwrap());
     let (none, no_scale) = (none.view([0]).unwrap(), no_scale.view([0]).unwrap());
     let product = Igemm::new().transpose_b();
     let error = product.run(&device, Quantized::new(left).zero(none), Quantized::new(right), &mut c).unwrap_err();
-    assert!(error.to_string().contains("the zero points of A are 0: give one for all"), "{error}");
+    assert!(error.to_string().contains("the zero points of A are 0; expected 1 for all"), "{error}");
     let error = product.run(&device, Quantized::new(left), Quantized::new(right).scale(no_scale), &mut c).unwrap_err();
-    assert!(error.to_string().contains("the scales of B are 0: give one for all"), "{error}");
+    assert!(error.to_string().contains("the scales of B are 0; expected 1 for all"), "{error}");
     // Of no rows it is right.
     let (rows, mut sums) = (device.zeros::<i8>(0).unwrap(), device.zeros::<i32>(0).unwrap());
     let (rows, mut sums) = (rows.view([1, 0, 4]).unwrap(), sums.view_mut([1, 0, 3]).unwrap());

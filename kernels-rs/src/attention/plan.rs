@@ -2,6 +2,7 @@
 
 use super::schedule::{Schedule, Work};
 use super::simulation::{Cost, Places};
+use kernel_dsl::compiler::hir::Constant;
 use runtime::{Device, DeviceBuffer, Error};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +28,14 @@ pub(super) struct Tile {
 }
 
 impl Tile {
+    /// Returns the numbers that the kernel is compiled with, for accesses of `elements`: W, V,
+    /// THREADS and R, and what the kernel derives from them.
+    pub fn constants(self, elements: usize) -> [Constant; 8] {
+        let Tile { height, width, step, threads } = self;
+        let (pieces, loads) = (width / (32 * step), (2 * width).div_ceil(threads));
+        [width, elements, threads, step, height, pieces, loads, 512 / threads].map(|n| Constant::Usize(n as u32))
+    }
+
     /// Returns the device's capacity for such blocks. A multiprocessor has registers for 512
     /// threads, or for 384 threads of kernels with steps of two tiles. The costs were measured on
     /// an H200. A part of a list costs more where a step has one tile of keys: the same partial

@@ -3,7 +3,7 @@
 
 use crate::number;
 use kernel_dsl::{Element, Float, GenericArgument, Number};
-use kernels_rs::attention::{Attention, Decode, Scratch};
+use kernels_rs::attention::{Attention, Decode, Qkv, Scratch};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::permute::{copy, gather, transpose_batch};
 use kernels_rs::quant::{Igemm, Quantized};
@@ -128,7 +128,8 @@ fn attention<T: Float + kernels_rs::attention::cache::Stored + GenericArgument +
     close(&wide(end(device, &o, COLS)), right());
     let shape = [sequences, 1, 1, COLS];
     let mut o = device.zeros::<T>(sequences * COLS).unwrap();
-    Attention::new().run(device, &q.view(shape).unwrap(), &k, &v, &mut o.view_mut(shape).unwrap(), None).unwrap();
+    let qkv = Qkv { q: q.view(shape).unwrap(), k, v };
+    Attention::new().run(device, qkv, &mut o.view_mut(shape).unwrap(), None).unwrap();
     close(&wide(end(device, &o, COLS)), right());
 }
 

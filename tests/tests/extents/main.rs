@@ -15,7 +15,7 @@ mod words;
 
 use kernel_dsl::Element;
 use kernel_dsl::prelude::*;
-use kernels_rs::attention::{Attention, Decode, Scratch};
+use kernels_rs::attention::{Attention, Decode, Qkv, Scratch};
 use kernels_rs::fold::{along_x, along_y, along_z, block_at};
 use kernels_rs::quant::{Igemm, Quantized};
 use kernels_rs::sampling::Sample;
@@ -225,7 +225,7 @@ fn sizes_beyond_a_limit_are_refused_in_the_callers_words() {
     // Three heads of queries beside two of keys.
     let (three, two) = (on.array(&[0f32; 24]), on.array(&[0f32; 16]));
     let (q, k, mut o) = (three.view([1, 3, 1, 8]), two.view([1, 2, 1, 8]), on.output(24));
-    let told = said(Attention::new().run(&on.device, &q, &k, &k, &mut o.view_mut([1, 3, 1, 8]), None));
+    let told = said(Attention::new().run(&on.device, Qkv { q, k, v: k }, &mut o.view_mut([1, 3, 1, 8]), None));
     assert!(told.contains("q has 3 heads, which is no multiple of the 2 key heads"), "{told}");
     // More rows of no columns than a grid has blocks.
     let (none, mut tokens) = (on.array::<f32>(&[]), on.array::<u32>(&[]));
