@@ -236,5 +236,5 @@ fn extents_are_compared() {
     let mut of_turned = turned.view_mut([2, 1, 4]).unwrap();
     let refused = append.run(&device, &q, &mut of_turned, [&q, &q], cache, &lengths.view([2]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("it has 1 sequences, and there are 2 queries"), "{said}");
+    assert!(said.contains("the cache has 1 planes, and there are 2 queries"), "{said}");
 }

@@ -727,12 +727,17 @@ fn lists_are_of_the_call_s_sequences() {
         }
     };
     refused(2, [2, 2], false, "");
-    refused(2, [1, 2], false, "the list of queries is [1], and is to be [2]: a number for each sequence of the batch");
-    refused(2, [2, 1], false, "the list of keys is [1], and is to be [2]");
-    refused(2, [3, 3], false, "the list of queries is [3], and is to be [2]");
+    refused(
+        2,
+        [1, 2],
+        false,
+        "the list of queries: extents [1], expected [2] (a number for each sequence of the batch",
+    );
+    refused(2, [2, 1], false, "the list of keys: extents [1], expected [2]");
+    refused(2, [3, 3], false, "the list of queries: extents [3], expected [2]");
     refused(1, [3, 3], true, "");
-    refused(1, [3, 2], true, "the list of keys is [2], and is to be [3]: the length of the list of queries");
-    refused(1, [1, 3], true, "the list of keys is [3], and is to be [1]");
+    refused(1, [3, 2], true, "the list of keys: extents [2], expected [3] (the length of the list of queries");
+    refused(1, [1, 3], true, "the list of keys: extents [3], expected [1]");
     refused(2, [3, 3], true, "q is a batch of 2, and packed sequences are a batch of 1");
 }
 
@@ -783,7 +788,7 @@ fn values_without_elements_have_no_logarithms() {
     let (mut o, mut lse) = (o.view_mut([1, 1, 1, 0]).unwrap(), lse.view_mut([1, 1, 1]).unwrap());
     Attention::new().run(&device, Qkv { q, k, v }, &mut o, None).unwrap();
     let said = Attention::new().run(&device, Qkv { q, k, v }, &mut o, Some(&mut lse)).unwrap_err().to_string();
-    assert!(said.contains("values without elements have no logarithms"), "{said}");
+    assert!(said.contains("rows of v are empty"), "{said}");
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn extents_are_compared() {
         (Gemm::new(), [3, 1, 4], [1, 4, 5], [1, 3, 5]),
     ] {
         let error = run(gemm, a_is, b_is, c_is).unwrap_err().to_string();
-        assert!(error.contains("is to be") || error.contains("requires"), "{error}");
+        assert!(error.contains("expected") || error.contains("requires"), "{error}");
     }
 }
 

@@ -140,7 +140,7 @@ fn extents_are_compared() {
     let mut c = c.view_mut([1, 3, 3]).unwrap();
     Igemm::new().transpose_b().run(&device, Quantized::new(left), Quantized::new(right), &mut c).unwrap();
     let error = Igemm::new().run(&device, Quantized::new(left), Quantized::new(right), &mut c).unwrap_err();
-    assert!(error.to_string().contains("B is [1, 3, 4], and is to be [1, 4, 3]"), "{error}");
+    assert!(error.to_string().contains("B: extents [1, 3, 4], expected [1, 4, 3]"), "{error}");
     let zeros = device.upload(&[1, 2]).unwrap();
     let error = Igemm::new()
         .transpose_b()
@@ -258,7 +258,7 @@ fn weights_are_of_the_call_s_extents() {
             product(64).unwrap();
             for cols in [32, 63, 65] {
                 let said = product(cols).unwrap_err().to_string();
-                let wanted = format!("x is [{rows}, {cols}], and is to be [{rows}, 64]: a number for each column");
+                let wanted = format!("x: extents [{rows}, {cols}], expected [{rows}, 64] (a number for each column");
                 assert!(said.contains(&wanted), "{said}");
             }
         }
@@ -268,7 +268,7 @@ fn weights_are_of_the_call_s_extents() {
         for to in [[2, 32], [1, 64]] {
             let mut part = y.view_strided_mut(to, [64, 1]).unwrap();
             let said = weights.dequantize(&device, &mut part).unwrap_err().to_string();
-            assert!(said.contains(&format!("is {to:?}, and is to be [2, 64]")), "{said}");
+            assert!(said.contains(&format!(": extents {to:?}, expected [2, 64]")), "{said}");
         }
     }
 }

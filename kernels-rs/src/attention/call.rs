@@ -205,7 +205,7 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Forward<'
         }
         if values == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
             // Each block has a piece of the values, and there is none.
-            return Err(v.refused("values without elements have no logarithms: ask for none".into()));
+            return Err(v.refused("rows of v are empty, so that there are no logarithms; pass `None` for `lse`".into()));
         }
         let mut own;
         let mut lse = match lse {

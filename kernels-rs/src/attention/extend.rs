@@ -163,9 +163,9 @@ impl<'a> Append<'a> {
     ) -> Result<(), Error> {
         let [sequences, heads, width] = q.extents();
         let [planes, groups, rows, _] = k.extents();
-        turned.expected("turned", [sequences, heads, width], "as q is")?;
+        turned.expected("turned", [sequences, heads, width], "the extents of q")?;
         k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
-        v.expected("values of the cache", [planes, groups, rows, width], "as its keys are")?;
+        v.expected("values of the cache", [planes, groups, rows, width], "the extents of its keys")?;
         new_k.expected(
             "the new keys",
             [sequences, groups, width],
@@ -179,7 +179,7 @@ impl<'a> Append<'a> {
         lengths.expected("lengths", [sequences], "one for each sequence of q")?;
         for scales in scales.iter().flatten() {
             scales.expected(
-                "a list of scales",
+                "the scales of the cache",
                 [planes, groups, rows],
                 "one for each head of each row of the cache",
             )?;
@@ -187,7 +187,7 @@ impl<'a> Append<'a> {
         if 2 * self.frequencies.extents()[0] > width {
             let [pairs] = self.frequencies.extents();
             return Err(q.refused(format!(
-                "heads of q are {width} numbers, and {pairs} frequencies are for {} at least",
+                "heads of q have {width} elements; {pairs} frequencies need at least {}",
                 2 * pairs
             )));
         }
@@ -255,7 +255,7 @@ pub(super) fn shared_heads<T: Element, K: Element, const R: usize>(
     if heads == 0 || of_keys > 0 && heads.is_multiple_of(of_keys) {
         return Ok(());
     }
-    Err(q.refused(format!("q has {heads} heads, which is no multiple of the {of_keys} key heads")))
+    Err(q.refused(format!("q has {heads} heads; expected a multiple of the {of_keys} key heads")))
 }
 
 /// The limit of the number of keys of a sequence, exclusive. Kernels can count past the last part
@@ -272,7 +272,7 @@ pub(super) fn paged<K: Element>(
     let ([[pages, _, of_page, _], _], [rows, of_sequence]) = (cache, table.extents());
     if of_sequence.saturating_mul(of_page) >= MAX_KEYS {
         let why = format!(
-            "the table gives a sequence {of_sequence} pages of {of_page} rows, and a sequence has fewer than 2³⁰ keys"
+            "the table gives a sequence {of_sequence} pages of {of_page} rows; a sequence must have fewer than 2³⁰ keys"
         );
         return Err(refused::<K, 4>(cache, why));
     }

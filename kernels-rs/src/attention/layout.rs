@@ -118,7 +118,7 @@ impl<M: Score> Attention<'_, M> {
                     return Err(q.refused(why));
                 }
                 let [places] = queries.extents();
-                keys.expected("the list of keys", [places], "as many places as the list of queries has")?;
+                keys.expected("the list of keys", [places], "the length of the list of queries")?;
                 // SAFETY: as for padded sequences. Each list has one element more than there are sequences.
                 let sequences = unsafe { span::Packed { queries: queries.detached(), keys: keys.detached() } };
                 let extent = Extent {

@@ -191,7 +191,11 @@ impl Decode {
         contiguous::<i8>(q.extents()[0], [k.extents(), k.strides()])?;
         let [planes, heads, rows, _] = k.extents();
         for scales in [key_scales, value_scales] {
-            scales.expected("a list of scales", [planes, heads, rows], "one for each head of each row of the cache")?;
+            scales.expected(
+                "the scales of the cache",
+                [planes, heads, rows],
+                "one for each head of each row of the cache",
+            )?;
         }
         // SAFETY: the launch records the scales as read, and is queued before their borrow ends.
         // There is a scale for each head of each row.
@@ -217,20 +221,20 @@ impl Decode {
         let [sequences, heads, width] = q.extents();
         let [planes, groups, rows, _] = k.extents();
         k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
-        v.expected("values of the cache", [planes, groups, rows, width], "as its keys are")?;
+        v.expected("values of the cache", [planes, groups, rows, width], "the extents of its keys")?;
         lengths.expected("lengths", [sequences], "one for each sequence of q")?;
-        o.expected("o", [sequences, heads, width], "as q is")?;
+        o.expected("o", [sequences, heads, width], "the extents of q")?;
         shared_heads(q, k)?;
         if q.extents().contains(&0) {
             return Ok(());
         }
         let multiple = if size_of::<K>() == 4 { 4 } else { 8 };
         if width > 256 || !width.is_multiple_of(multiple) {
-            let why = format!("heads of q have {width} elements; needed are at most 256 and a multiple of {multiple}");
+            let why = format!("heads of q have {width} elements; expected a multiple of {multiple}, at most 256");
             return Err(q.refused(why));
         }
         if [sequences, heads, width].iter().zip(&scratch.shape).any(|(of_q, made)| of_q > made) {
-            let why = format!("q is {:?}, and the scratch memory is for {:?} at most", q.extents(), scratch.shape);
+            let why = format!("q has extents {:?}; the scratch memory is for at most {:?}", q.extents(), scratch.shape);
             return Err(q.refused(why));
         }
         // An empty cache may have any strides; the kernel requires row pitches that are multiples

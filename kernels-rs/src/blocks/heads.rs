@@ -166,15 +166,15 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
 ) -> Result<(), Error> {
     let ([count, heads_of_q, d], [sequences, groups, room, _]) = (q.extents(), cache.keys.extents());
     if ![64, 128, 256].contains(&d) {
-        return Err(q.refused(format!("heads of q are {d} numbers, and are to be 64, 128 or 256")));
+        return Err(q.refused(format!("heads of q have {d} elements; expected 64, 128 or 256")));
     }
     let of_cache = [sequences, groups, room, d];
     cache.keys.expected("keys of the cache", of_cache, "heads as long as those of q")?;
-    cache.values.expected("values of the cache", of_cache, "as its keys are")?;
+    cache.values.expected("values of the cache", of_cache, "the extents of its keys")?;
     qkv.expected(
         "qkv",
         [count, (heads_of_q + 2 * groups) * d],
-        "for each token of q the heads of q, and those of the cache twice",
+        "for each token of q, the heads of q and twice the heads of the cache",
     )?;
     let axes_of_positions = tokens.positions.extents()[0];
     tokens.positions.expected("positions", [axes_of_positions, count], "a number for each token of q")?;

@@ -180,7 +180,7 @@ where
     Y: Float + GenericArgument,
 {
     let [rows, n] = y.extents();
-    x.expected("x", [rows, n.saturating_mul(2)], "for each row of y its two halves")?;
+    x.expected("x", [rows, n.saturating_mul(2)], "two halves for each row of y")?;
     let halves = x.reshaped([rows, 2, n])?.permuted([1, 0, 2])?;
     map2(on, f, halves.slice(0..1)?.reshaped([rows, n])?, halves.slice(1..2)?.reshaped([rows, n])?, y)
 }

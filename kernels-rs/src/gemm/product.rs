@@ -151,8 +151,12 @@ impl Gemm {
         let k = if self.transpose_a { rows } else { cols };
         let of_a = if self.transpose_a { [batch, k, m] } else { [batch, m, k] };
         let of_b = if self.transpose_b { [batch, n, k] } else { [batch, k, n] };
-        a.expected("a", of_a, "a matrix for each of c, op(A) with as many rows")?;
-        b.expected("b", of_b, "a matrix for each of c, op(B) with as many columns, and rows for the columns of op(A)")?;
+        a.expected("a", of_a, "a matrix for each of c; op(A) has the rows of c")?;
+        b.expected(
+            "b",
+            of_b,
+            "a matrix for each of c; op(B) has the columns of c, and a row for each column of op(A)",
+        )?;
         let facts = on.device().facts();
         let chosen = || plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
         let plan = self.plan.unwrap_or_else(chosen);

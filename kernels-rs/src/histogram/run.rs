@@ -54,7 +54,7 @@ pub fn histogram<K: Key + GenericArgument>(
     let (low, high) = range.into_inner();
     if K::RANGED && !(low.is_finite() && high.is_finite() && low <= high) {
         return Err(keys.refused(format!(
-            "the range is {low:?} to {high:?}: both ends are to be finite, and the first not above the second"
+            "the range is {low:?} to {high:?}; both ends must be finite, and the first at most the second"
         )));
     }
     let ([n], [wanted], wide) = (keys.extents(), bins.extents(), widest(size_of::<K>()));

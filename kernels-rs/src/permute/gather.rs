@@ -64,7 +64,7 @@ pub fn gather<T: Number + GenericArgument>(
     y: &mut BufferViewMut<'_, T, 2>,
 ) -> Result<(), Error> {
     let ([rows, n], [tokens]) = (table.extents(), index.extents());
-    y.expected("y", [tokens, n], "a row for each number of index, as long as the table's")?;
+    y.expected("y", [tokens, n], "a row of the table for each element of index")?;
     // Normalizes the stride of an axis of one row, which has no meaning.
     let table = &table.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([tokens, n])?.side_by_side()?;

@@ -100,7 +100,7 @@ impl Rotary {
         let (pairs, of_axes) = (frequencies.len(), axes.len());
         if pairs > MOST_PAIRS || of_axes != pairs {
             let why = format!(
-                "there are {pairs} frequencies and {of_axes} axes: each pair has one of each, and there are {MOST_PAIRS} pairs at most"
+                "{pairs} frequencies and {of_axes} axes are given; each pair needs one of each, and there are at most {MOST_PAIRS} pairs"
             );
             return Err(refused::<f32, 1>([[pairs], [1]], why));
         }
@@ -123,7 +123,7 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         y: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
-        y.expected("y", x.extents(), "as x is")?;
+        y.expected("y", x.extents(), "the extents of x")?;
         self.fits(x.layout(), positions)?;
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
@@ -184,10 +184,8 @@ impl Rotary {
         let (pairs, axes) = (self.frequencies.len(), positions.extents()[0].max(self.rows));
         positions.expected("positions", [axes, tokens], "a row for each axis, with a number for each token of x")?;
         if 2 * pairs > head {
-            return Err(positions.refused(format!(
-                "heads of x are {head} numbers, and {pairs} frequencies are for {} at least",
-                2 * pairs
-            )));
+            return Err(positions
+                .refused(format!("heads of x have {head} elements; {pairs} frequencies need at least {}", 2 * pairs)));
         }
         Ok(())
     }

@@ -116,11 +116,11 @@ impl Sample {
         logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         tokens.expected("tokens", [rows], "a token for each row of the logits")?;
         if self.top_p.is_nan() || self.top_p <= 0.0 {
-            return Err(logits.refused(format!("top_p is {}, and is to be above 0: 1 is all of them", self.top_p)));
+            return Err(logits.refused(format!("top_p is {}; it must be above 0, and 1 keeps all tokens", self.top_p)));
         }
         if self.temperature.is_nan() || self.temperature < 0.0 {
             return Err(logits.refused(format!(
-                "the temperature is {}, and is to be 0, which gives the likeliest token, or more",
+                "the temperature is {}; it must be 0, for the likeliest token, or more",
                 self.temperature
             )));
         }
