@@ -4,7 +4,7 @@ use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::attention::Append;
 use kernels_rs::attention::cache::Stored;
-use kernels_rs::rotary::Layout;
+use kernels_rs::rotary::PairLayout;
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
 
@@ -21,7 +21,7 @@ const BEFORE: f32 = 77.0;
 
 /// A step's numbers, on the host and on a device.
 struct Step<T: Element> {
-    layout: Layout,
+    layout: PairLayout,
     q: Vec<f64>,
     k: Vec<f64>,
     v: Vec<f64>,
@@ -32,7 +32,7 @@ struct Step<T: Element> {
 }
 
 impl<T: Float + GenericArgument> Step<T> {
-    fn new(device: &Device, layout: Layout) -> Step<T> {
+    fn new(device: &Device, layout: PairLayout) -> Step<T> {
         let mut random = Random::new(31);
         let mut drawn = |heads: usize| {
             let all: Vec<T> = random.values::<f32>(SEQUENCES * heads * WIDTH).into_iter().map(T::from_f32).collect();
@@ -52,15 +52,15 @@ impl<T: Float + GenericArgument> Step<T> {
         let one = |at: usize| {
             let (head, d, position) = (at / WIDTH * WIDTH, at % WIDTH, f64::from(LENGTHS[at / WIDTH / heads]));
             let (i, first) = match self.layout {
-                Layout::Halves => (d % PAIRS, d < PAIRS),
-                Layout::Interleaved => (d / 2, d % 2 == 0),
+                PairLayout::Halves => (d % PAIRS, d < PAIRS),
+                PairLayout::Interleaved => (d / 2, d % 2 == 0),
             };
             if d >= 2 * PAIRS {
                 return x[at];
             }
             let (a, b) = match self.layout {
-                Layout::Halves => (x[head + i], x[head + i + PAIRS]),
-                Layout::Interleaved => (x[head + 2 * i], x[head + 2 * i + 1]),
+                PairLayout::Halves => (x[head + i], x[head + i + PAIRS]),
+                PairLayout::Interleaved => (x[head + 2 * i], x[head + 2 * i + 1]),
             };
             let (sin, cos) = (position * f64::from(self.frequencies[i])).sin_cos();
             if first { a * cos - b * sin } else { a * sin + b * cos }
@@ -108,7 +108,7 @@ fn paged(sequence: usize) -> Option<[usize; 2]> {
     (row < ROOM).then(|| [TABLE[sequence * ROOM / PAGE + row / PAGE] as usize, row % PAGE])
 }
 
-fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Device, layout: Layout, near: f64) {
+fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Device, layout: PairLayout, near: f64) {
     let step = Step::<T>::new(device, layout);
     let frequencies = step.of_frequencies.view([PAIRS]).unwrap();
     let append = Append::new(layout, &frequencies);
@@ -141,7 +141,7 @@ fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Devi
 }
 
 /// A byte is off by half of a scale, 1 / 254 of the largest of its row, and a turned element is below 2.
-fn bytes(device: &Device, layout: Layout) {
+fn bytes(device: &Device, layout: PairLayout) {
     let step = Step::<f32>::new(device, layout);
     let frequencies = step.of_frequencies.view([PAIRS]).unwrap();
     let append = Append::new(layout, &frequencies);
@@ -178,13 +178,13 @@ fn bytes(device: &Device, layout: Layout) {
 }
 
 fn all(device: &Device) {
-    for layout in [Layout::Halves, Layout::Interleaved] {
+    for layout in [PairLayout::Halves, PairLayout::Interleaved] {
         floats::<f32, f32>(device, layout, 1e-5);
         bytes(device, layout);
     }
-    floats::<f32, f16>(device, Layout::Halves, 2e-3);
-    floats::<f16, f16>(device, Layout::Interleaved, 2e-3);
-    floats::<bf16, bf16>(device, Layout::Halves, 1.6e-2);
+    floats::<f32, f16>(device, PairLayout::Halves, 2e-3);
+    floats::<f16, f16>(device, PairLayout::Interleaved, 2e-3);
+    floats::<bf16, bf16>(device, PairLayout::Halves, 1.6e-2);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_replayed_step_goes_where_lengths_say() {
     let (of_new, mut of_turned) = (new.view([1, 1, 2]).unwrap(), turned.view_mut([1, 1, 2]).unwrap());
     let rows = [1, 1, 3, 2];
     let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
-    let append = Append::new(Layout::Halves, &frequencies.view([1]).unwrap());
+    let append = Append::new(PairLayout::Halves, &frequencies.view([1]).unwrap());
     append.run(&recording, &of_new, &mut of_turned, [&of_new, &of_new], cache, &lengths.view([1]).unwrap()).unwrap();
     let mut graph = recording.finish().unwrap();
     for n in 0..2u32 {
@@ -232,7 +232,7 @@ fn extents_are_compared() {
     let rows = [1, 1, 2, 4];
     let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
     let frequencies = x.view([8]).unwrap();
-    let append = Append::new(Layout::Halves, &frequencies);
+    let append = Append::new(PairLayout::Halves, &frequencies);
     let mut of_turned = turned.view_mut([2, 1, 4]).unwrap();
     let refused = append.run(&device, &q, &mut of_turned, [&q, &q], cache, &lengths.view([2]).unwrap());
     let said = refused.unwrap_err().to_string();

@@ -13,7 +13,7 @@ use kernels_rs::attention::score::Plain;
 use kernels_rs::attention::span::{Dense, Whole};
 use kernels_rs::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use kernels_rs::gemm::epilogue::Identity;
-use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
+use kernels_rs::gemm::gemv::{gemv_n, gemv_t};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
 use kernels_rs::permute::gather::gather_rows;
 use kernels_rs::permute::rows::{copy_rows, fill_rows};
@@ -143,13 +143,13 @@ fn attention_multiplies() {
 /// What is bound by memory wants warps, and no local memory.
 #[test]
 fn what_streams_leaves_room_for_warps() {
-    let few = costs::<gemv_across<f32, f32, f32, Identity, 1, 8, 16, 256, 4>>()
+    let few = costs::<gemv_n<f32, f32, f32, Identity, 1, 8, 16, 256, 4>>()
         .into_iter()
-        .chain(costs::<gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>>());
+        .chain(costs::<gemv_t<f32, f32, f32, Identity, 1, 1, 4, 4>>());
     for Cost { name, resources, .. } in few.chain(costs::<sum_splits<f32, Identity, 4>>()) {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>");
-        if name.starts_with("gemv_across") && one_row {
+        if name.starts_with("gemv_n") && one_row {
             // Its loads wait in registers: of 16 bytes each, so many a thread.
             let numbers = name.trim_end_matches('>').rsplit(", ").filter_map(|number| number.parse().ok());
             let [_, _, ahead, ..] = numbers.collect::<Vec<u32>>()[..] else { panic!("{name}") };
@@ -157,7 +157,7 @@ fn what_streams_leaves_room_for_warps() {
             println!("{name}: {in_flight} bytes under way on a multiprocessor");
             assert!(in_flight >= 96 << 10, "{name}: {in_flight} bytes under way");
         }
-        let few = name.starts_with("gemv_along") && one_row || name.starts_with("sum_splits");
+        let few = name.starts_with("gemv_t") && one_row || name.starts_with("sum_splits");
         assert!(resources.registers <= if few { 48 } else { 128 }, "{name}: {} registers", resources.registers);
     }
     for Cost { name, resources, .. } in costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>>() {

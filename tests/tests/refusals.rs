@@ -8,7 +8,7 @@ use kernels_rs::histogram::histogram;
 use kernels_rs::permute::{gather, transpose_batch};
 use kernels_rs::quant::{Affine, Igemm, Quantized, Weights};
 use kernels_rs::reduce::{self, Sum};
-use kernels_rs::rotary::{Layout, Rotary};
+use kernels_rs::rotary::{PairLayout, Rotary};
 use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
 use kernels_rs::sampling::Sample;
 use kernels_rs::scan;
@@ -131,9 +131,9 @@ fn moves_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [3, 5])), &["y: extents [3, 5]", "[3, 4]", "index"]);
     refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [2, 4])), &["y: extents [2, 4]", "[3, 4]"]);
     refused(transpose_batch(d, &b.f([2, 5, 4]), &mut out(&mut y, [2, 5, 4])), &["y: extents [2, 5, 4]", "[2, 4, 5]"]);
-    refused(Rotary::with_axes(d, Layout::Halves, &[1.0; 4], &[0; 3]), &["4 frequencies and 3 axes"]);
-    refused(Rotary::new(d, Layout::Halves, &[1.0; 257]), &["257 frequencies", "256"]);
-    let rotary = Rotary::with_axes(d, Layout::Halves, &[1.0; 4], &[0, 0, 1, 2])?;
+    refused(Rotary::with_axes(d, PairLayout::Halves, &[1.0; 4], &[0; 3]), &["4 frequencies and 3 axes"]);
+    refused(Rotary::new(d, PairLayout::Halves, &[1.0; 257]), &["257 frequencies", "256"]);
+    let rotary = Rotary::with_axes(d, PairLayout::Halves, &[1.0; 4], &[0, 0, 1, 2])?;
     let mut run = |x: [usize; 3], positions: [usize; 2], to: [usize; 3]| {
         rotary.run(d, &b.f(x), &b.w(positions), &mut out(&mut y, to))
     };
@@ -314,7 +314,7 @@ fn steps_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     );
 
     let frequencies = b.f([4]);
-    let append = Append::new(Layout::Halves, &frequencies);
+    let append = Append::new(PairLayout::Halves, &frequencies);
     let mut run = |turned: [usize; 3], new: [[usize; 3]; 2], cache: [[usize; 4]; 2], lengths: usize| {
         let new = new.map(|extents| b.f(extents));
         let cache = [&mut out(&mut k, cache[0]), &mut out(&mut v, cache[1])];
@@ -322,7 +322,7 @@ fn steps_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     };
     let new = [2, 2, 8];
     run(q, [new; 2], [cache; 2], 2)?;
-    refused(run([2, 4, 7], [new; 2], [cache; 2], 2), &["turned: extents [2, 4, 7]"]);
+    refused(run([2, 4, 7], [new; 2], [cache; 2], 2), &["rotated: extents [2, 4, 7]"]);
     refused(run(q, [[2, 3, 8], new], [cache; 2], 2), &["the new keys: extents [2, 3, 8]"]);
     refused(run(q, [new, [1, 2, 8]], [cache; 2], 2), &["the new values: extents [1, 2, 8]"]);
     refused(run(q, [new; 2], [cache, [2, 2, 4, 8]], 2), &["values of the cache: extents [2, 2, 4, 8]"]);

@@ -3,7 +3,7 @@
 use super::append::cache_append;
 use super::cache::{Contiguous, Paged, Pages, Stored};
 use crate::operand::{Operand, refused};
-use crate::rotary::Layout;
+use crate::rotary::PairLayout;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -11,7 +11,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// Appends a decoding step's new keys and values to the cache, and rotates keys and queries to
 /// their positions, in one kernel.
 ///
-/// q and `turned` are [sequence, head, element]; new keys and values are
+/// q and `rotated` are [sequence, head, element]; new keys and values are
 /// [sequence, key head, element], with the same number of elements. `lengths` gives the number of
 /// cached keys of each sequence, which is the position of the new key and its row. For a sequence
 /// whose cache is full, no key or value is written. The first 2 · pairs elements of a head are
@@ -28,7 +28,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// row whose largest magnitude is below 2⁻¹¹⁹. A row of zeros has the scale 0. A NaN becomes 0 and
 /// does not affect the scale. A row with ±∞ has the scale ∞, and reads as NaN.
 ///
-/// Then call [`Decode`](super::Decode) with `turned`, and with lengths that include the new key.
+/// Then call [`Decode`](super::Decode) with `rotated`, and with lengths that include the new key.
 ///
 /// Any extent may be 0. The numbers of sequences and heads are unlimited up to 65,535 sequences.
 /// Beyond, sequences × heads must be at most 2³¹ − 1, for query heads and for key heads. The pages
@@ -37,22 +37,22 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
 /// use kernels_rs::attention::Append;
-/// use kernels_rs::rotary::Layout;
+/// use kernels_rs::rotary::PairLayout;
 /// let device = runtime::Device::cpu();
 /// let (new, lengths) = (device.upload(&[1.0f32, 2.0])?, device.upload(&[1u32])?);
 /// let frequencies = device.upload(&[0.0f32])?;
-/// let (mut turned, mut k, mut v) = (device.zeros::<f32>(2)?, device.zeros::<f32>(4)?, device.zeros::<f32>(4)?);
+/// let (mut rotated, mut k, mut v) = (device.zeros::<f32>(2)?, device.zeros::<f32>(4)?, device.zeros::<f32>(4)?);
 /// let (q, rows) = (new.view([1, 1, 2])?, [1, 1, 2, 2]);
-/// let append = Append::new(Layout::Halves, &frequencies.view([1])?);
+/// let append = Append::new(PairLayout::Halves, &frequencies.view([1])?);
 /// let cache = [&mut k.view_mut(rows)?, &mut v.view_mut(rows)?];
-/// append.run(&device, &q, &mut turned.view_mut([1, 1, 2])?, [&q, &q], cache, &lengths.view([1])?)?;
+/// append.run(&device, &q, &mut rotated.view_mut([1, 1, 2])?, [&q, &q], cache, &lengths.view([1])?)?;
 /// assert_eq!(k.download()?, [0.0, 0.0, 1.0, 2.0]);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Append<'a> {
-    layout: Layout,
+    layout: PairLayout,
     frequencies: BufferView<'a, f32, 1>,
 }
 
@@ -61,7 +61,7 @@ pub type AppendedScales<'a, 'b> = [&'a mut BufferViewMut<'b, f32, 3>; 2];
 
 impl<'a> Append<'a> {
     /// Returns a call with a frequency for each rotated pair.
-    pub const fn new(layout: Layout, frequencies: &BufferView<'a, f32, 1>) -> Append<'a> {
+    pub const fn new(layout: PairLayout, frequencies: &BufferView<'a, f32, 1>) -> Append<'a> {
         Append { layout, frequencies: *frequencies }
     }
 
@@ -74,13 +74,13 @@ impl<'a> Append<'a> {
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        turned: &mut BufferViewMut<'_, T, 3>,
+        rotated: &mut BufferViewMut<'_, T, 3>,
         new: [&BufferView<'_, T, 3>; 2],
         cache: [&mut BufferViewMut<'_, K, 4>; 2],
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
         contiguous::<K>(q.extents()[0], [cache[0].extents(), cache[0].strides()])?;
-        self.any(on, q, turned, new, cache, None, Contiguous, lengths)
+        self.any(on, q, rotated, new, cache, None, Contiguous, lengths)
     }
 
     /// Queues the call with a paged cache, [page, head, row of the page, element]. `table`,
@@ -94,7 +94,7 @@ impl<'a> Append<'a> {
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        turned: &mut BufferViewMut<'_, T, 3>,
+        rotated: &mut BufferViewMut<'_, T, 3>,
         new: [&BufferView<'_, T, 3>; 2],
         cache: [&mut BufferViewMut<'_, K, 4>; 2],
         table: &BufferView<'_, u32, 2>,
@@ -103,7 +103,7 @@ impl<'a> Append<'a> {
         paged::<K>(q.extents()[0], [cache[0].extents(), cache[0].strides()], table)?;
         // SAFETY: the launch records the table as read, and is queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
-        on.reading(table, || self.any(on, q, turned, new, cache, None, pages, lengths))
+        on.reading(table, || self.any(on, q, rotated, new, cache, None, pages, lengths))
     }
 
     /// Queues the call with a cache of bytes, [sequence, head, row, element]. A row's bytes are
@@ -116,14 +116,14 @@ impl<'a> Append<'a> {
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        turned: &mut BufferViewMut<'_, T, 3>,
+        rotated: &mut BufferViewMut<'_, T, 3>,
         new: [&BufferView<'_, T, 3>; 2],
         cache: [&mut BufferViewMut<'_, i8, 4>; 2],
         scales: AppendedScales<'_, '_>,
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
         contiguous::<i8>(q.extents()[0], [cache[0].extents(), cache[0].strides()])?;
-        self.any(on, q, turned, new, cache, Some(scales), Contiguous, lengths)
+        self.any(on, q, rotated, new, cache, Some(scales), Contiguous, lengths)
     }
 
     /// Queues the call with a paged cache of bytes, [page, head, row of the page, element], and
@@ -136,7 +136,7 @@ impl<'a> Append<'a> {
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        turned: &mut BufferViewMut<'_, T, 3>,
+        rotated: &mut BufferViewMut<'_, T, 3>,
         new: [&BufferView<'_, T, 3>; 2],
         cache: [&mut BufferViewMut<'_, i8, 4>; 2],
         scales: AppendedScales<'_, '_>,
@@ -146,7 +146,7 @@ impl<'a> Append<'a> {
         paged::<i8>(q.extents()[0], [cache[0].extents(), cache[0].strides()], table)?;
         // SAFETY: as in `run_paged`.
         let pages = Paged { table: unsafe { table.detached() } };
-        on.reading(table, || self.any(on, q, turned, new, cache, Some(scales), pages, lengths))
+        on.reading(table, || self.any(on, q, rotated, new, cache, Some(scales), pages, lengths))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
@@ -154,7 +154,7 @@ impl<'a> Append<'a> {
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        turned: &mut BufferViewMut<'_, T, 3>,
+        rotated: &mut BufferViewMut<'_, T, 3>,
         [new_k, new_v]: [&BufferView<'_, T, 3>; 2],
         [k, v]: [&mut BufferViewMut<'_, K, 4>; 2],
         scales: Option<AppendedScales<'_, '_>>,
@@ -163,7 +163,7 @@ impl<'a> Append<'a> {
     ) -> Result<(), Error> {
         let [sequences, heads, width] = q.extents();
         let [planes, groups, rows, _] = k.extents();
-        turned.expected("turned", [sequences, heads, width], "the extents of q")?;
+        rotated.expected("rotated", [sequences, heads, width], "the extents of q")?;
         k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
         v.expected("values of the cache", [planes, groups, rows, width], "the extents of its keys")?;
         new_k.expected(
@@ -211,7 +211,7 @@ impl<'a> Append<'a> {
                     cache_append::<T, K, P, $scaled, $interleaved>::launch_unchecked(
                         on,
                         q,
-                        turned,
+                        rotated,
                         new_k,
                         new_v,
                         k,
@@ -226,10 +226,10 @@ impl<'a> Append<'a> {
             };
         }
         match (scaled, self.layout) {
-            (false, Layout::Halves) => launch!(false, false),
-            (false, Layout::Interleaved) => launch!(false, true),
-            (true, Layout::Halves) => launch!(true, false),
-            (true, Layout::Interleaved) => launch!(true, true),
+            (false, PairLayout::Halves) => launch!(false, false),
+            (false, PairLayout::Interleaved) => launch!(false, true),
+            (true, PairLayout::Halves) => launch!(true, false),
+            (true, PairLayout::Interleaved) => launch!(true, true),
         }
     }
 }

@@ -13,7 +13,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// only make the reduction more expensive.
 const RESIDENT: usize = 4;
 /// The number of keys of a split is a multiple of this.
-const TURN: usize = 32;
+const SPLIT_MULTIPLE: usize = 32;
 
 /// The scratch memory for the partial results of a decoding step, on a device or for a graph that
 /// is being recorded. Concurrent steps need separate scratch memory.
@@ -60,7 +60,7 @@ impl Scratch {
         let [sequences, heads, _] = shape;
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
         let full = (RESIDENT * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
-        let each = room.div_ceil(full).next_multiple_of(TURN).max(TURN);
+        let each = room.div_ceil(full).next_multiple_of(SPLIT_MULTIPLE).max(SPLIT_MULTIPLE);
         Scratch::made(on, shape, Splits::Filling(room.div_ceil(each).max(1)))
     }
 

@@ -102,9 +102,9 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
         let normed = self.normed(on, norm, x)?;
         let mut qkv = on.scratch::<T>(n * 3 * width)?;
         linear(on, &normed, width, projection, |bias| Bias { bias }, 0.0, &mut qkv.view_mut([1, n, 3 * width])?)?;
-        let turned = qkv.view_mut([n, 3 * heads, head])?;
+        let rows = qkv.view_mut([n, 3 * heads, head])?;
         // Queries and keys are adjacent, with consecutive heads.
-        let of_two = turned.strided().permuted([1, 0, 2])?.slice(0..2 * heads)?.permuted([1, 0, 2])?;
+        let of_two = rows.strided().permuted([1, 0, 2])?.slice(0..2 * heads)?.permuted([1, 0, 2])?;
         rotary.run_in_place(on, positions, &mut of_two.side_by_side()?)?;
         let mut o = on.scratch::<T>(n * width)?;
         // Attention does not write the patches of no image. Bytes of 0 are a 0 in every format.

@@ -1,8 +1,8 @@
 //! The call for products, which checks the shapes, chooses the kernel and sums the parts.
 
 use super::epilogue::{Epilogue, Identity};
-use super::gemv::{gemv_across, gemv_along};
-use super::plan::{Costs, Lanes, Plan, Tile, plan};
+use super::gemv::{gemv_n, gemv_t};
+use super::plan::{Costs, GemvWidth, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
@@ -37,7 +37,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// rounding. An `f16` beyond ±65,504 is stored as ±∞.
 ///
 /// The kernels are [`gemm`] with three tiles, whole or split along K, and for up to 8 rows
-/// [`gemv_across`] and [`gemv_along`]. A table of their costs decides. They access four elements at
+/// [`gemv_n`] and [`gemv_t`]. A table of their costs decides. They access four elements at
 /// once if all extents, strides and start addresses are multiples of four elements, and one
 /// otherwise. The declared instances, `f32` and most of `f16`, are compiled into the program. Other
 /// formats are compiled on first use, which takes some milliseconds.
@@ -214,30 +214,30 @@ impl Gemm {
                 // SAFETY: as for the kernels of a few rows, below.
                 unsafe { sum_splits::<O, E, V>::launch_unchecked(on, alpha, parts, splits, beta, c, epilogue) }
             }
-            Plan::Across(rows, lanes) => {
+            Plan::GemvN(rows, lanes) => {
                 dispatch!(let [ROWS: usize, LANES: usize, AHEAD: usize, THREADS: usize] = match (rows, lanes) {
                     // Elements of two bytes need more threads to have as many bytes in flight.
-                    (1, Lanes::Eight) if bytes == 2 => [1, 8, 8, 512],
-                    (1, Lanes::Eight) => [1, 8, 16, 256],
-                    (1, Lanes::Four) => [1, 4, 8, 256],
-                    (2, Lanes::Eight) => [2, 8, 8, 256],
-                    (2, Lanes::Four) => [2, 4, 4, 256],
-                    (4, Lanes::Eight) => [4, 8, 8, 256],
-                    (4, Lanes::Four) => [4, 4, 4, 256],
-                    (_, Lanes::Eight) => [8, 8, 4, 256],
-                    (_, Lanes::Four) => [8, 4, 4, 256],
+                    (1, GemvWidth::Columns32) if bytes == 2 => [1, 8, 8, 512],
+                    (1, GemvWidth::Columns32) => [1, 8, 16, 256],
+                    (1, GemvWidth::Columns16) => [1, 4, 8, 256],
+                    (2, GemvWidth::Columns32) => [2, 8, 8, 256],
+                    (2, GemvWidth::Columns16) => [2, 4, 4, 256],
+                    (4, GemvWidth::Columns32) => [4, 8, 8, 256],
+                    (4, GemvWidth::Columns16) => [4, 4, 4, 256],
+                    (_, GemvWidth::Columns32) => [8, 8, 4, 256],
+                    (_, GemvWidth::Columns16) => [8, 4, 4, 256],
                 };
                 // SAFETY: the launch compares all extents with one another, and the kernel accesses
                 // elements within them only, whatever their type. The oracle ran it in `f32` and
                 // `f16` at and around every edge of its tiles (`kernels check`). The caller
                 // promises what the epilogue does.
                 unsafe {
-                    gemv_across::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
+                    gemv_n::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
                         on, alpha, a, b, beta, c, epilogue,
                     )
                 })
             }
-            Plan::Along(rows) => {
+            Plan::GemvT(rows) => {
                 let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && rows_begin_at(x, 8);
                 // An access of 16 bytes takes four or eight elements.
                 dispatch!(let [W: usize, P: usize] = match bytes {
@@ -251,8 +251,8 @@ impl Gemm {
                     4 => [4, 4],
                     _ => [8, 2],
                 };
-                // SAFETY: as for `Plan::Across`.
-                unsafe { gemv_along::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(on, alpha, a, b, beta, c, epilogue) }))
+                // SAFETY: as for `Plan::GemvN`.
+                unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(on, alpha, a, b, beta, c, epilogue) }))
             }
         }
     }
@@ -282,10 +282,10 @@ fn tiled<
     // If B is transposed on its way, multiplications would wait for one another's registers.
     let deep = size_of::<T>() <= 2 && !TB;
     dispatch!(let [BM: usize, BN: usize, BK: usize, QM: usize, QN: usize, THREADS: usize, LA: usize, LB: usize] = match (tile, deep) {
-        (Tile::Square, true) => [128, 128, 16, 2, 2, 256, 2, 2],
-        (Tile::Square, false) => [128, 128, 8, 2, 2, 256, 1, 1],
-        (Tile::Wide, _) => [64, 128, 8, 2, 2, 128, 1, 2],
-        (Tile::Flat, _) => [16, 128, 32, 1, 1, 128, 1, 8],
+        (Tile::T128x128, true) => [128, 128, 16, 2, 2, 256, 2, 2],
+        (Tile::T128x128, false) => [128, 128, 8, 2, 2, 256, 1, 1],
+        (Tile::T64x128, _) => [64, 128, 8, 2, 2, 128, 1, 2],
+        (Tile::T16x128, _) => [16, 128, 32, 1, 1, 128, 1, 8],
     };
     // SAFETY: as in `planned`.
     unsafe {

@@ -30,8 +30,8 @@ const WORTH_A_TILE: usize = 16;
 /// let device = runtime::Device::cpu();
 /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
 /// let mut y = device.zeros::<f32>(6)?;
-/// let turned = x.view([2, 3])?.strided().transposed();
-/// kernels_rs::permute::copy(&device, turned, y.view_mut([3, 2])?.strided())?;
+/// let transposed = x.view([2, 3])?.strided().transposed();
+/// kernels_rs::permute::copy(&device, transposed, y.view_mut([3, 2])?.strided())?;
 /// assert_eq!(y.download()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
 /// # Ok(()) }
 /// ```

@@ -13,7 +13,7 @@ const MOST_PAIRS: usize = 256;
 
 /// The elements of a head that form a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
+pub enum PairLayout {
     /// Pair i is elements i and i + pairs: GPT-NeoX, Llama, Qwen.
     Halves,
     /// Pair i is elements 2·i and 2·i + 1: GPT-J, and RoFormer itself.
@@ -35,10 +35,10 @@ pub enum Layout {
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
-/// use kernels_rs::rotary::{Layout, Rotary};
+/// use kernels_rs::rotary::{PairLayout, Rotary};
 /// let device = runtime::Device::cpu();
-/// // Heads of 4 numbers, all turned.
-/// let rotary = Rotary::new(&device, Layout::Halves, &Rotary::frequencies(10_000.0, 4))?;
+/// // Heads of 4 numbers, all rotated.
+/// let rotary = Rotary::new(&device, PairLayout::Halves, &Rotary::frequencies(10_000.0, 4))?;
 /// let x = device.upload(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0])?;
 /// let positions = device.upload(&[0u32, 1])?;
 /// let mut y = device.zeros::<f32>(8)?;
@@ -50,7 +50,7 @@ pub enum Layout {
 /// ```
 #[derive(Debug)]
 pub struct Rotary {
-    layout: Layout,
+    layout: PairLayout,
     frequencies: Memory<f32>,
     axes: Memory<u32>,
     /// The largest axis plus one.
@@ -86,7 +86,7 @@ impl Rotary {
     ///
     /// # Errors
     /// Returns an error if there are more than 256 frequencies, or memory on the device is short.
-    pub fn new(on: &impl Queue, layout: Layout, frequencies: &[f32]) -> Result<Rotary, Error> {
+    pub fn new(on: &impl Queue, layout: PairLayout, frequencies: &[f32]) -> Result<Rotary, Error> {
         Rotary::with_axes(on, layout, frequencies, &vec![0; frequencies.len()])
     }
 
@@ -96,7 +96,7 @@ impl Rotary {
     /// # Errors
     /// Returns an error if there is not one axis for each frequency, or there are more than 256
     /// frequencies. Also if memory on the device is short.
-    pub fn with_axes(on: &impl Queue, layout: Layout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
+    pub fn with_axes(on: &impl Queue, layout: PairLayout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
         let (pairs, of_axes) = (frequencies.len(), axes.len());
         if pairs > MOST_PAIRS || of_axes != pairs {
             let why = format!(
@@ -134,7 +134,7 @@ impl Rotary {
         let y = &mut y.reborrow().strided().reshaped(of_y)?.side_by_side()?;
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
         let tokens = self.tokens::<X>(x.extents()[1]);
-        dispatch!(let HALVES: bool = self.layout == Layout::Halves; let [V: usize, TOKENS: usize] = match (wide, tokens) {
+        dispatch!(let HALVES: bool = self.layout == PairLayout::Halves; let [V: usize, TOKENS: usize] = match (wide, tokens) {
             (4, 2) => [4, 2],
             (4, _) => [4, 1],
             _ => [1, 1],
@@ -166,7 +166,7 @@ impl Rotary {
         let x = &mut x.reborrow().strided().reshaped(of_x)?.side_by_side()?;
         let wide = self.width(&x.reborrow().shared())?;
         let tokens = self.tokens::<X>(x.extents()[1]);
-        dispatch!(let HALVES: bool = self.layout == Layout::Halves; let [V: usize, TOKENS: usize] = match (wide, tokens) {
+        dispatch!(let HALVES: bool = self.layout == PairLayout::Halves; let [V: usize, TOKENS: usize] = match (wide, tokens) {
             (4, 2) => [4, 2],
             (4, _) => [4, 1],
             _ => [1, 1],

@@ -3,8 +3,8 @@
 
 use crate::{Array, Call, On, Written, number};
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
-use kernels_rs::attention::{self, Append, Attention, Decode, Gradients, Qkv, Scratch};
-use kernels_rs::rotary::Layout;
+use kernels_rs::attention::{Append, Attention, Decode, Gradients, Layout, Qkv, Scratch};
+use kernels_rs::rotary::PairLayout;
 use runtime::Error;
 
 const OF_PREFILL: &[(&str, usize)] =
@@ -180,7 +180,7 @@ fn padded(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, queries, keys] = extents else { panic!() };
     let all = Prefill::new(on, [sequences, heads, queries, keys, 1, 1]);
     let lists = [queries, keys].map(|n| on.array(&vec![n as u32; sequences]));
-    let padded = attention::Layout::Padded { queries: lists[0].view([sequences]), keys: lists[1].view([sequences]) };
+    let padded = Layout::Padded { queries: lists[0].view([sequences]), keys: lists[1].view([sequences]) };
     let (of_q, of_k) = ([sequences, heads, queries, 1], [sequences, heads, keys, 1]);
     let qkv = Qkv { q: all.q.0.view(of_q), k: all.k.0.view(of_k), v: all.v.0.view(of_k) };
     let (mut o, mut lse) = (on.output(sequences * heads * queries), on.output(sequences * heads * queries));
@@ -206,7 +206,7 @@ fn packed(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     assert!(sequences <= 1 || heads <= 1);
     let begins = |each: usize| (0..=sequences).map(|i| (i * each) as u32).collect::<Vec<_>>();
     let lists = [queries, keys].map(|n| on.array(&begins(n)));
-    let packed = attention::Layout::Packed {
+    let packed = Layout::Packed {
         queries: lists[0].view([sequences + 1]),
         keys: lists[1].view([sequences + 1]),
         longest: [queries, keys],
@@ -332,7 +332,7 @@ fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (mut turned, mut keys, mut values) =
         (on.output(n), on.array(&vec![0f32; n * room]), on.array(&vec![0f32; n * room]));
     let (new, cache) = ([sequences, heads, width], [sequences, heads, room, width]);
-    Append::new(Layout::Halves, &frequencies.view([width / 2])).run(
+    Append::new(PairLayout::Halves, &frequencies.view([width / 2])).run(
         &on.device,
         &q.view(new),
         &mut turned.view_mut(new),
@@ -364,7 +364,7 @@ fn append_scaled_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error
     let [mut keys, mut values] = [(); 2].map(|()| on.array(&vec![0i8; n * room]));
     let [mut of_keys, mut of_values] = [(); 2].map(|()| on.array(&vec![0f32; rows]));
     let (shape, cache, scales) = ([sequences, heads, width], [sequences, heads, room, width], [sequences, heads, room]);
-    Append::new(Layout::Interleaved, &frequencies.view([width / 2])).run_scaled_paged(
+    Append::new(PairLayout::Interleaved, &frequencies.view([width / 2])).run_scaled_paged(
         &on.device,
         &q.view(shape),
         &mut turned.view_mut(shape),
