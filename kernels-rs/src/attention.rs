@@ -127,8 +127,9 @@ pub mod span;
 mod step;
 mod tile;
 
+pub use cache::{KvCache, KvCacheMut};
 pub use call::Attention;
-pub use extend::{Append, AppendedScales};
+pub use extend::Append;
 pub use gradient::Gradients;
 pub use layout::{Layout, Qkv};
 pub use step::{Decode, Scratch};

@@ -2,8 +2,8 @@
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Element, Float, GenericArgument};
-use kernels_rs::attention::Append;
 use kernels_rs::attention::cache::Stored;
+use kernels_rs::attention::{Append, KvCacheMut};
 use kernels_rs::rotary::PairLayout;
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
@@ -123,7 +123,7 @@ fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Devi
     let mut turned = device.zeros::<T>(SEQUENCES * HEADS * WIDTH).unwrap();
     let (mut keys, mut values) = (empty(), empty());
     let rows = [SEQUENCES, GROUPS, ROOM, WIDTH];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     append.run(device, &q, &mut turned.view_mut(of_q).unwrap(), new, cache, &lengths).unwrap();
     step.compare("one piece", [wide(&keys), wide(&values)], ROOM, contiguous, near);
     for (at, (got, want)) in turned.download().unwrap().into_iter().zip(step.turned(&step.q)).enumerate() {
@@ -133,10 +133,10 @@ fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Devi
 
     let (mut keys, mut values) = (empty(), empty());
     let rows = [TABLE.len(), GROUPS, PAGE, WIDTH];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     let table = device.upload(&TABLE).unwrap();
     let of_table = table.view([SEQUENCES, ROOM / PAGE]).unwrap();
-    append.run_paged(device, &q, &mut turned.view_mut(of_q).unwrap(), new, cache, &of_table, &lengths).unwrap();
+    append.run(device, &q, &mut turned.view_mut(of_q).unwrap(), new, cache.paged(of_table), &lengths).unwrap();
     step.compare("pages", [wide(&keys), wide(&values)], PAGE, paged, near);
 }
 
@@ -159,15 +159,12 @@ fn bytes(device: &Device, layout: PairLayout) {
         {
             let ([keys, values], [of_keys, of_values]) = (&mut cache, &mut scales);
             let (extents, of_rows) = ([planes, GROUPS, rows, WIDTH], [planes, GROUPS, rows]);
-            let cache = [&mut keys.view_mut(extents).unwrap(), &mut values.view_mut(extents).unwrap()];
-            let scales = [&mut of_keys.view_mut(of_rows).unwrap(), &mut of_values.view_mut(of_rows).unwrap()];
+            let cache = KvCacheMut::new(keys.view_mut(extents).unwrap(), values.view_mut(extents).unwrap());
+            let cache = cache.scaled([of_keys.view_mut(of_rows).unwrap(), of_values.view_mut(of_rows).unwrap()]);
             let mut turned = turned.view_mut(of_q).unwrap();
             let of_table = table.view([SEQUENCES, ROOM / PAGE]).unwrap();
-            match pages {
-                true => append.run_scaled_paged(device, &q, &mut turned, new, cache, scales, &of_table, &lengths),
-                false => append.run_scaled(device, &q, &mut turned, new, cache, scales, &lengths),
-            }
-            .unwrap();
+            let cache = if pages { cache.paged(of_table) } else { cache };
+            append.run(device, &q, &mut turned, new, cache, &lengths).unwrap();
         }
         let wide = |n: usize| {
             let (bytes, scales) = (cache[n].download().unwrap(), scales[n].download().unwrap());
@@ -210,7 +207,7 @@ fn a_replayed_step_goes_where_lengths_say() {
     let lengths = recording.own(device.upload(&[0u32]).unwrap()).unwrap();
     let (of_new, mut of_turned) = (new.view([1, 1, 2]).unwrap(), turned.view_mut([1, 1, 2]).unwrap());
     let rows = [1, 1, 3, 2];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     let append = Append::new(PairLayout::Halves, &frequencies.view([1]).unwrap());
     append.run(&recording, &of_new, &mut of_turned, [&of_new, &of_new], cache, &lengths.view([1]).unwrap()).unwrap();
     let mut graph = recording.finish().unwrap();
@@ -230,11 +227,21 @@ fn extents_are_compared() {
         (device.zeros::<f32>(8).unwrap(), device.zeros::<f32>(8).unwrap(), device.zeros::<f32>(8).unwrap());
     let q = x.view([2, 1, 4]).unwrap();
     let rows = [1, 1, 2, 4];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     let frequencies = x.view([8]).unwrap();
     let append = Append::new(PairLayout::Halves, &frequencies);
     let mut of_turned = turned.view_mut([2, 1, 4]).unwrap();
     let refused = append.run(&device, &q, &mut of_turned, [&q, &q], cache, &lengths.view([2]).unwrap());
     let said = refused.unwrap_err().to_string();
     assert!(said.contains("the cache has 1 planes, and there are 2 queries"), "{said}");
+
+    // Scales of a cache of floats.
+    let mut scales = [(); 2].map(|()| device.zeros::<f32>(4).unwrap());
+    let [of_keys, of_values] = &mut scales;
+    let rows = [2, 1, 1, 4];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
+    let cache = cache.scaled([of_keys, of_values].map(|scales| scales.view_mut([2, 1, 2]).unwrap()));
+    let refused = append.run(&device, &q, &mut of_turned, [&q, &q], cache, &lengths.view([2]).unwrap());
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("scales belong to a cache of bytes"), "{said}");
 }

@@ -3,7 +3,7 @@
 use kernel_dsl::half::f16;
 use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, strided};
 use kernels_rs::attention::score::{Alibi, Bias, Softcap};
-use kernels_rs::attention::{Attention, Decode, Gradients, Layout, Qkv, Scratch};
+use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
 use runtime::testing::Random;
 use runtime::{BufferView, Device, DeviceBuffer, Error};
 
@@ -332,7 +332,7 @@ fn steps(device: &Device) {
         // Twice: the counters are as they were.
         for _ in 0..2 {
             let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
-            let kv = [&k.view(cache).unwrap(), &v.view(cache).unwrap()];
+            let kv = KvCache::new(k.view(cache).unwrap(), v.view(cache).unwrap());
             Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
             compare("a cache", &o.download().unwrap(), &answer, NEAR);
         }
@@ -350,16 +350,16 @@ fn steps(device: &Device) {
         };
         let (pk, pv, table_there) = (turned(&x.k), turned(&x.v), device.upload(&table).unwrap());
         let paged = [batch * pages, groups, page, width];
-        let kv = [&pk.view(paged).unwrap(), &pv.view(paged).unwrap()];
+        let kv = KvCache::new(pk.view(paged).unwrap(), pv.view(paged).unwrap());
         let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
         let there = table_there.view([batch, pages]).unwrap();
-        Decode::new().run_paged(device, &q, kv, &there, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        Decode::new().run(device, &q, kv.paged(there), &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         compare("pages", &o.download().unwrap(), &answer, NEAR);
 
         // 11 bits of keys and values that are below 4, of logits of a sum of them.
         let halves = |of: &[f32]| device.upload(&of.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
         let (hk, hv) = (halves(&x.k), halves(&x.v));
-        let kv = [&hk.view(cache).unwrap(), &hv.view(cache).unwrap()];
+        let kv = KvCache::new(hk.view(cache).unwrap(), hv.view(cache).unwrap());
         Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         compare("halves", &o.download().unwrap(), &answer, 2e-2);
 
@@ -372,12 +372,27 @@ fn steps(device: &Device) {
                 (device.upload(&bytes).unwrap(), device.upload(&tops).unwrap())
             };
             let ((bk, sk), (bv, sv)) = (bytes(&x.k), bytes(&x.v));
-            let kv = [&bk.view(cache).unwrap(), &bv.view(cache).unwrap()];
-            let scales = [&sk.view([batch, groups, room]).unwrap(), &sv.view([batch, groups, room]).unwrap()];
-            Decode::new()
-                .run_scaled(device, &q, kv, scales, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch)
-                .unwrap();
-            compare("bytes", &o.download().unwrap(), &answer, 0.1);
+            let kv = KvCache::new(bk.view(cache).unwrap(), bv.view(cache).unwrap());
+            let kv = kv.scaled([&sk, &sv].map(|scales| scales.view([batch, groups, room]).unwrap()));
+            Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            let whole = o.download().unwrap();
+            compare("bytes", &whole, &answer, 0.1);
+            // A page for each sequence, in the other order: the same numbers.
+            let swapped = |bytes: &[i8], scales: &[f32]| {
+                let (bytes, scales) = (
+                    [&bytes[bytes.len() / 2..], &bytes[..bytes.len() / 2]].concat(),
+                    [&scales[scales.len() / 2..], &scales[..scales.len() / 2]].concat(),
+                );
+                (device.upload(&bytes).unwrap(), device.upload(&scales).unwrap())
+            };
+            let (pk, pk_scales) = swapped(&bk.download().unwrap(), &sk.download().unwrap());
+            let (pv, pv_scales) = swapped(&bv.download().unwrap(), &sv.download().unwrap());
+            let table = device.upload(&[1u32, 0]).unwrap();
+            let kv = KvCache::new(pk.view(cache).unwrap(), pv.view(cache).unwrap())
+                .scaled([&pk_scales, &pv_scales].map(|scales| scales.view([batch, groups, room]).unwrap()))
+                .paged(table.view([batch, 1]).unwrap());
+            Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            assert_eq!(o.download().unwrap(), whole, "bytes in pages");
         }
     }
 }
@@ -407,7 +422,7 @@ fn caches_are_of_the_step_s_sequences() {
 
     let mut in_one_piece = |planes: usize| {
         let kv = cache.slice(0..planes).unwrap();
-        Decode::new().run(&device, &q, [&kv, &kv], &lengths, &mut o, &mut scratch)
+        Decode::new().run(&device, &q, KvCache::new(kv, kv), &lengths, &mut o, &mut scratch)
     };
     in_one_piece(4).unwrap();
     for planes in [0, 2, 3] {
@@ -419,7 +434,7 @@ fn caches_are_of_the_step_s_sequences() {
 
     let mut in_pages = |pages: usize, rows: usize| {
         let (kv, table) = (cache.slice(0..pages).unwrap(), table.slice(0..rows).unwrap());
-        Decode::new().run_paged(&device, &q, [&kv, &kv], &table, &lengths, &mut o, &mut scratch)
+        Decode::new().run(&device, &q, KvCache::new(kv, kv).paged(table), &lengths, &mut o, &mut scratch)
     };
     in_pages(4, 4).unwrap();
     in_pages(2, 4).unwrap();
@@ -433,8 +448,9 @@ fn caches_are_of_the_step_s_sequences() {
 
     let (q, lengths) = (q.slice(0..0).unwrap(), lengths.slice(0..0).unwrap());
     let mut nothing = o.slice(0..0).unwrap();
-    Decode::new().run(&device, &q, [&cache, &cache], &lengths, &mut nothing, &mut scratch).unwrap();
-    Decode::new().run_paged(&device, &q, [&cache, &cache], &table, &lengths, &mut nothing, &mut scratch).unwrap();
+    let cache = KvCache::new(cache, cache);
+    Decode::new().run(&device, &q, cache, &lengths, &mut nothing, &mut scratch).unwrap();
+    Decode::new().run(&device, &q, cache.paged(table), &lengths, &mut nothing, &mut scratch).unwrap();
 }
 
 /// Gradients are what the definition's change by, computed in `f64` by differences; and the logits are those of the definition.

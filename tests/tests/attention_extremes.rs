@@ -7,7 +7,7 @@ use kernels_rs::Passed;
 use kernels_rs::attention::cache::Stored;
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
 use kernels_rs::attention::score::{Bias, Score};
-use kernels_rs::attention::{Attention, Decode, Gradients, Layout, Qkv, Scratch};
+use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
 use runtime::testing::{Draw, Extreme, Random};
 use runtime::{BufferView, BufferViewMut, Device, Error};
 
@@ -120,7 +120,7 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
             let mut scratch = Scratch::with_splits(device, [1, 1, 8], 2).unwrap();
             let count = upload_count(device, KEYS as u32);
             let cache = [1, 1, KEYS, 8];
-            let cached = [&on_k.view(cache).unwrap(), &on_v.view(cache).unwrap()];
+            let cached = KvCache::new(on_k.view(cache).unwrap(), on_v.view(cache).unwrap());
             let (of_q, count) = ([1, 1, 8], count.view([1]).unwrap());
             let mut o = upload(&[T::from_f32(3.0); 8]);
             Decode::new()
@@ -418,25 +418,16 @@ fn unread(device: &Device) {
         let rows = [1, 1, room, WIDTH];
         let mut o = device.zeros::<f32>(WIDTH).unwrap();
         let step = Decode::new();
-        let cache = [&k.view(rows).unwrap(), &v.view(rows).unwrap()];
+        let cache = KvCache::new(k.view(rows).unwrap(), v.view(rows).unwrap());
         step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         let pages = [3, 1, page, WIDTH];
-        let cache = [&k.view(pages).unwrap(), &v.view(pages).unwrap()];
-        let table = table.view([1, 3]).unwrap();
-        step.run_paged(device, &q, cache, &table, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        let cache = KvCache::new(k.view(pages).unwrap(), v.view(pages).unwrap()).paged(table.view([1, 3]).unwrap());
+        step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         let (bytes, scales) = (bytes.view(rows).unwrap(), scales.view([1, 1, room]).unwrap());
-        step.run_scaled(
-            device,
-            &q,
-            [&bytes, &bytes],
-            [&scales, &scales],
-            &count,
-            &mut o.view_mut(of_q).unwrap(),
-            &mut scratch,
-        )
-        .unwrap();
+        let cache = KvCache::new(bytes, bytes).scaled([scales, scales]);
+        step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
     };

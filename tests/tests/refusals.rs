@@ -2,7 +2,7 @@
 //! call's arguments, and by what the caller gave. No message speaks of a kernel, of its parameters,
 //! or of a grid.
 
-use kernels_rs::attention::{Append, Decode, Scratch};
+use kernels_rs::attention::{Append, Decode, KvCache, KvCacheMut, Scratch};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::histogram::histogram;
 use kernels_rs::permute::{gather, transpose_batch};
@@ -297,7 +297,7 @@ fn steps_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     let (mut o, mut k, mut v) = (d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?);
     let mut scratch = Scratch::with_splits(d, [2, 4, 8], 1)?;
     let mut run = |q: [usize; 3], keys: [usize; 4], values: [usize; 4], lengths: usize, to: [usize; 3]| {
-        let cache = [&b.f(keys), &b.f(values)];
+        let cache = KvCache::new(b.f(keys), b.f(values));
         Decode::new().run(d, &b.f(q), cache, &b.w([lengths]), &mut out(&mut o, to), &mut scratch)
     };
     let (q, cache) = ([2, 4, 8], [2, 2, 5, 8]);
@@ -317,7 +317,7 @@ fn steps_are_refused_in_the_words_of_the_caller() -> Result<(), Error> {
     let append = Append::new(PairLayout::Halves, &frequencies);
     let mut run = |turned: [usize; 3], new: [[usize; 3]; 2], cache: [[usize; 4]; 2], lengths: usize| {
         let new = new.map(|extents| b.f(extents));
-        let cache = [&mut out(&mut k, cache[0]), &mut out(&mut v, cache[1])];
+        let cache = KvCacheMut::new(out(&mut k, cache[0]), out(&mut v, cache[1]));
         append.run(d, &b.f(q), &mut out(&mut o, turned), [&new[0], &new[1]], cache, &b.w([lengths]))
     };
     let new = [2, 2, 8];

@@ -1,7 +1,8 @@
 //! The call that appends new keys and values to a cache.
 
 use super::append::cache_append;
-use super::cache::{Contiguous, Paged, Pages, Stored};
+use super::cache::{Contiguous, KvCacheMut, Paged, Pages, Stored};
+use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
 use crate::rotary::PairLayout;
 use crate::{Passed, Queue};
@@ -36,7 +37,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
-/// use kernels_rs::attention::Append;
+/// use kernels_rs::attention::{Append, KvCacheMut};
 /// use kernels_rs::rotary::PairLayout;
 /// let device = runtime::Device::cpu();
 /// let (new, lengths) = (device.upload(&[1.0f32, 2.0])?, device.upload(&[1u32])?);
@@ -44,7 +45,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// let (mut rotated, mut k, mut v) = (device.zeros::<f32>(2)?, device.zeros::<f32>(4)?, device.zeros::<f32>(4)?);
 /// let (q, rows) = (new.view([1, 1, 2])?, [1, 1, 2, 2]);
 /// let append = Append::new(PairLayout::Halves, &frequencies.view([1])?);
-/// let cache = [&mut k.view_mut(rows)?, &mut v.view_mut(rows)?];
+/// let cache = KvCacheMut::new(k.view_mut(rows)?, v.view_mut(rows)?);
 /// append.run(&device, &q, &mut rotated.view_mut([1, 1, 2])?, [&q, &q], cache, &lengths.view([1])?)?;
 /// assert_eq!(k.download()?, [0.0, 0.0, 1.0, 2.0]);
 /// # Ok(()) }
@@ -56,111 +57,49 @@ pub struct Append<'a> {
     frequencies: BufferView<'a, f32, 1>,
 }
 
-/// The scales of a cache of bytes: of keys and of values, [plane, head, row].
-pub type AppendedScales<'a, 'b> = [&'a mut BufferViewMut<'b, f32, 3>; 2];
-
 impl<'a> Append<'a> {
     /// Returns a call with a frequency for each rotated pair.
     pub const fn new(layout: PairLayout, frequencies: &BufferView<'a, f32, 1>) -> Append<'a> {
         Append { layout, frequencies: *frequencies }
     }
 
-    /// Queues the call with a cache of [sequence, head, row, element].
+    /// Queues the call. In a paged cache, the page of the new row must belong to one sequence only.
     ///
     /// # Errors
-    /// Returns an error if extents do not match or exceed the limits above, an output overlaps
-    /// another operand, or a buffer belongs to another device.
+    /// Returns an error if extents do not match or exceed the limits above, the cache or its table
+    /// has another number of sequences than q, an output overlaps another operand, or a buffer
+    /// belongs to another device.
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
         rotated: &mut BufferViewMut<'_, T, 3>,
         new: [&BufferView<'_, T, 3>; 2],
-        cache: [&mut BufferViewMut<'_, K, 4>; 2],
+        cache: KvCacheMut<'_, K>,
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
-        contiguous::<K>(q.extents()[0], [cache[0].extents(), cache[0].strides()])?;
-        self.any(on, q, rotated, new, cache, None, Contiguous, lengths)
-    }
-
-    /// Queues the call with a paged cache, [page, head, row of the page, element]. `table`,
-    /// [sequence, page of the sequence], gives the page numbers. The page of the new row must
-    /// belong to one sequence only.
-    ///
-    /// # Errors
-    /// As for [`run`](Append::run).
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_paged<T: Float + GenericArgument, K: Stored + GenericArgument>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 3>,
-        rotated: &mut BufferViewMut<'_, T, 3>,
-        new: [&BufferView<'_, T, 3>; 2],
-        cache: [&mut BufferViewMut<'_, K, 4>; 2],
-        table: &BufferView<'_, u32, 2>,
-        lengths: &BufferView<'_, u32, 1>,
-    ) -> Result<(), Error> {
-        paged::<K>(q.extents()[0], [cache[0].extents(), cache[0].strides()], table)?;
-        // SAFETY: the launch records the table as read, and is queued before its borrow ends.
+        cache.check(q.extents()[0])?;
+        let Some(table) = cache.table else {
+            return self.queue(on, q, rotated, new, cache, Contiguous, lengths);
+        };
+        // SAFETY: the launch is noted as a reader of the table and queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
-        on.reading(table, || self.any(on, q, rotated, new, cache, None, pages, lengths))
+        on.reading(&table, || self.queue(on, q, rotated, new, cache, pages, lengths))
     }
 
-    /// Queues the call with a cache of bytes, [sequence, head, row, element]. A row's bytes are
-    /// multiples of its scale, [sequence, head, row], which is its largest magnitude / 127.
-    ///
-    /// # Errors
-    /// As for [`run`](Append::run).
+    /// Queues the call with the given way to find the keys of a sequence.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_scaled<T: Float + GenericArgument>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 3>,
-        rotated: &mut BufferViewMut<'_, T, 3>,
-        new: [&BufferView<'_, T, 3>; 2],
-        cache: [&mut BufferViewMut<'_, i8, 4>; 2],
-        scales: AppendedScales<'_, '_>,
-        lengths: &BufferView<'_, u32, 1>,
-    ) -> Result<(), Error> {
-        contiguous::<i8>(q.extents()[0], [cache[0].extents(), cache[0].strides()])?;
-        self.any(on, q, rotated, new, cache, Some(scales), Contiguous, lengths)
-    }
-
-    /// Queues the call with a paged cache of bytes, [page, head, row of the page, element], and
-    /// scales of [page, head, row of the page].
-    ///
-    /// # Errors
-    /// As for [`run`](Append::run).
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_scaled_paged<T: Float + GenericArgument>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 3>,
-        rotated: &mut BufferViewMut<'_, T, 3>,
-        new: [&BufferView<'_, T, 3>; 2],
-        cache: [&mut BufferViewMut<'_, i8, 4>; 2],
-        scales: AppendedScales<'_, '_>,
-        table: &BufferView<'_, u32, 2>,
-        lengths: &BufferView<'_, u32, 1>,
-    ) -> Result<(), Error> {
-        paged::<i8>(q.extents()[0], [cache[0].extents(), cache[0].strides()], table)?;
-        // SAFETY: as in `run_paged`.
-        let pages = Paged { table: unsafe { table.detached() } };
-        on.reading(table, || self.any(on, q, rotated, new, cache, Some(scales), pages, lengths))
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    fn any<T: Float + GenericArgument, K: Stored + GenericArgument, P: Pages + Passed>(
+    fn queue<T: Float + GenericArgument, K: Stored + GenericArgument, P: Pages + Passed>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
         rotated: &mut BufferViewMut<'_, T, 3>,
         [new_k, new_v]: [&BufferView<'_, T, 3>; 2],
-        [k, v]: [&mut BufferViewMut<'_, K, 4>; 2],
-        scales: Option<AppendedScales<'_, '_>>,
+        cache: KvCacheMut<'_, K>,
         pages: P,
         lengths: &BufferView<'_, u32, 1>,
     ) -> Result<(), Error> {
+        let KvCacheMut { keys: mut k, values: mut v, scales, .. } = cache;
         let [sequences, heads, width] = q.extents();
         let [planes, groups, rows, _] = k.extents();
         rotated.expected("rotated", [sequences, heads, width], "the extents of q")?;
@@ -177,13 +116,6 @@ impl<'a> Append<'a> {
             "a row of each head of the cache for each sequence of q",
         )?;
         lengths.expected("lengths", [sequences], "one for each sequence of q")?;
-        for scales in scales.iter().flatten() {
-            scales.expected(
-                "the scales of the cache",
-                [planes, groups, rows],
-                "one for each head of each row of the cache",
-            )?;
-        }
         if 2 * self.frequencies.extents()[0] > width {
             let [pairs] = self.frequencies.extents();
             return Err(q.refused(format!(
@@ -198,39 +130,20 @@ impl<'a> Append<'a> {
         let (mut no_keys, mut no_values) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
         let scaled = scales.is_some();
         let [mut of_keys, mut of_values] = match scales {
-            Some([keys, values]) => [keys.reborrow(), values.reborrow()],
+            Some(scales) => scales,
             None => [no_keys.view_mut([0; 3])?, no_values.view_mut([0; 3])?],
         };
-        macro_rules! launch {
-            ($scaled:literal, $interleaved:literal) => {
-                // SAFETY: the launch checks all extents against each other. The kernel checks
-                // lengths against the cache's rows and page numbers against the number of planes.
-                // The oracle ran it at and around every edge (`kernels check`). There are as many
-                // planes as sequences, or the table has a row for each sequence.
-                unsafe {
-                    cache_append::<T, K, P, $scaled, $interleaved>::launch_unchecked(
-                        on,
-                        q,
-                        rotated,
-                        new_k,
-                        new_v,
-                        k,
-                        v,
-                        &mut of_keys,
-                        &mut of_values,
-                        pages,
-                        lengths,
-                        &self.frequencies,
-                    )
-                }
-            };
-        }
-        match (scaled, self.layout) {
-            (false, PairLayout::Halves) => launch!(false, false),
-            (false, PairLayout::Interleaved) => launch!(false, true),
-            (true, PairLayout::Halves) => launch!(true, false),
-            (true, PairLayout::Interleaved) => launch!(true, true),
-        }
+        dispatch!(let SCALED: bool = scaled; let INTERLEAVED: bool = self.layout == PairLayout::Interleaved;
+        // SAFETY: the launch compares all extents with one another, and the kernel compares
+        // lengths with the room of the cache and pages with its planes. The oracle ran it at and
+        // around every edge (`kernels check`). There is a plane for each sequence, or a row of
+        // the table.
+        unsafe {
+            cache_append::<T, K, P, SCALED, INTERLEAVED>::launch_unchecked(
+                on, q, rotated, new_k, new_v, &mut k, &mut v, &mut of_keys, &mut of_values, pages, lengths,
+                &self.frequencies,
+            )
+        })
     }
 }
 

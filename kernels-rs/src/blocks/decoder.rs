@@ -4,7 +4,7 @@ use super::cache::{Cache, Tokens};
 use super::heads::{Norms, prepare};
 use crate::activation::fast_swiglu;
 use crate::attention::cache::Stored;
-use crate::attention::{Attention, Decode, Qkv, Scratch};
+use crate::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use crate::gemm::Gemm;
 use crate::rowwise::Norm;
 use crate::{Memory, Queue, Shared};
@@ -151,7 +151,8 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         let mut o = on.scratch::<T>(n * heads * head)?;
         let [keys, values] = cache.views();
         let q = q.view([n, heads, head])?;
-        Decode::new().run(on, &q, [&keys, &values], lengths, &mut o.view_mut([n, heads, head])?, scratch)?;
+        let cache = KvCache::new(keys, values);
+        Decode::new().run(on, &q, cache, lengths, &mut o.view_mut([n, heads, head])?, scratch)?;
         self.finish(on, &weights, x, &o)
     }
 

@@ -3,7 +3,7 @@
 
 use crate::{Array, Call, On, Written, number};
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
-use kernels_rs::attention::{Append, Attention, Decode, Gradients, Layout, Qkv, Scratch};
+use kernels_rs::attention::{Append, Attention, Decode, Gradients, KvCache, KvCacheMut, Layout, Qkv, Scratch};
 use kernels_rs::rotary::PairLayout;
 use runtime::Error;
 
@@ -40,10 +40,10 @@ pub const CALLS: &[Call] = &[
         run: sparse,
     },
     Call { name: "Decode::run", dimensions: OF_STEP, on_cpu: &[], run: step },
-    Call { name: "Decode::run_paged", dimensions: OF_STEP, on_cpu: &[], run: step_paged },
-    Call { name: "Decode::run_scaled", dimensions: OF_STEP, on_cpu: &[], run: step_scaled },
+    Call { name: "Decode::run, paged", dimensions: OF_STEP, on_cpu: &[], run: step_paged },
+    Call { name: "Decode::run, scaled", dimensions: OF_STEP, on_cpu: &[], run: step_scaled },
     Call { name: "Append::run", dimensions: OF_APPEND, on_cpu: &["sequences"], run: append },
-    Call { name: "Append::run_scaled_paged", dimensions: OF_APPEND, on_cpu: &[], run: append_scaled_paged },
+    Call { name: "Append::run, scaled and paged", dimensions: OF_APPEND, on_cpu: &[], run: append_scaled_paged },
 ];
 
 /// Q, K and V of [batch, head, row, element] and what attention makes of them with a scale of 2⁻⁷,
@@ -265,7 +265,7 @@ fn step(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&all.k.0.view(of_k), &all.v.0.view(of_k)],
+        KvCache::new(all.k.0.view(of_k), all.v.0.view(of_k)),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
@@ -284,11 +284,10 @@ fn step_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (of_q, of_k) = ([sequences, heads, WIDTH], [sequences, heads, keys, WIDTH]);
     let mut o = on.output(sequences * heads * WIDTH);
     let mut scratch = Scratch::with_splits(&on.device, of_q, 2)?;
-    Decode::new().scale(SCALE).run_paged(
+    Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&all.k.0.view(of_k), &all.v.0.view(of_k)],
-        &table.view([sequences, 1]),
+        KvCache::new(all.k.0.view(of_k), all.v.0.view(of_k)).paged(table.view([sequences, 1])),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
@@ -309,11 +308,10 @@ fn step_scaled(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let ones = ones.view([sequences, heads, keys]);
     let mut o = on.output(sequences * heads * WIDTH);
     let mut scratch = Scratch::new(&on.device, of_q, heads, keys)?;
-    Decode::new().scale(SCALE).run_scaled(
+    Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&k.view(of_k), &v.view(of_k)],
-        [&ones, &ones],
+        KvCache::new(k.view(of_k), v.view(of_k)).scaled([ones, ones]),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
@@ -337,7 +335,7 @@ fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         &q.view(new),
         &mut turned.view_mut(new),
         [&k.view(new), &v.view(new)],
-        [&mut keys.view_mut(cache), &mut values.view_mut(cache)],
+        KvCacheMut::new(keys.view_mut(cache), values.view_mut(cache)),
         &lengths.view([sequences]),
     )?;
     let last = |new: &[f64]| -> Vec<f64> {
@@ -364,14 +362,14 @@ fn append_scaled_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error
     let [mut keys, mut values] = [(); 2].map(|()| on.array(&vec![0i8; n * room]));
     let [mut of_keys, mut of_values] = [(); 2].map(|()| on.array(&vec![0f32; rows]));
     let (shape, cache, scales) = ([sequences, heads, width], [sequences, heads, room, width], [sequences, heads, room]);
-    Append::new(PairLayout::Interleaved, &frequencies.view([width / 2])).run_scaled_paged(
+    Append::new(PairLayout::Interleaved, &frequencies.view([width / 2])).run(
         &on.device,
         &q.view(shape),
         &mut turned.view_mut(shape),
         [&new.view(shape), &new.view(shape)],
-        [&mut keys.view_mut(cache), &mut values.view_mut(cache)],
-        [&mut of_keys.view_mut(scales), &mut of_values.view_mut(scales)],
-        &table.view([sequences, 1]),
+        KvCacheMut::new(keys.view_mut(cache), values.view_mut(cache))
+            .scaled([of_keys.view_mut(scales), of_values.view_mut(scales)])
+            .paged(table.view([sequences, 1])),
         &lengths.view([sequences]),
     )?;
     let last = |i: usize| i % room.max(1) + 1 == room;

@@ -15,7 +15,7 @@ mod words;
 
 use kernel_dsl::Element;
 use kernel_dsl::prelude::*;
-use kernels_rs::attention::{Attention, Decode, Qkv, Scratch};
+use kernels_rs::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use kernels_rs::fold::{along_x, along_y, along_z, block_at};
 use kernels_rs::quant::{Igemm, Quantized};
 use kernels_rs::sampling::Sample;
@@ -212,11 +212,10 @@ fn sizes_beyond_a_limit_are_refused_in_the_callers_words() {
     let mut o = on.output(8);
     let mut scratch = Scratch::with_splits(&on.device, [1, 1, 8], 1).unwrap();
     let (table, lengths) = (table.view([1, 1 << 20]), lengths.view([1]));
-    let told = said(Decode::new().run_paged(
+    let told = said(Decode::new().run(
         &on.device,
         &q,
-        [&cache, &cache],
-        &table,
+        KvCache::new(cache, cache).paged(table),
         &lengths,
         &mut o.view_mut([1, 1, 8]),
         &mut scratch,

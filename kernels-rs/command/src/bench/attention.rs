@@ -9,7 +9,7 @@ use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::attention::cache::Stored;
 use kernels_rs::attention::mask::{BlockMask, BlockSize, random};
-use kernels_rs::attention::{Attention, Decode, Gradients, Qkv, Scratch};
+use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Qkv, Scratch};
 use kernels_rs::gemm::Gemm;
 
 /// Sequences, heads, queries and keys, and elements of a head.
@@ -194,9 +194,9 @@ fn decoded<T: Draw + Float + Stored + GenericArgument>(
     let cache = [sequences, groups, keys, width];
     let contenders = vec![
         timer.timed("ours", times, || {
-            let (k, v) = (k.view(cache)?, v.view(cache)?);
+            let cache = KvCache::new(k.view(cache)?, v.view(cache)?);
             let lengths = lengths.view([sequences])?;
-            Decode::new().run(stream, &q.view(of_q)?, [&k, &v], &lengths, &mut o.view_mut(of_q)?, &mut scratch)
+            Decode::new().run(stream, &q.view(of_q)?, cache, &lengths, &mut o.view_mut(of_q)?, &mut scratch)
         }),
         timer.timed("copy", times, || stream.copy(&source, &mut target)),
     ];
