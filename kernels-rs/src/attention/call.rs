@@ -3,7 +3,7 @@
 use super::extend::shared_heads;
 use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
 use super::mask::DeviceMask;
-use super::plan::{Asked, NUMBERS, Plan, Plans, Seen, Tile};
+use super::plan::{Asked, Plan, Plans, Seen, TABLE_COLUMNS, Tile};
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{KEYS, Pattern, Sequences, Span};
@@ -17,7 +17,7 @@ use runtime::{BufferViewMut, Device, Error};
 use std::sync::Arc;
 
 /// A band limit larger than any sequence.
-const FAR: usize = 1 << 30;
+const UNBOUNDED: usize = 1 << 30;
 
 /// Attention of many queries: O ← softmax(score(scale·Q·Kᵀ))·V, for each query over the keys that
 /// it sees. Elements are stored as `f32`, `f16`, `bf16` or a caller-defined format, and computed in
@@ -92,7 +92,7 @@ impl Attention<'_> {
     /// Returns a call in which every query sees every key and logits are scaled by 1 / √(elements
     /// of a head).
     pub const fn new() -> Self {
-        Attention { scale: None, left: FAR, right: FAR, layout: Layout::Dense, mask: None, score: Plain }
+        Attention { scale: None, left: UNBOUNDED, right: UNBOUNDED, layout: Layout::Dense, mask: None, score: Plain }
     }
 }
 
@@ -110,7 +110,8 @@ impl<'a, M: Score + Passed> Attention<'a, M> {
     /// Limits each query to a band: `left` keys before its position, the key at it, and `right`
     /// keys after it. A sliding window of n keys is `band(n - 1, 0)`.
     pub const fn band(self, left: usize, right: usize) -> Self {
-        let (left, right) = (if left < FAR { left } else { FAR }, if right < FAR { right } else { FAR });
+        let (left, right) =
+            (if left < UNBOUNDED { left } else { UNBOUNDED }, if right < UNBOUNDED { right } else { UNBOUNDED });
         Attention { left, right, ..self }
     }
 
@@ -249,7 +250,7 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Forward<'
         let mut logs = logs.view_strided_mut([slots, tile.height, 2], [tile.height * 2, 2, 1])?;
         let mut ended = ended.view_mut([slots])?;
         // The strides are given, so that rows are aligned even if there are none.
-        let work = work.view_strided([plan.blocks, NUMBERS], [NUMBERS, 1])?;
+        let work = work.view_strided([plan.blocks, TABLE_COLUMNS], [TABLE_COLUMNS, 1])?;
         let call = flash_attention::<T, M, P, S, 32, 1, 128, 1, 64, 1, 1, 4>::call(
             &q,
             &k,

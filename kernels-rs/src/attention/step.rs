@@ -13,7 +13,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// The number of blocks per multiprocessor that saturates its memory bandwidth for elements of one
 /// or two bytes: each block has 16 KB in flight. For four bytes half of this is enough. More blocks
 /// only make the reduction more expensive.
-const RESIDENT: usize = 4;
+const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 /// The number of keys of a split is a multiple of this.
 const SPLIT_MULTIPLE: usize = 32;
 
@@ -61,7 +61,7 @@ impl Scratch {
     pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
         let [sequences, heads, _] = shape;
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
-        let full = (RESIDENT * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
+        let full = (BLOCKS_PER_MULTIPROCESSOR * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
         let each = room.div_ceil(full).next_multiple_of(SPLIT_MULTIPLE).max(SPLIT_MULTIPLE);
         Scratch::made(on, shape, Splits::Filling(room.div_ceil(each).max(1)))
     }

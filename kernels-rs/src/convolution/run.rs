@@ -82,7 +82,7 @@ impl Default for Convolution {
 }
 
 /// The maximum number of elements of a padded axis, so that no index in the kernel overflows.
-const LONGEST: usize = 1 << 31;
+const MAX_AXIS: usize = 1 << 31;
 
 impl Convolution {
     /// Returns a convolution with stride 1, without padding and dilation.
@@ -292,7 +292,7 @@ impl Convolution {
         let small = |d: usize| {
             let padded = self.padding[d].checked_mul(2).and_then(|both| both.checked_add(volume[d]));
             let reach = self.dilation[d].checked_mul(kernel[d]);
-            [padded, reach, Some(self.stride[d])].into_iter().all(|n| n.is_some_and(|n| n < LONGEST))
+            [padded, reach, Some(self.stride[d])].into_iter().all(|n| n.is_some_and(|n| n < MAX_AXIS))
         };
         if self.stride.contains(&0) {
             return Err(refused(x, "a stride is 0".into()));

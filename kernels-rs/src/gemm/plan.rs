@@ -128,13 +128,13 @@ impl Plan {
 }
 
 /// The maximum size of the partial sums of C, in bytes.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_PART_BYTES: usize = 64 << 20;
 /// The number of warps that keep a multiprocessor busy.
 pub const BUSY_WARPS: usize = 16;
 /// The maximum number of parts.
-const PARTS: usize = 32;
+const MAX_PARTS: usize = 32;
 /// The minimum number of products of a part.
-const LEAST_DEPTH: usize = 32;
+const MIN_PART_DEPTH: usize = 32;
 
 /// Returns the plan with the least cost for `batch` products of these extents on a device with the
 /// given number of multiprocessors. `along` says that B is stored as [N, K], `rows` that A is
@@ -150,8 +150,8 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
     for tile in Tile::ALL {
         let [tall, wide, warps] = tile.shape();
         let tiles = batch * m.div_ceil(tall) * n.div_ceil(wide);
-        let fits = |splits: usize| k / splits >= LEAST_DEPTH && 4 * splits * batch * m * n <= MOST_BYTES;
-        for splits in (1..=PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
+        let fits = |splits: usize| k / splits >= MIN_PART_DEPTH && 4 * splits * batch * m * n <= MAX_PART_BYTES;
+        for splits in (1..=MAX_PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
             let blocks = tiles * splits;
             let each = blocks.div_ceil(sms);
             // Few warps cannot hide latency: 4 warps were measured to take 1.3 × the time.

@@ -12,7 +12,7 @@ use runtime::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Error}
 
 /// The minimum extent of the axes along which a tile reads and writes. Shorter axes would leave
 /// most of a tile empty.
-const WORTH_A_TILE: usize = 16;
+const MIN_TILE_EXTENT: usize = 16;
 
 /// Copies y ← x, arrays of rank 1 to 4 with any strides: y[i, j, …] becomes x[i, j, …]. Values are
 /// copied bit for bit, including NaNs.
@@ -52,8 +52,8 @@ pub fn copy<T: Number + GenericArgument, const RX: usize, const R: usize>(
     let axes = Axes::of(extents, &[y.strides(), x.strides()]);
     let (x, y) = (axes.read(x)?, axes.written(y)?);
     let (by_x, by_y, extents) = (x.strides(), y.strides(), y.extents());
-    if by_y[3] == 1 && by_x[3] != 1 && extents[3] >= WORTH_A_TILE {
-        let along = (0..3).find(|d| by_x[*d] == 1 && extents[*d] >= WORTH_A_TILE);
+    if by_y[3] == 1 && by_x[3] != 1 && extents[3] >= MIN_TILE_EXTENT {
+        let along = (0..3).find(|d| by_x[*d] == 1 && extents[*d] >= MIN_TILE_EXTENT);
         let order = match along {
             Some(0) => Some([1, 2, 0, 3]),
             Some(1) => Some([0, 2, 1, 3]),

@@ -17,14 +17,14 @@ impl<M: Monoid + GenericArgument> Reduced for M {}
 
 /// The minimum number of elements of a row per block: with fewer, the overhead of a block
 /// dominates.
-const LEAST_OF_ROW: usize = 8192;
+const MIN_ROW_PART: usize = 8192;
 /// The minimum number of elements of a strip of columns per block.
-const LEAST_OF_COLUMN: usize = 64;
+const MIN_COLUMN_PART: usize = 64;
 /// The maximum number of elements of a row per iteration of a block: four accesses of eight
 /// elements by each of its 256 threads.
-const STEP_OF_ROW: usize = 4 * 8 * 256;
+const ROW_PART_STEP: usize = 4 * 8 * 256;
 /// The number of rows per iteration of a block that reduces columns: four for each of its warps.
-const STEP_OF_COLUMN: usize = 4 * 8;
+const COLUMN_PART_STEP: usize = 4 * 8;
 /// The maximum number of rows, or results, of a block.
 const ROWS: usize = 8;
 /// The maximum number of columns of a block.
@@ -73,7 +73,7 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
     x.countable(rows, ROWS)?;
     // Normalizes the stride of an axis of one row, which has no meaning.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
-    let chunk = chunk(on, x, rows, n, LEAST_OF_ROW, STEP_OF_ROW)?;
+    let chunk = chunk(on, x, rows, n, MIN_ROW_PART, ROW_PART_STEP)?;
     if chunk < n {
         let parts = parts::<X, M>(on, x, chunk, 0)?;
         // SAFETY: as in `of_row`.
@@ -122,7 +122,7 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     let wide = widest(size_of::<X>()).min(8);
     let whole = together(&x.strided().reshaped([1, batch, rows, cols])?, wide);
     let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
-    let chunk = chunk(on, x, strips, rows, LEAST_OF_COLUMN, STEP_OF_COLUMN)?;
+    let chunk = chunk(on, x, strips, rows, MIN_COLUMN_PART, COLUMN_PART_STEP)?;
     let parts = rows.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(results * parts)?;
     let mut view = states.view_mut([batch, cols, parts])?;
@@ -147,14 +147,14 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
     let [rows, n] = x.extents();
     // Indices count through all rows.
     let elements = rows.saturating_mul(n);
-    x.countable(elements, LEAST_OF_ROW + STEP_OF_ROW)?;
+    x.countable(elements, MIN_ROW_PART + ROW_PART_STEP)?;
     // One row, if rows have no gaps.
     let x = match x.strided().reshaped([1, elements]) {
         Ok(row) => row.side_by_side()?,
         Err(_) => *x,
     };
     let [rows, of_row] = x.extents();
-    let chunk = chunk(on, &x, rows, of_row, LEAST_OF_ROW, STEP_OF_ROW)?;
+    let chunk = chunk(on, &x, rows, of_row, MIN_ROW_PART, ROW_PART_STEP)?;
     let parts = parts::<X, M>(on, &x, chunk, of_row)?;
     // SAFETY: as in `rows`.
     unsafe { join_parts::<M>::launch_unchecked(on, parts.view([1, parts.len()])?, elements, y) }

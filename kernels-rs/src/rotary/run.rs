@@ -9,7 +9,7 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The maximum number of pairs of a head.
-const MOST_PAIRS: usize = 256;
+const MAX_PAIRS: usize = 256;
 
 /// The elements of a head that form a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,9 +98,9 @@ impl Rotary {
     /// frequencies. Also if memory on the device is short.
     pub fn with_axes(on: &impl Queue, layout: PairLayout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
         let (pairs, of_axes) = (frequencies.len(), axes.len());
-        if pairs > MOST_PAIRS || of_axes != pairs {
+        if pairs > MAX_PAIRS || of_axes != pairs {
             let why = format!(
-                "{pairs} frequencies and {of_axes} axes are given; each pair needs one of each, and there are at most {MOST_PAIRS} pairs"
+                "{pairs} frequencies and {of_axes} axes are given; each pair needs one of each, and there are at most {MAX_PAIRS} pairs"
             );
             return Err(refused::<f32, 1>([[pairs], [1]], why));
         }

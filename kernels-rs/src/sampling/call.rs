@@ -13,7 +13,7 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The maximum number of tokens that are sorted.
-const MOST: usize = 1024;
+const MAX_SORTED: usize = 1024;
 
 /// The minimum number of columns of a block.
 const STRETCH: usize = 4096;
@@ -129,8 +129,8 @@ impl Sample {
         let greedy = self.temperature < f32::MIN_POSITIVE;
         let temperature = Temperature::of(if greedy { 1.0 } else { self.temperature });
         let k = self.top_k.min(cols);
-        if !greedy && k > 0 && k <= MOST {
-            let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MOST as u32 })];
+        if !greedy && k > 0 && k <= MAX_SORTED {
+            let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MAX_SORTED as u32 })];
             let call = sample_top::<T, 64>::call(logits, temperature, k, self.top_p, stream, tokens);
             // SAFETY: the launch limits k to the kernel's capacity. Reads are within the row, and
             // writes within the tokens.

@@ -30,7 +30,7 @@ pub(super) struct Timer {
 const ROUNDS: usize = 10_000;
 
 /// Maximum time for which the device is kept busy.
-const LONGEST: Duration = Duration::from_millis(50);
+const MAX_BUSY: Duration = Duration::from_millis(50);
 
 impl Timer {
     pub fn new(device: &Device) -> Result<Timer, Error> {
@@ -79,7 +79,7 @@ impl Timer {
         // Time the host took to queue the work last time.
         let mut queueing = Duration::ZERO;
         Contender::new(name, move || {
-            let ahead = queueing.mul_f64(1.5).min(LONGEST);
+            let ahead = queueing.mul_f64(1.5).min(MAX_BUSY);
             self.busy((ahead.as_secs_f64() / self.round.as_secs_f64()) as usize).map_err(Error::Device)?;
             let began = Instant::now();
             let start = self.stream.record().map_err(Error::Device)?;
