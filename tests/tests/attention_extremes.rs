@@ -9,7 +9,7 @@ use kernels_rs::attention::mask::{BlockMask, BlockSize};
 use kernels_rs::attention::score::{Bias, Score};
 use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
 use runtime::testing::{Draw, Extreme, Random};
-use runtime::{BufferView, BufferViewMut, Device, Error};
+use runtime::Device;
 
 /// The unit roundoff of `f32`.
 const U: f64 = 1.0 / (1u32 << 24) as f64;
@@ -461,7 +461,7 @@ fn many_heads_end() {
     run(20).unwrap();
     device.set_instruction_limit(Some(100));
     let error = run(1).unwrap_err().to_string();
-    assert!(error.contains("the block has run 100 warp instructions"), "{error}");
+    assert!(error.contains("the block reached its limit of 100 warp instructions"), "{error}");
     assert!(error.contains("`Device::set_instruction_limit`"), "{error}");
     device.set_instruction_limit(None);
     run(1).unwrap();

@@ -112,7 +112,7 @@ fn a_trace_runs_as_it_is_told() {
     let output = run(&["trace", "matmul::<16>", "--fuel", "20"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("error[fuel-exhausted]: the block has run 20 warp instructions"), "{text}");
+    assert!(text.contains("error[fuel-exhausted]: the block reached its limit of 20 warp instructions"), "{text}");
 }
 
 #[test]
