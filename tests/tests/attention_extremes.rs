@@ -8,8 +8,8 @@ use kernels_rs::attention::cache::Stored;
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
 use kernels_rs::attention::score::{Bias, Score};
 use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
-use runtime::testing::{Draw, Extreme, Random};
 use runtime::Device;
+use runtime::testing::{Draw, Extreme, Random};
 
 /// The unit roundoff of `f32`.
 const U: f64 = 1.0 / (1u32 << 24) as f64;
