@@ -3,6 +3,7 @@
 
 use kernel_dsl::half::f16;
 use kernels_rs::gemm::Gemm;
+use kernels_rs::gemm::plan::{GemvWidth, Plan, Tile};
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer, Slot, SlotMut};
 
@@ -35,8 +36,8 @@ impl Matrices {
         Matrices { values, extents, strides: [plane, pitch, 1] }
     }
 
-    fn at(&self, of: &[f32], n: usize, [r, c]: [usize; 2], turned: bool) -> f64 {
-        let (r, c) = if turned { (c, r) } else { (r, c) };
+    fn at(&self, of: &[f32], n: usize, [r, c]: [usize; 2], transposed: bool) -> f64 {
+        let (r, c) = if transposed { (c, r) } else { (r, c) };
         f64::from(of[n * self.strides[0] + r * self.strides[1] + c])
     }
 
@@ -47,7 +48,7 @@ impl Matrices {
 
 struct Call {
     shape: [usize; 4],
-    turned: [bool; 2],
+    transposed: [bool; 2],
     gap: usize,
     shared_b: bool,
     alpha: f32,
@@ -55,8 +56,8 @@ struct Call {
 }
 
 fn check(device: &Device, random: &mut Random, call: &Call) {
-    let Call { shape: [n, rows, cols, depth], turned: [ta, tb], gap, shared_b, alpha, beta } = *call;
-    let what = format!("{n} of {rows} × {cols} × {depth}, turned {ta} {tb}, gap {gap}, α {alpha}, β {beta}");
+    let Call { shape: [n, rows, cols, depth], transposed: [ta, tb], gap, shared_b, alpha, beta } = *call;
+    let what = format!("{n} of {rows} × {cols} × {depth}, transposed {ta} {tb}, gap {gap}, α {alpha}, β {beta}");
     let a = Matrices::new(random, if ta { [n, depth, rows] } else { [n, rows, depth] }, gap, false);
     let b = Matrices::new(random, if tb { [n, cols, depth] } else { [n, depth, cols] }, gap, shared_b);
     let c = Matrices::new(random, [n, rows, cols], gap, false);
@@ -108,11 +109,11 @@ fn all(device: &Device) {
         [1, 65, 129, 20],
     ];
     for shape in shapes {
-        for turned in [[false, false], [false, true], [true, false], [true, true]] {
+        for transposed in [[false, false], [false, true], [true, false], [true, true]] {
             let gap = [0, 4, 1][random.below(3)];
             let (alpha, beta) = ([1.0, -0.5, 0.0][random.below(3)], [0.0, 1.0, 2.5][random.below(3)]);
             let shared_b = random.below(3) == 0;
-            check(device, &mut random, &Call { shape, turned, gap, shared_b, alpha, beta });
+            check(device, &mut random, &Call { shape, transposed, gap, shared_b, alpha, beta });
         }
     }
 }
@@ -166,6 +167,47 @@ fn extents_are_compared() {
     }
 }
 
+/// Small whole numbers, whose products are exact in any order.
+#[test]
+fn every_plan_gives_the_product_or_is_rejected() {
+    let device = Device::cpu();
+    let (m, n, k) = (5, 36, 64);
+    let small = |len: usize| (0..len).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
+    let (a, b) = (small(m * k), small(k * n));
+    let b_t: Vec<f32> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
+    let right: Vec<f32> =
+        (0..m * n).map(|i| (0..k).map(|d| a[i / n * k + d] * b[d * n + i % n]).sum::<f32>()).collect();
+    let [a, b, b_t] = [a, b, b_t].map(|x| device.upload(&x).unwrap());
+    let (a, b, b_t) = (a.view([1, m, k]).unwrap(), b.view([1, k, n]).unwrap(), b_t.view([1, n, k]).unwrap());
+    let run = |plan: Plan, transposed: bool| {
+        let mut c = device.zeros::<f32>(m * n).unwrap();
+        let gemm = if transposed { Gemm::new().transpose_b() } else { Gemm::new() };
+        let b = if transposed { &b_t } else { &b };
+        gemm.plan(plan).run(&device, &a, b, &mut c.view_mut([1, m, n]).unwrap()).map(|()| c.download().unwrap())
+    };
+    let tiles = Tile::ALL.into_iter().flat_map(|tile| [1, 2].map(|parts| Plan::Tiles(tile, parts)));
+    for plan in tiles {
+        assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
+        assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
+    }
+    for rows in [1, 2, 4, 8] {
+        for width in [GemvWidth::Columns32, GemvWidth::Columns16] {
+            let plan = Plan::GemvN(rows, width);
+            assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
+            let said = run(plan, true).unwrap_err().to_string();
+            assert!(said.contains("`Plan::GemvN` takes neither A nor B transposed"), "{said}");
+        }
+        let plan = Plan::GemvT(rows);
+        assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
+        let said = run(plan, false).unwrap_err().to_string();
+        assert!(said.contains("`Plan::GemvT` takes B transposed"), "{said}");
+    }
+    for plan in [Plan::Tiles(Tile::T16x128, 0), Plan::GemvN(3, GemvWidth::Columns32), Plan::GemvT(0)] {
+        let said = run(plan, matches!(plan, Plan::GemvT(_))).unwrap_err().to_string();
+        assert!(said.contains("does not apply"), "{said}");
+    }
+}
+
 /// An epilogue of another crate than the kernels'.
 #[kernel_dsl::device]
 mod own {
@@ -206,23 +248,23 @@ fn epilogues(device: &Device) {
     // Few rows, each way; elements one at a time; a tile; a tile in parts.
     let products =
         [([1, 64, 40], true), ([1, 64, 40], false), ([5, 33, 9], false), ([40, 36, 16], true), ([16, 128, 512], false)];
-    for ([rows, cols, depth], turned) in products {
+    for ([rows, cols, depth], transposed) in products {
         // Whole numbers, so that products are exact.
         let mut whole = |n: usize| (0..n).map(|_| random.below(7) as f32 - 3.0).collect::<Vec<_>>();
         let (a, b) = (whole(rows * depth), whole(depth * cols));
         let (bias, with) = (whole(cols), whole(rows * cols));
         let product = |r: usize, c: usize| -> f32 {
-            (0..depth).map(|k| a[r * depth + k] * if turned { b[c * depth + k] } else { b[k * cols + c] }).sum()
+            (0..depth).map(|k| a[r * depth + k] * if transposed { b[c * depth + k] } else { b[k * cols + c] }).sum()
         };
         let [da, db, dbias, dwith] = [&a, &b, &bias, &with].map(|x| device.upload(x).unwrap());
         let mut gemm = Gemm::new().alpha(2.0);
-        if turned {
+        if transposed {
             gemm = gemm.transpose_b();
         }
         macro_rules! becomes {
             ($epilogue:expr, $of:expr) => {
                 let mut c = device.zeros::<f32>(rows * cols).unwrap();
-                let b_is = if turned { [1, cols, depth] } else { [1, depth, cols] };
+                let b_is = if transposed { [1, cols, depth] } else { [1, depth, cols] };
                 let (av, bv) = (da.view([1, rows, depth]).unwrap(), db.view(b_is).unwrap());
                 // SAFETY: a bias has an element a column, and what is added the extents of C.
                 unsafe { gemm.run_with(device, &av, &bv, &mut c.view_mut([1, rows, cols]).unwrap(), $epilogue) }.unwrap();
@@ -278,20 +320,20 @@ fn gpu_epilogues() {
 fn halves(device: &Device) {
     let mut random = Random::new(5);
     for [rows, cols, depth] in [[128, 128, 40], [5, 33, 9], [1, 64, 40], [7, 36, 520], [16, 128, 512], [0, 4, 4]] {
-        for turned in [false, true] {
+        for transposed in [false, true] {
             let mut whole = |n: usize| (0..n).map(|_| random.below(5) as f32 - 2.0).collect::<Vec<_>>();
             let (a, b) = (whole(rows * depth), whole(depth * cols));
             let upload = |x: &[f32]| device.upload(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
             let (da, db, mut c) = (upload(&a), upload(&b), device.zeros::<f16>(rows * cols).unwrap());
-            let gemm = if turned { Gemm::new().transpose_b() } else { Gemm::new() };
-            let b_is = if turned { [1, cols, depth] } else { [1, depth, cols] };
+            let gemm = if transposed { Gemm::new().transpose_b() } else { Gemm::new() };
+            let b_is = if transposed { [1, cols, depth] } else { [1, depth, cols] };
             let (av, bv) = (da.view([1, rows, depth]).unwrap(), db.view(b_is).unwrap());
             gemm.run(device, &av, &bv, &mut c.view_mut([1, rows, cols]).unwrap()).unwrap();
             let mut wide = device.zeros::<f32>(rows * cols).unwrap();
             gemm.alpha(1.0 / 1024.0).run(device, &av, &bv, &mut wide.view_mut([1, rows, cols]).unwrap()).unwrap();
             for (i, (x, wide)) in c.download().unwrap().into_iter().zip(wide.download().unwrap()).enumerate() {
                 let (r, c) = (i / cols, i % cols);
-                let b = |k: usize| if turned { b[c * depth + k] } else { b[k * cols + c] };
+                let b = |k: usize| if transposed { b[c * depth + k] } else { b[k * cols + c] };
                 let expected: f32 = (0..depth).map(|k| a[r * depth + k] * b(k)).sum();
                 assert_eq!(x.to_f32(), expected, "{rows} × {cols} × {depth} at {r}, {c}");
                 assert_eq!(wide, expected / 1024.0, "{rows} × {cols} × {depth} as f32 at {r}, {c}");
