@@ -4,7 +4,7 @@
 //! | kernels | for | a block's work |
 //! |---|---|---|
 //! | [`tiled::gemm`] | more than 8 rows | a tile of C of 128 × 128, 64 × 128 or 16 × 128, double-buffered in shared memory and in registers; [`tiled::sum_splits`] if the depth is split |
-//! | [`gemv::gemv_across`], [`gemv::gemv_along`] | up to 8 rows | some columns; data that is read once goes directly to registers |
+//! | [`gemv::gemv_n`], [`gemv::gemv_t`] | up to 8 rows | some columns; data that is read once goes directly to registers |
 //! | [`normed::gemv_normed`] | up to 8 rows, after a norm, and before a gate | some columns; the rows are normalized as they are loaded |
 //! | [`matmul`] | studying | a tile of T × T, one element per thread |
 //!

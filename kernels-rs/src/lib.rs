@@ -23,6 +23,7 @@ pub mod attention;
 mod axes;
 pub mod blocks;
 pub mod convolution;
+mod dispatch;
 pub mod elementwise;
 pub mod fold;
 pub mod gemm;

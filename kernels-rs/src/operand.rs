@@ -23,7 +23,7 @@ pub(crate) trait Operand<const R: usize> {
         if extents == wanted {
             return Ok(());
         }
-        Err(self.refused(format!("{name} is {extents:?}, and is to be {wanted:?}: {why}")))
+        Err(self.refused(format!("{name}: extents {extents:?}, expected {wanted:?} ({why})")))
     }
 
     /// Rejects a number of elements `n` along an axis that overflows a kernel's counter. The kernel
@@ -34,8 +34,8 @@ pub(crate) trait Operand<const R: usize> {
             return Ok(());
         }
         Err(self.refused(format!(
-            "there are {n} elements to count, and one call takes {most} at most, since its kernel counts in 32 bits, as far as {beyond} beyond the last: call it for \
-             parts of them"
+            "{n} elements are too many for one call, which takes at most {most}: its kernel counts in 32 bits, up to {beyond} past the last; \
+             split the call"
         )))
     }
 
@@ -47,7 +47,7 @@ pub(crate) trait Operand<const R: usize> {
         }
         let blocks = blocks.into_iter().fold(1u128, |all, n| all.saturating_mul(n as u128));
         Err(self.refused(format!(
-            "{work} take {blocks} blocks of threads, and one call takes {MAX_BLOCKS} at most: call it for parts of them"
+            "{work} take {blocks} blocks of threads, and one call has at most {MAX_BLOCKS}: split the call"
         )))
     }
 }
@@ -110,7 +110,7 @@ mod tests {
         x.countable((1 << 32) - 8192, 8192).unwrap();
         for n in [(1 << 32) - 8191, usize::MAX] {
             let said = x.countable(n, 8192).unwrap_err().to_string();
-            assert!(said.contains("one call takes 4294959104 at most"), "{said}");
+            assert!(said.contains("which takes at most 4294959104"), "{said}");
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
         }
         for blocks in [[1 << 31, 1, 1], [1, 1 << 31, 1], [2, 1, 1 << 30], [31_000, 70_000, 1], [usize::MAX; 3]] {
             let said = x.startable(blocks, format_args!("{}", work(7))).unwrap_err().to_string();
-            assert!(said.contains("7 sequences take") && said.contains("2147483647 at most"), "{said}");
+            assert!(said.contains("7 sequences take") && said.contains("at most 2147483647"), "{said}");
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
         let x = x.view([2, 3]).unwrap();
         x.expected("x", [2, 3], "here").unwrap();
         let said = x.expected("x", [3, 2], "here").unwrap_err().to_string();
-        assert!(said.contains("x is [2, 3], and is to be [3, 2]: here"), "{said}");
+        assert!(said.contains("x: extents [2, 3], expected [3, 2] (here)"), "{said}");
         given(None::<&BufferView<'_, f32, 2>>, "x", [3, 2], "here").unwrap();
         assert!(given(Some(&x), "x", [3, 2], "here").is_err());
         // A broadcast row with more elements than can be counted.

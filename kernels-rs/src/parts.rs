@@ -7,7 +7,7 @@ use kernel_dsl::Element;
 use runtime::{BufferView, Error};
 
 /// The number of blocks per multiprocessor that saturates the memory bandwidth.
-const RESIDENT: usize = 8;
+const BLOCKS_PER_MULTIPROCESSOR: usize = 8;
 
 /// Returns the number of elements per block, of `n`, for each of `strips` rows of x: a multiple of
 /// `least` that fills the device. `step` is the number of elements of a kernel's iteration.
@@ -24,7 +24,7 @@ pub(crate) fn chunk<T: Element, const R: usize>(
 ) -> Result<usize, Error> {
     // A single part ends less than `least` past the row.
     x.countable(n, step + least)?;
-    let blocks = RESIDENT * on.device().facts().multiprocessors as usize;
+    let blocks = BLOCKS_PER_MULTIPROCESSOR * on.device().facts().multiprocessors as usize;
     let parts = blocks.div_ceil(strips.max(1));
     let chunk = n.div_ceil(parts).max(1).next_multiple_of(least);
     if chunk < n {

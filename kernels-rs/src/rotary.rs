@@ -6,7 +6,7 @@
 //! ```text
 //!   (a, b) → (a·cos − b·sin, b·cos + a·sin)
 //!
-//!   Layout::Halves, as GPT-NeoX and Llama            Layout::Interleaved, as GPT-J
+//!   PairLayout::Halves, as GPT-NeoX and Llama        PairLayout::Interleaved, as GPT-J
 //!   │ a0 a1 a2 a3 │ b0 b1 b2 b3 │ copied   │         │ a0 b0 │ a1 b1 │ a2 b2 │ a3 b3 │ copied   │
 //!   └──── rotated, 2 · pairs ───┘                    └──────────── rotated ──────────┘
 //! ```
@@ -24,4 +24,4 @@
 pub mod kernels;
 mod run;
 
-pub use run::{Layout, Rotary};
+pub use run::{PairLayout, Rotary};

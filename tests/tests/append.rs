@@ -3,9 +3,9 @@
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Element, Float, GenericArgument};
-use kernels_rs::attention::Append;
 use kernels_rs::attention::cache::Stored;
-use kernels_rs::rotary::Layout;
+use kernels_rs::attention::{Append, KvCacheMut};
+use kernels_rs::rotary::PairLayout;
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
 
@@ -22,7 +22,7 @@ const BEFORE: f32 = 77.0;
 
 /// The values of a step, on the host and on a device.
 struct Step<T: Element> {
-    layout: Layout,
+    layout: PairLayout,
     q: Vec<f64>,
     k: Vec<f64>,
     v: Vec<f64>,
@@ -33,7 +33,7 @@ struct Step<T: Element> {
 }
 
 impl<T: Float + GenericArgument> Step<T> {
-    fn new(device: &Device, layout: Layout) -> Step<T> {
+    fn new(device: &Device, layout: PairLayout) -> Step<T> {
         let mut random = Random::new(31);
         let mut drawn = |heads: usize| {
             let all: Vec<T> = random.values::<f32>(SEQUENCES * heads * WIDTH).into_iter().map(T::from_f32).collect();
@@ -53,15 +53,15 @@ impl<T: Float + GenericArgument> Step<T> {
         let one = |at: usize| {
             let (head, d, position) = (at / WIDTH * WIDTH, at % WIDTH, f64::from(LENGTHS[at / WIDTH / heads]));
             let (i, first) = match self.layout {
-                Layout::Halves => (d % PAIRS, d < PAIRS),
-                Layout::Interleaved => (d / 2, d % 2 == 0),
+                PairLayout::Halves => (d % PAIRS, d < PAIRS),
+                PairLayout::Interleaved => (d / 2, d % 2 == 0),
             };
             if d >= 2 * PAIRS {
                 return x[at];
             }
             let (a, b) = match self.layout {
-                Layout::Halves => (x[head + i], x[head + i + PAIRS]),
-                Layout::Interleaved => (x[head + 2 * i], x[head + 2 * i + 1]),
+                PairLayout::Halves => (x[head + i], x[head + i + PAIRS]),
+                PairLayout::Interleaved => (x[head + 2 * i], x[head + 2 * i + 1]),
             };
             let (sin, cos) = (position * f64::from(self.frequencies[i])).sin_cos();
             if first { a * cos - b * sin } else { a * sin + b * cos }
@@ -110,7 +110,7 @@ fn paged(sequence: usize) -> Option<[usize; 2]> {
     (row < ROOM).then(|| [TABLE[sequence * ROOM / PAGE + row / PAGE] as usize, row % PAGE])
 }
 
-fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Device, layout: Layout, near: f64) {
+fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Device, layout: PairLayout, near: f64) {
     let step = Step::<T>::new(device, layout);
     let frequencies = step.of_frequencies.view([PAIRS]).unwrap();
     let append = Append::new(layout, &frequencies);
@@ -125,7 +125,7 @@ fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Devi
     let mut rotated = device.zeros::<T>(SEQUENCES * HEADS * WIDTH).unwrap();
     let (mut keys, mut values) = (empty(), empty());
     let rows = [SEQUENCES, GROUPS, ROOM, WIDTH];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     append.run(device, &q, &mut rotated.view_mut(of_q).unwrap(), new, cache, &lengths).unwrap();
     step.compare("one piece", [wide(&keys), wide(&values)], ROOM, contiguous, near);
     for (at, (got, reference)) in rotated.download().unwrap().into_iter().zip(step.rotated(&step.q)).enumerate() {
@@ -135,16 +135,16 @@ fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Devi
 
     let (mut keys, mut values) = (empty(), empty());
     let rows = [TABLE.len(), GROUPS, PAGE, WIDTH];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     let table = device.upload(&TABLE).unwrap();
     let of_table = table.view([SEQUENCES, ROOM / PAGE]).unwrap();
-    append.run_paged(device, &q, &mut rotated.view_mut(of_q).unwrap(), new, cache, &of_table, &lengths).unwrap();
+    append.run(device, &q, &mut rotated.view_mut(of_q).unwrap(), new, cache.paged(of_table), &lengths).unwrap();
     step.compare("pages", [wide(&keys), wide(&values)], PAGE, paged, near);
 }
 
 /// Appends to a cache of bytes. The error of a byte is half of a scale, 1/254 of the largest
 /// element of its row, and rotated elements are below 2.
-fn bytes(device: &Device, layout: Layout) {
+fn bytes(device: &Device, layout: PairLayout) {
     let step = Step::<f32>::new(device, layout);
     let frequencies = step.of_frequencies.view([PAIRS]).unwrap();
     let append = Append::new(layout, &frequencies);
@@ -162,15 +162,12 @@ fn bytes(device: &Device, layout: Layout) {
         {
             let ([keys, values], [of_keys, of_values]) = (&mut cache, &mut scales);
             let (extents, of_rows) = ([planes, GROUPS, rows, WIDTH], [planes, GROUPS, rows]);
-            let cache = [&mut keys.view_mut(extents).unwrap(), &mut values.view_mut(extents).unwrap()];
-            let scales = [&mut of_keys.view_mut(of_rows).unwrap(), &mut of_values.view_mut(of_rows).unwrap()];
+            let cache = KvCacheMut::new(keys.view_mut(extents).unwrap(), values.view_mut(extents).unwrap());
+            let cache = cache.scaled([of_keys.view_mut(of_rows).unwrap(), of_values.view_mut(of_rows).unwrap()]);
             let mut rotated = rotated.view_mut(of_q).unwrap();
             let of_table = table.view([SEQUENCES, ROOM / PAGE]).unwrap();
-            match pages {
-                true => append.run_scaled_paged(device, &q, &mut rotated, new, cache, scales, &of_table, &lengths),
-                false => append.run_scaled(device, &q, &mut rotated, new, cache, scales, &lengths),
-            }
-            .unwrap();
+            let cache = if pages { cache.paged(of_table) } else { cache };
+            append.run(device, &q, &mut rotated, new, cache, &lengths).unwrap();
         }
         let wide = |n: usize| {
             let (bytes, scales) = (cache[n].download().unwrap(), scales[n].download().unwrap());
@@ -181,13 +178,13 @@ fn bytes(device: &Device, layout: Layout) {
 }
 
 fn all(device: &Device) {
-    for layout in [Layout::Halves, Layout::Interleaved] {
+    for layout in [PairLayout::Halves, PairLayout::Interleaved] {
         floats::<f32, f32>(device, layout, 1e-5);
         bytes(device, layout);
     }
-    floats::<f32, f16>(device, Layout::Halves, 2e-3);
-    floats::<f16, f16>(device, Layout::Interleaved, 2e-3);
-    floats::<bf16, bf16>(device, Layout::Halves, 1.6e-2);
+    floats::<f32, f16>(device, PairLayout::Halves, 2e-3);
+    floats::<f16, f16>(device, PairLayout::Interleaved, 2e-3);
+    floats::<bf16, bf16>(device, PairLayout::Halves, 1.6e-2);
 }
 
 #[test]
@@ -213,8 +210,8 @@ fn replayed_step_uses_current_lengths() {
     let lengths = recording.own(device.upload(&[0u32]).unwrap()).unwrap();
     let (of_new, mut of_rotated) = (new.view([1, 1, 2]).unwrap(), rotated.view_mut([1, 1, 2]).unwrap());
     let rows = [1, 1, 3, 2];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
-    let append = Append::new(Layout::Halves, &frequencies.view([1]).unwrap());
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
+    let append = Append::new(PairLayout::Halves, &frequencies.view([1]).unwrap());
     append.run(&recording, &of_new, &mut of_rotated, [&of_new, &of_new], cache, &lengths.view([1]).unwrap()).unwrap();
     let mut graph = recording.finish().unwrap();
     for n in 0..2u32 {
@@ -233,11 +230,21 @@ fn extents_are_compared() {
         (device.zeros::<f32>(8).unwrap(), device.zeros::<f32>(8).unwrap(), device.zeros::<f32>(8).unwrap());
     let q = x.view([2, 1, 4]).unwrap();
     let rows = [1, 1, 2, 4];
-    let cache = [&mut keys.view_mut(rows).unwrap(), &mut values.view_mut(rows).unwrap()];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     let frequencies = x.view([8]).unwrap();
-    let append = Append::new(Layout::Halves, &frequencies);
+    let append = Append::new(PairLayout::Halves, &frequencies);
     let mut of_rotated = rotated.view_mut([2, 1, 4]).unwrap();
     let refused = append.run(&device, &q, &mut of_rotated, [&q, &q], cache, &lengths.view([2]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("it has 1 sequences, and there are 2 queries"), "{said}");
+    assert!(said.contains("the cache has 1 planes, and there are 2 queries"), "{said}");
+
+    // Scales of a cache of floats.
+    let mut scales = [(); 2].map(|()| device.zeros::<f32>(4).unwrap());
+    let [of_keys, of_values] = &mut scales;
+    let rows = [2, 1, 1, 4];
+    let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
+    let cache = cache.scaled([of_keys, of_values].map(|scales| scales.view_mut([2, 1, 2]).unwrap()));
+    let refused = append.run(&device, &q, &mut of_rotated, [&q, &q], cache, &lengths.view([2]).unwrap());
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("scales belong to a cache of bytes"), "{said}");
 }

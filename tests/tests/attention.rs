@@ -3,7 +3,7 @@
 use kernel_dsl::half::f16;
 use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, strided};
 use kernels_rs::attention::score::{Alibi, Bias, Softcap};
-use kernels_rs::attention::{Attention, Decode, Gradients, Scratch};
+use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
 use runtime::testing::Random;
 use runtime::{BufferView, Device, DeviceBuffer, Error};
 
@@ -87,15 +87,17 @@ fn compare(what: &str, got: &[f32], expected: &[f64], near: f64) {
 
 /// Runs the work that `call` queues, and compares the results.
 macro_rules! check {
-    ($device:expr, $operands:expr, $answer:expr, |$q:ident, $k:ident, $v:ident, $o:ident, $lse:ident| $call:expr) => {{
+    ($device:expr, $operands:expr, $answer:expr, |$qkv:ident, $o:ident, $lse:ident| $call:expr) => {{
         let Shape { batch, heads, groups, queries, keys, width, values } = $operands.shape;
         let [q, k, v] = &$operands.on_device;
         let mut o = $device.upload(&vec![f32::NAN; batch * heads * queries * values]).unwrap();
         let mut lse = $device.upload(&vec![f32::NAN; batch * heads * queries]).unwrap();
         {
-            let $q = &q.view([batch, heads, queries, width]).unwrap();
-            let $k = &k.view([batch, groups, keys, width]).unwrap();
-            let $v = &v.view([batch, groups, keys, values]).unwrap();
+            let $qkv = Qkv {
+                q: q.view([batch, heads, queries, width]).unwrap(),
+                k: k.view([batch, groups, keys, width]).unwrap(),
+                v: v.view([batch, groups, keys, values]).unwrap(),
+            };
             let $o = &mut o.view_mut([batch, heads, queries, values]).unwrap();
             let $lse = &mut lse.view_mut([batch, heads, queries]).unwrap();
             $call.unwrap();
@@ -127,17 +129,17 @@ fn seen(device: &Device) {
         let scale = 1.0 / (shape.width as f64).sqrt();
         let at = |i: usize| (shape.keys + i) as f64 - shape.queries as f64;
         let all = x.answer(|_, x| x * scale);
-        check!(device, x, all, |q, k, v, o, lse| Attention::new().run(device, q, k, v, o, Some(lse)));
+        check!(device, x, all, |qkv, o, lse| Attention::new().run(device, qkv, o, Some(lse)));
         let past = x.answer(|[_, _, i, j], x| if j as f64 <= at(i) { x * 0.25 } else { f64::NEG_INFINITY });
         let causal = Attention::new().causal().scale(0.25);
-        check!(device, x, past, |q, k, v, o, lse| causal.run(device, q, k, v, o, Some(lse)));
+        check!(device, x, past, |qkv, o, lse| causal.run(device, qkv, o, Some(lse)));
         let near =
             x.answer(
                 |[_, _, i, j], x| {
                     if (at(i) - 2.0..=at(i) + 1.0).contains(&(j as f64)) { x * scale } else { f64::NEG_INFINITY }
                 },
             );
-        check!(device, x, near, |q, k, v, o, lse| Attention::new().band(2, 1).run(device, q, k, v, o, Some(lse)));
+        check!(device, x, near, |qkv, o, lse| Attention::new().band(2, 1).run(device, qkv, o, Some(lse)));
     }
 }
 
@@ -176,9 +178,8 @@ fn scores(device: &Device) {
         ($score:expr, $logit:expr) => {
             let answer = x.answer($logit);
             // SAFETY: there is a slope for each head, and a bias for each query and key.
-            check!(device, x, answer, |q, k, v, o, lse| unsafe {
-                Attention::new().run_with(device, q, k, v, o, Some(lse), $score)
-            });
+            let attention = unsafe { Attention::new().score($score) };
+            check!(device, x, answer, |qkv, o, lse| attention.run(device, qkv, o, Some(lse)));
         };
     }
     scored!(alibi, |[_, h, i, j], x| x * scale + f64::from(slopes[h]) * (j as f64 - (5 + i) as f64));
@@ -214,9 +215,9 @@ fn lengths(device: &Device) {
     let mut o = device.upload(&vec![untouched; padded.o.len()]).unwrap();
     let [q, k, v] = &x.on_device;
     let (q, k, v) = (q.view([3, 2, 6, 8]).unwrap(), k.view([3, 1, 9, 8]).unwrap(), v.view([3, 1, 9, 4]).unwrap());
-    let counts = [&dq.view([3]).unwrap(), &dk.view([3]).unwrap()];
+    let counts = Layout::Padded { queries: dq.view([3]).unwrap(), keys: dk.view([3]).unwrap() };
     let causal = Attention::new().causal();
-    causal.run_padded(device, &q, &k, &v, &mut o.view_mut([3, 2, 6, 4]).unwrap(), None, counts).unwrap();
+    causal.layout(counts).run(device, Qkv { q, k, v }, &mut o.view_mut([3, 2, 6, 4]).unwrap(), None).unwrap();
     for (i, x) in padded.o.iter_mut().enumerate() {
         if i / 4 % 6 >= queries[i / 48] as usize {
             *x = f64::from(untouched);
@@ -241,7 +242,8 @@ fn lengths(device: &Device) {
     });
     let [dq, dk] = starts.map(|n| device.upload(&n).unwrap());
     let (dq, dk) = (dq.view([4]).unwrap(), dk.view([4]).unwrap());
-    check!(device, packed, answer, |q, k, v, o, lse| causal.run_packed(device, q, k, v, o, Some(lse), [&dq, &dk], 6));
+    let causal = causal.layout(Layout::Packed { queries: dq, keys: dk, longest: [6, 9] });
+    check!(device, packed, answer, |qkv, o, lse| causal.run(device, qkv, o, Some(lse)));
 }
 
 #[test]
@@ -271,8 +273,8 @@ fn masks(device: &Device) {
             let listed = mask.lists()[h * rows + i / size.get()].contains(&((j / size.get()) as u32));
             if listed && j + queries <= keys + i { x * 0.3 } else { f64::NEG_INFINITY }
         });
-        let causal = Attention::new().causal().scale(0.3);
-        check!(device, x, answer, |q, k, v, o, lse| causal.run_sparse(device, q, k, v, o, Some(lse), &on_device));
+        let causal = Attention::new().causal().scale(0.3).mask(&on_device);
+        check!(device, x, answer, |qkv, o, lse| causal.run(device, qkv, o, Some(lse)));
     }
 }
 
@@ -305,8 +307,16 @@ fn masks_of_other_extents_are_rejected() {
     let [q, k, v] = &x.on_device;
     let (q, k, v) = (q.view([1, 1, 1, 8]).unwrap(), k.view([1, 1, 1, 8]).unwrap(), v.view([1, 1, 1, 4]).unwrap());
     let mut o = device.zeros::<f32>(4).unwrap();
-    let error = Attention::new().run_sparse(&device, &q, &k, &v, &mut o.view_mut([1, 1, 1, 4]).unwrap(), None, &mask);
+    let qkv = Qkv { q, k, v };
+    let error = Attention::new().mask(&mask).run(&device, qkv, &mut o.view_mut([1, 1, 1, 4]).unwrap(), None);
     assert!(error.unwrap_err().to_string().contains("the mask has 1 heads, 1 queries and 2 keys"));
+    // A mask, and sequences of several lengths.
+    let one = device.upload(&[1u32]).unwrap();
+    let padded = Layout::Padded { queries: one.view([1]).unwrap(), keys: one.view([1]).unwrap() };
+    let mask = BlockMask::new(BlockSize::Small, 1, [1, 1], local(0)).upload(&device).unwrap();
+    let attention = Attention::new().mask(&mask).layout(padded);
+    let error = attention.run(&device, qkv, &mut o.view_mut([1, 1, 1, 4]).unwrap(), None).unwrap_err().to_string();
+    assert!(error.contains("a mask applies to sequences of `Layout::Dense` only"), "{error}");
 }
 
 /// Checks decoding steps, which are attention of one query, over caches: contiguous, paged, in
@@ -330,7 +340,7 @@ fn steps(device: &Device) {
         // The second run checks that the first has restored the counters.
         for _ in 0..2 {
             let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
-            let kv = [&k.view(cache).unwrap(), &v.view(cache).unwrap()];
+            let kv = KvCache::new(k.view(cache).unwrap(), v.view(cache).unwrap());
             Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
             compare("a cache", &o.download().unwrap(), &answer, NEAR);
         }
@@ -348,16 +358,16 @@ fn steps(device: &Device) {
         };
         let (pk, pv, table_there) = (turned(&x.k), turned(&x.v), device.upload(&table).unwrap());
         let paged = [batch * pages, groups, page, width];
-        let kv = [&pk.view(paged).unwrap(), &pv.view(paged).unwrap()];
+        let kv = KvCache::new(pk.view(paged).unwrap(), pv.view(paged).unwrap());
         let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
         let there = table_there.view([batch, pages]).unwrap();
-        Decode::new().run_paged(device, &q, kv, &there, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        Decode::new().run(device, &q, kv.paged(there), &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         compare("pages", &o.download().unwrap(), &answer, NEAR);
 
         // `f16` keeps 11 bits of keys and values below 4, and logits are sums of them.
         let halves = |of: &[f32]| device.upload(&of.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
         let (hk, hv) = (halves(&x.k), halves(&x.v));
-        let kv = [&hk.view(cache).unwrap(), &hv.view(cache).unwrap()];
+        let kv = KvCache::new(hk.view(cache).unwrap(), hv.view(cache).unwrap());
         Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         compare("halves", &o.download().unwrap(), &answer, 2e-2);
 
@@ -370,12 +380,27 @@ fn steps(device: &Device) {
                 (device.upload(&bytes).unwrap(), device.upload(&tops).unwrap())
             };
             let ((bk, sk), (bv, sv)) = (bytes(&x.k), bytes(&x.v));
-            let kv = [&bk.view(cache).unwrap(), &bv.view(cache).unwrap()];
-            let scales = [&sk.view([batch, groups, room]).unwrap(), &sv.view([batch, groups, room]).unwrap()];
-            Decode::new()
-                .run_scaled(device, &q, kv, scales, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch)
-                .unwrap();
-            compare("bytes", &o.download().unwrap(), &answer, 0.1);
+            let kv = KvCache::new(bk.view(cache).unwrap(), bv.view(cache).unwrap());
+            let kv = kv.scaled([&sk, &sv].map(|scales| scales.view([batch, groups, room]).unwrap()));
+            Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            let whole = o.download().unwrap();
+            compare("bytes", &whole, &answer, 0.1);
+            // A page for each sequence, in the other order: the same numbers.
+            let swapped = |bytes: &[i8], scales: &[f32]| {
+                let (bytes, scales) = (
+                    [&bytes[bytes.len() / 2..], &bytes[..bytes.len() / 2]].concat(),
+                    [&scales[scales.len() / 2..], &scales[..scales.len() / 2]].concat(),
+                );
+                (device.upload(&bytes).unwrap(), device.upload(&scales).unwrap())
+            };
+            let (pk, pk_scales) = swapped(&bk.download().unwrap(), &sk.download().unwrap());
+            let (pv, pv_scales) = swapped(&bv.download().unwrap(), &sv.download().unwrap());
+            let table = device.upload(&[1u32, 0]).unwrap();
+            let kv = KvCache::new(pk.view(cache).unwrap(), pv.view(cache).unwrap())
+                .scaled([&pk_scales, &pv_scales].map(|scales| scales.view([batch, groups, room]).unwrap()))
+                .paged(table.view([batch, 1]).unwrap());
+            Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            assert_eq!(o.download().unwrap(), whole, "bytes in pages");
         }
     }
 }
@@ -406,7 +431,7 @@ fn caches_of_other_sequences_are_rejected() {
 
     let mut in_one_piece = |planes: usize| {
         let kv = cache.slice(0..planes).unwrap();
-        Decode::new().run(&device, &q, [&kv, &kv], &lengths, &mut o, &mut scratch)
+        Decode::new().run(&device, &q, KvCache::new(kv, kv), &lengths, &mut o, &mut scratch)
     };
     in_one_piece(4).unwrap();
     for planes in [0, 2, 3] {
@@ -418,7 +443,7 @@ fn caches_of_other_sequences_are_rejected() {
 
     let mut in_pages = |pages: usize, rows: usize| {
         let (kv, table) = (cache.slice(0..pages).unwrap(), table.slice(0..rows).unwrap());
-        Decode::new().run_paged(&device, &q, [&kv, &kv], &table, &lengths, &mut o, &mut scratch)
+        Decode::new().run(&device, &q, KvCache::new(kv, kv).paged(table), &lengths, &mut o, &mut scratch)
     };
     in_pages(4, 4).unwrap();
     in_pages(2, 4).unwrap();
@@ -432,8 +457,9 @@ fn caches_of_other_sequences_are_rejected() {
 
     let (q, lengths) = (q.slice(0..0).unwrap(), lengths.slice(0..0).unwrap());
     let mut nothing = o.slice(0..0).unwrap();
-    Decode::new().run(&device, &q, [&cache, &cache], &lengths, &mut nothing, &mut scratch).unwrap();
-    Decode::new().run_paged(&device, &q, [&cache, &cache], &table, &lengths, &mut nothing, &mut scratch).unwrap();
+    let cache = KvCache::new(cache, cache);
+    Decode::new().run(&device, &q, cache, &lengths, &mut nothing, &mut scratch).unwrap();
+    Decode::new().run(&device, &q, cache.paged(table), &lengths, &mut nothing, &mut scratch).unwrap();
 }
 
 /// Compares the logits with the definition, and the gradients with finite differences of the
@@ -460,19 +486,21 @@ fn gradients(device: &Device) {
         let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
         let of_lse = [batch, heads, queries];
         attention
-            .run(device, &q, &k, &v, &mut o.view_mut(of_o).unwrap(), Some(&mut lse.view_mut(of_lse).unwrap()))
+            .run(device, Qkv { q, k, v }, &mut o.view_mut(of_o).unwrap(), Some(&mut lse.view_mut(of_lse).unwrap()))
             .unwrap();
         let mut found = [x.q.len(), x.k.len(), x.v.len()].map(|n| device.upload(&vec![f32::NAN; n]).unwrap());
         let [d_q, d_k, d_v] = &mut found;
         attention
             .backward(
                 device,
-                [&q, &k, &v],
+                Qkv { q, k, v },
                 [&o.view(of_o).unwrap(), &on_d_o.view(of_o).unwrap()],
                 &lse.view(of_lse).unwrap(),
-                &mut d_q.view_mut(of_q).unwrap(),
-                &mut d_k.view_mut(of_k).unwrap(),
-                &mut d_v.view_mut(of_v).unwrap(),
+                Gradients {
+                    d_q: d_q.view_mut(of_q).unwrap(),
+                    d_k: d_k.view_mut(of_k).unwrap(),
+                    d_v: d_v.view_mut(of_v).unwrap(),
+                },
             )
             .unwrap();
         let loss = |which: usize, at: usize, by: f64| {
@@ -598,13 +626,14 @@ impl Way {
 
 /// Calls [`Attention`] with the operands of a [`Way`].
 macro_rules! way {
-    ($way:ident, $attention:ident, $device:ident, $run:ident, $backward:ident, [$($with:expr),*], [$($and:expr),*]) => {{
+    ($way:ident, $attention:expr, $device:ident) => {{
+        let attention = $attention;
         let [of_q, of_k, of_v, of_o] = $way.of;
         let of_lse = [of_q[0], of_q[1], of_q[2]];
         let [q, k, v] = &$way.x.on_device;
-        let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+        let qkv = Qkv { q: q.view(of_q).unwrap(), k: k.view(of_k).unwrap(), v: v.view(of_v).unwrap() };
         let mut lse = $way.lse.view_mut(of_lse).unwrap();
-        $attention.$run($device, &q, &k, &v, &mut $way.o.view_mut(of_o).unwrap(), Some(&mut lse), $($with),*).unwrap();
+        attention.run($device, qkv, &mut $way.o.view_mut(of_o).unwrap(), Some(&mut lse)).unwrap();
         let [d_q, d_k, d_v] = &mut $way.found;
         let gradients = Gradients {
             d_q: d_q.view_mut(of_q).unwrap(),
@@ -613,7 +642,7 @@ macro_rules! way {
         };
         let (o, d_o) = ($way.o.view(of_o).unwrap(), $way.d_o.view(of_o).unwrap());
         let lse = $way.lse.view(of_lse).unwrap();
-        $attention.$backward($device, [&q, &k, &v], [&o, &d_o], &lse, gradients, $($and),*).unwrap();
+        attention.backward($device, qkv, [&o, &d_o], &lse, gradients).unwrap();
     }};
 }
 
@@ -625,7 +654,7 @@ fn sparse_gradients(device: &Device) {
     let shape = Shape { batch: 3, heads: 2, groups: 1, queries: 71, keys: 80, ..ONE };
     let mut padded = Way::new(device, &mut random_numbers, shape);
     let [dq, dk] = [queries, keys].map(|n| device.upload(&n).unwrap());
-    let counts = [&dq.view([3]).unwrap(), &dk.view([3]).unwrap()];
+    let counts = Layout::Padded { queries: dq.view([3]).unwrap(), keys: dk.view([3]).unwrap() };
     // The rows beyond a length are filled with NaN.
     let mut o = padded.o.download().unwrap();
     for (i, o) in o.iter_mut().enumerate() {
@@ -634,7 +663,7 @@ fn sparse_gradients(device: &Device) {
         }
     }
     padded.o = device.upload(&o).unwrap();
-    way!(padded, causal, device, run_padded, backward_padded, [counts], [counts]);
+    way!(padded, causal.layout(counts), device);
     let within = |[b, _, i, j]: [usize; 4]| {
         let (lq, lk) = (queries[b] as usize, keys[b] as usize);
         i < lq && j < lk && j + lq <= lk + i
@@ -651,8 +680,8 @@ fn sparse_gradients(device: &Device) {
         let ends = [0, 1].map(|n| starts[n][s + 1] as usize);
         s == of(&starts[1], j) && j + ends[0] <= i + ends[1]
     };
-    let starts = [&dq.view([4]).unwrap(), &dk.view([4]).unwrap()];
-    way!(packed, causal, device, run_packed, backward_packed, [starts, 66], [starts, [66, 71]]);
+    let (queries, keys) = (dq.view([4]).unwrap(), dk.view([4]).unwrap());
+    way!(packed, causal.layout(Layout::Packed { queries, keys, longest: [66, 71] }), device);
     packed.compare("packed", 0.4, same, |_, _| true);
 
     for (size, queries, keys) in [(BlockSize::Small, 130, 70), (BlockSize::Large, 3, 140)] {
@@ -662,8 +691,7 @@ fn sparse_gradients(device: &Device) {
             BlockMask::new(size, 2, [queries, keys], |h, r, c| if h == 0 { near(h, r, c) } else { some(h, r, c) });
         let (on_device, rows) = (mask.upload(device).unwrap(), queries.div_ceil(size.get()));
         let mut masked = Way::new(device, &mut random_numbers, shape);
-        let whole = Attention::new().scale(0.4);
-        way!(masked, whole, device, run_sparse, backward_sparse, [&on_device], [&on_device]);
+        way!(masked, Attention::new().scale(0.4).mask(&on_device), device);
         let listed =
             |[_, h, i, j]: [usize; 4]| mask.lists()[h * rows + i / size.get()].contains(&((j / size.get()) as u32));
         masked.compare("masked", 0.4, listed, |_, _| true);
@@ -690,16 +718,17 @@ fn of_lists(
 ) -> [Result<(), Error>; 2] {
     let [of_q, of_k, of_v, of_o] = way.of;
     let of_lse = [of_q[0], of_q[1], of_q[2]];
-    let attention = Attention::new();
+    let [queries, keys] = lists.map(|list| *list);
+    let layout = match packed {
+        true => Layout::Packed { queries, keys, longest: [2, 3] },
+        false => Layout::Padded { queries, keys },
+    };
+    let attention = Attention::new().layout(layout);
     let [q, k, v] = &way.x.on_device;
-    let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+    let qkv = Qkv { q: q.view(of_q).unwrap(), k: k.view(of_k).unwrap(), v: v.view(of_v).unwrap() };
     let forwards = {
         let (mut o, mut lse) = (way.o.view_mut(of_o).unwrap(), way.lse.view_mut(of_lse).unwrap());
-        if packed {
-            attention.run_packed(device, &q, &k, &v, &mut o, Some(&mut lse), lists, 2)
-        } else {
-            attention.run_padded(device, &q, &k, &v, &mut o, Some(&mut lse), lists)
-        }
+        attention.run(device, qkv, &mut o, Some(&mut lse))
     };
     let [d_q, d_k, d_v] = &mut way.found;
     let gradients = Gradients {
@@ -708,12 +737,7 @@ fn of_lists(
         d_v: d_v.view_mut(of_v).unwrap(),
     };
     let (o, d_o, lse) = (way.o.view(of_o).unwrap(), way.d_o.view(of_o).unwrap(), way.lse.view(of_lse).unwrap());
-    let backwards = if packed {
-        attention.backward_packed(device, [&q, &k, &v], [&o, &d_o], &lse, gradients, lists, [2, 3])
-    } else {
-        attention.backward_padded(device, [&q, &k, &v], [&o, &d_o], &lse, gradients, lists)
-    };
-    [forwards, backwards]
+    [forwards, attention.backward(device, qkv, [&o, &d_o], &lse, gradients)]
 }
 
 /// Rejects lists of a different number of sequences than the call's, forward and backward.
@@ -732,13 +756,18 @@ fn lists_of_other_sequences_are_rejected() {
         }
     };
     refused(2, [2, 2], false, "");
-    refused(2, [1, 2], false, "the list of queries is [1], and is to be [2]: a number for each sequence of the batch");
-    refused(2, [2, 1], false, "the list of keys is [1], and is to be [2]");
-    refused(2, [3, 3], false, "the list of queries is [3], and is to be [2]");
+    refused(
+        2,
+        [1, 2],
+        false,
+        "the list of queries: extents [1], expected [2] (a number for each sequence of the batch",
+    );
+    refused(2, [2, 1], false, "the list of keys: extents [1], expected [2]");
+    refused(2, [3, 3], false, "the list of queries: extents [3], expected [2]");
     refused(1, [3, 3], true, "");
-    refused(1, [3, 2], true, "the list of keys is [2], and is to be [3]: the length of the list of queries");
-    refused(1, [1, 3], true, "the list of keys is [3], and is to be [1]");
-    refused(2, [3, 3], true, "q has a batch of 2, and concatenated sequences have a batch of one");
+    refused(1, [3, 2], true, "the list of keys: extents [2], expected [3] (the length of the list of queries");
+    refused(1, [1, 3], true, "the list of keys: extents [3], expected [1]");
+    refused(2, [3, 3], true, "q is a batch of 2, and packed sequences are a batch of 1");
 }
 
 /// Checks calls without sequences or without queries: nothing is computed, and extents are still
@@ -750,34 +779,20 @@ fn calls_without_queries_compute_nothing() {
         let shape = Shape { batch, queries, keys: 3, ..ONE };
         let x = Operands::new(&device, &mut Random::new(32), shape);
         let nothing = x.answer(|_, x| x);
-        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run(&device, q, k, v, o, Some(lse)));
+        check!(device, x, nothing, |qkv, o, lse| Attention::new().run(&device, qkv, o, Some(lse)));
         let numbers = device.upload(&vec![0u32; batch]).unwrap();
         let list = numbers.view([batch]).unwrap();
-        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_padded(
-            &device,
-            q,
-            k,
-            v,
-            o,
-            Some(lse),
-            [&list, &list]
-        ));
+        let padded = Attention::new().layout(Layout::Padded { queries: list, keys: list });
+        check!(device, x, nothing, |qkv, o, lse| padded.run(&device, qkv, o, Some(lse)));
         let mask = BlockMask::new(BlockSize::Small, 1, [queries, 3], local(0)).upload(&device).unwrap();
-        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_sparse(
-            &device,
-            q,
-            k,
-            v,
-            o,
-            Some(lse),
-            &mask
-        ));
+        let masked = Attention::new().mask(&mask);
+        check!(device, x, nothing, |qkv, o, lse| masked.run(&device, qkv, o, Some(lse)));
         let [q, k, v] = &x.on_device;
         let (q, k) = (q.view([batch, 1, queries, 8]).unwrap(), k.view([batch, 1, 3, 8]).unwrap());
         let v = v.view([batch, 1, 3, 4]).unwrap();
         let mut o = device.zeros::<f32>(0).unwrap();
         let mut o = o.view_mut([batch, 1, queries, 5]).unwrap();
-        let said = Attention::new().run(&device, &q, &k, &v, &mut o, None).unwrap_err().to_string();
+        let said = Attention::new().run(&device, Qkv { q, k, v }, &mut o, None).unwrap_err().to_string();
         assert!(said.contains("a row of v's elements for each query of each head"), "{said}");
     }
     // Packed sequences: no offsets, one offset, and offsets of one empty sequence.
@@ -787,16 +802,8 @@ fn calls_without_queries_compute_nothing() {
         let nothing = x.answer(|_, x| x);
         let numbers = device.upload(&vec![0u32; places]).unwrap();
         let list = numbers.view([places]).unwrap();
-        check!(device, x, nothing, |q, k, v, o, lse| Attention::new().run_packed(
-            &device,
-            q,
-            k,
-            v,
-            o,
-            Some(lse),
-            [&list, &list],
-            1
-        ));
+        let packed = Attention::new().layout(Layout::Packed { queries: list, keys: list, longest: [1, 1] });
+        check!(device, x, nothing, |qkv, o, lse| packed.run(&device, qkv, o, Some(lse)));
     }
 }
 
@@ -810,9 +817,9 @@ fn values_without_elements_have_no_logarithms() {
     let (q, k, v) = (q.view([1, 1, 1, 8]).unwrap(), k.view([1, 1, 1, 8]).unwrap(), v.view([1, 1, 1, 0]).unwrap());
     let (mut o, mut lse) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(1).unwrap());
     let (mut o, mut lse) = (o.view_mut([1, 1, 1, 0]).unwrap(), lse.view_mut([1, 1, 1]).unwrap());
-    Attention::new().run(&device, &q, &k, &v, &mut o, None).unwrap();
-    let said = Attention::new().run(&device, &q, &k, &v, &mut o, Some(&mut lse)).unwrap_err().to_string();
-    assert!(said.contains("values without elements have no logarithms"), "{said}");
+    Attention::new().run(&device, Qkv { q, k, v }, &mut o, None).unwrap();
+    let said = Attention::new().run(&device, Qkv { q, k, v }, &mut o, Some(&mut lse)).unwrap_err().to_string();
+    assert!(said.contains("rows of v are empty"), "{said}");
 }
 
 #[test]

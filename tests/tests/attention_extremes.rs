@@ -3,12 +3,13 @@
 
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::Passed;
 use kernels_rs::attention::cache::Stored;
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
-use kernels_rs::attention::score::Bias;
-use kernels_rs::attention::{Attention, Decode, Gradients, Scratch};
+use kernels_rs::attention::score::{Bias, Score};
+use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
+use runtime::Device;
 use runtime::testing::{Draw, Extreme, Random};
-use runtime::{BufferView, BufferViewMut, Device, Error};
 
 /// The unit roundoff of `f32`.
 const U: f64 = 1.0 / (1u32 << 24) as f64;
@@ -98,9 +99,11 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
                 .scale(1.0)
                 .run(
                     device,
-                    &on_q.view([1, 1, 1, width]).unwrap(),
-                    &on_k.view(of_k).unwrap(),
-                    &on_v.view([1, 1, KEYS, 8]).unwrap(),
+                    Qkv {
+                        q: on_q.view([1, 1, 1, width]).unwrap(),
+                        k: on_k.view(of_k).unwrap(),
+                        v: on_v.view([1, 1, KEYS, 8]).unwrap(),
+                    },
                     &mut o.view_mut([1, 1, 1, 8]).unwrap(),
                     Some(&mut lse.view_mut([1, 1, 1]).unwrap()),
                 )
@@ -119,7 +122,7 @@ fn extremes<T: Float + GenericArgument + Draw + Stored>(device: &Device) {
             let mut scratch = Scratch::with_splits(device, [1, 1, 8], 2).unwrap();
             let count = upload_count(device, KEYS as u32);
             let cache = [1, 1, KEYS, 8];
-            let cached = [&on_k.view(cache).unwrap(), &on_v.view(cache).unwrap()];
+            let cached = KvCache::new(on_k.view(cache).unwrap(), on_v.view(cache).unwrap());
             let (of_q, count) = ([1, 1, 8], count.view([1]).unwrap());
             let mut o = upload(&[T::from_f32(3.0); 8]);
             Decode::new()
@@ -180,9 +183,7 @@ fn large_logits(device: &Device) {
                 .scale(1.0)
                 .run(
                     device,
-                    &on_q.view(of_q).unwrap(),
-                    &on_k.view(of_k).unwrap(),
-                    &on_v.view(of_k).unwrap(),
+                    Qkv { q: on_q.view(of_q).unwrap(), k: on_k.view(of_k).unwrap(), v: on_v.view(of_k).unwrap() },
                     &mut o.view_mut(of_q).unwrap(),
                     Some(&mut lse.view_mut([1, 1, queries]).unwrap()),
                 )
@@ -221,16 +222,6 @@ struct Head {
 
 const WIDTH: usize = 8;
 
-type Views<'a, 'b> = [&'a BufferView<'b, f32, 4>; 3];
-type Forward<'f> =
-    &'f dyn Fn(Views<'_, '_>, &mut BufferViewMut<'_, f32, 4>, &mut BufferViewMut<'_, f32, 3>) -> Result<(), Error>;
-type Backward<'f> = &'f dyn Fn(
-    Views<'_, '_>,
-    [&BufferView<'_, f32, 4>; 2],
-    &BufferView<'_, f32, 3>,
-    Gradients<'_, f32>,
-) -> Result<(), Error>;
-
 impl Head {
     fn new([queries, keys, values]: [usize; 3]) -> Head {
         let mut random = Random::new(41);
@@ -247,15 +238,17 @@ impl Head {
     }
 
     /// Returns O and the gradients of Q, K and V, each with the width of its rows.
-    fn run(&self, device: &Device, forward: Forward<'_>, backward: Backward<'_>) -> [(Vec<f32>, usize); 4] {
+    fn run<M: Score + Passed>(&self, device: &Device, attention: Attention<'_, M>) -> [(Vec<f32>, usize); 4] {
         let Head { queries, keys, values, .. } = *self;
         let [q, k, v, d_o] = [&self.q, &self.k, &self.v, &self.d_o].map(|x| device.upload(x).unwrap());
         let (of_q, of_k) = ([1, 1, queries, WIDTH], [1, 1, keys, WIDTH]);
         let (of_v, of_o) = ([1, 1, keys, values], [1, 1, queries, values]);
-        let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+        let qkv = Qkv { q: q.view(of_q).unwrap(), k: k.view(of_k).unwrap(), v: v.view(of_v).unwrap() };
         let mut o = device.zeros::<f32>(queries * values).unwrap();
         let mut lse = device.upload(&vec![f32::NEG_INFINITY; queries]).unwrap();
-        forward([&q, &k, &v], &mut o.view_mut(of_o).unwrap(), &mut lse.view_mut([1, 1, queries]).unwrap()).unwrap();
+        let of_lse = [1, 1, queries];
+        let (mut to_o, mut to_lse) = (o.view_mut(of_o).unwrap(), lse.view_mut(of_lse).unwrap());
+        attention.run(device, qkv, &mut to_o, Some(&mut to_lse)).unwrap();
         let [mut d_q, mut d_k, mut d_v] =
             [queries * WIDTH, keys * WIDTH, keys * values].map(|n| device.zeros::<f32>(n).unwrap());
         let gradients = Gradients {
@@ -264,20 +257,19 @@ impl Head {
             d_v: d_v.view_mut(of_v).unwrap(),
         };
         let outputs = [&o.view(of_o).unwrap(), &d_o.view(of_o).unwrap()];
-        backward([&q, &k, &v], outputs, &lse.view([1, 1, queries]).unwrap(), gradients).unwrap();
+        attention.backward(device, qkv, outputs, &lse.view(of_lse).unwrap(), gradients).unwrap();
         [(o, values), (d_q, WIDTH), (d_k, WIDTH), (d_v, values)].map(|(x, n)| (x.download().unwrap(), n))
     }
 
     /// Runs with zeros and with NaNs in some rows of queries and keys. Results that depend on none
     /// of these rows must be bit-identical, and all others NaN.
-    fn compare(
+    fn compare<M: Score + Passed>(
         mut self,
         device: &Device,
         what: &str,
         [queries, keys]: [&[usize]; 2],
         seen: impl Fn(usize, usize) -> bool,
-        forward: Forward<'_>,
-        backward: Backward<'_>,
+        attention: Attention<'_, M>,
     ) {
         let mut fill = |x: f32| {
             let rows = [
@@ -291,7 +283,7 @@ impl Head {
             }
         };
         fill(0.0);
-        let without = self.run(device, forward, backward);
+        let without = self.run(device, attention);
         let mut fill = |x: f32| {
             let rows = [
                 (&mut self.q, queries, WIDTH),
@@ -304,7 +296,7 @@ impl Head {
             }
         };
         fill(f32::NAN);
-        let with = self.run(device, forward, backward);
+        let with = self.run(device, attention);
         // Queries that see a key, and among them the queries that are a NaN or see one.
         let sees = |i: usize| (0..self.keys).any(|j| seen(i, j));
         let strange = |i: usize| sees(i) && queries.contains(&i) || keys.iter().any(|j| seen(i, *j));
@@ -341,10 +333,7 @@ fn unseen(device: &Device) {
                 &format!("a band of {left} and {right}, {shape:?}"),
                 [&[queries - 1], &strange],
                 seen,
-                &|[q, k, v], o, lse| attention.run(device, q, k, v, o, Some(lse)),
-                &|of, os, lse, Gradients { mut d_q, mut d_k, mut d_v }| {
-                    attention.backward(device, of, os, lse, &mut d_q, &mut d_k, &mut d_v)
-                },
+                attention,
             );
         }
     }
@@ -352,26 +341,22 @@ fn unseen(device: &Device) {
     let (lq, lk) = (4, 66);
     let counts = [lq, lk].map(|n| upload_count(device, n as u32));
     let [lengths_q, lengths_k] = [counts[0].view([1]).unwrap(), counts[1].view([1]).unwrap()];
-    let lengths = [&lengths_q, &lengths_k];
     Head::new([6, 70, 12]).compare(
         device,
         "padded",
         [&[4, 5], &[66, 67, 69]],
         |i, j| i < lq && j < lk,
-        &|[q, k, v], o, lse| Attention::new().run_padded(device, q, k, v, o, Some(lse), lengths),
-        &|of, os, lse, gradients| Attention::new().backward_padded(device, of, os, lse, gradients, lengths),
+        Attention::new().layout(Layout::Padded { queries: lengths_q, keys: lengths_k }),
     );
 
     let starts = [[1u32, 3, 5], [2u32, 40, 69]].map(|n| device.upload(&n).unwrap());
     let [starts_q, starts_k] = [starts[0].view([3]).unwrap(), starts[1].view([3]).unwrap()];
-    let starts = [&starts_q, &starts_k];
     Head::new([6, 70, 12]).compare(
         device,
         "packed",
         [&[0, 5], &[0, 1, 50, 69]],
         |i, j| (1..3).contains(&i) && (2..40).contains(&j) || (3..5).contains(&i) && (40..69).contains(&j),
-        &|[q, k, v], o, lse| Attention::new().run_packed(device, q, k, v, o, Some(lse), starts, 2),
-        &|of, os, lse, gradients| Attention::new().backward_packed(device, of, os, lse, gradients, starts, [2, 38]),
+        Attention::new().layout(Layout::Packed { queries: starts_q, keys: starts_k, longest: [2, 38] }),
     );
 
     let mask = BlockMask::new(BlockSize::Small, 1, [130, 130], |_, row, col| row >= col && (row, col) != (2, 0));
@@ -381,8 +366,7 @@ fn unseen(device: &Device) {
         "blocks",
         [&[70], &[0, 100]],
         |i, j| i >= j && (i / 64, j / 64) != (2, 0),
-        &|[q, k, v], o, lse| Attention::new().causal().run_sparse(device, q, k, v, o, Some(lse), &on_device),
-        &|of, os, lse, gradients| Attention::new().causal().backward_sparse(device, of, os, lse, gradients, &on_device),
+        Attention::new().causal().mask(&on_device),
     );
 
     // A bias that masks some keys, and all keys of the second query.
@@ -398,12 +382,8 @@ fn unseen(device: &Device) {
             "masked by a bias",
             [&[1], &[3, 66]],
             seen,
-            // SAFETY: there is a bias for each query and key.
-            &|[q, k, v], o, lse| unsafe { Attention::new().run_with(device, q, k, v, o, Some(lse), bias) },
-            // SAFETY: there is a bias for each query and key, as above.
-            &|of, os, lse, Gradients { mut d_q, mut d_k, mut d_v }| unsafe {
-                Attention::new().backward_with(device, of, os, lse, &mut d_q, &mut d_k, &mut d_v, bias)
-            },
+            // SAFETY: a bias for each query and key.
+            unsafe { Attention::new().score(bias) },
         );
     }
 }
@@ -441,25 +421,16 @@ fn unread(device: &Device) {
         let rows = [1, 1, room, WIDTH];
         let mut o = device.zeros::<f32>(WIDTH).unwrap();
         let step = Decode::new();
-        let cache = [&k.view(rows).unwrap(), &v.view(rows).unwrap()];
+        let cache = KvCache::new(k.view(rows).unwrap(), v.view(rows).unwrap());
         step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         let pages = [3, 1, page, WIDTH];
-        let cache = [&k.view(pages).unwrap(), &v.view(pages).unwrap()];
-        let table = table.view([1, 3]).unwrap();
-        step.run_paged(device, &q, cache, &table, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        let cache = KvCache::new(k.view(pages).unwrap(), v.view(pages).unwrap()).paged(table.view([1, 3]).unwrap());
+        step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         let (bytes, scales) = (bytes.view(rows).unwrap(), scales.view([1, 1, room]).unwrap());
-        step.run_scaled(
-            device,
-            &q,
-            [&bytes, &bytes],
-            [&scales, &scales],
-            &count,
-            &mut o.view_mut(of_q).unwrap(),
-            &mut scratch,
-        )
-        .unwrap();
+        let cache = KvCache::new(bytes, bytes).scaled([scales, scales]);
+        step.run(device, &q, cache, &count, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
         all.extend(o.download().unwrap());
         all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
     };
@@ -486,7 +457,7 @@ fn many_heads_end() {
     let run = |heads: usize| {
         let (x, mut o) = (device.upload(&vec![1.0f32; heads]).unwrap(), device.zeros::<f32>(heads).unwrap());
         let x = x.view([1, heads, 1, 1]).unwrap();
-        Attention::new().run(&device, &x, &x, &x, &mut o.view_mut([1, heads, 1, 1]).unwrap(), None)
+        Attention::new().run(&device, Qkv { q: x, k: x, v: x }, &mut o.view_mut([1, heads, 1, 1]).unwrap(), None)
     };
     device.set_instruction_limit(Some(1 << 18));
     run(1).unwrap();

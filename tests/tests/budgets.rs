@@ -15,7 +15,7 @@ use kernels_rs::attention::score::Plain;
 use kernels_rs::attention::span::{Dense, Whole};
 use kernels_rs::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use kernels_rs::gemm::epilogue::Identity;
-use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
+use kernels_rs::gemm::gemv::{gemv_n, gemv_t};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
 use kernels_rs::permute::gather::gather_rows;
 use kernels_rs::permute::rows::{copy_rows, fill_rows};
@@ -148,13 +148,13 @@ fn attention_multiplies() {
 /// Checks that memory-bound kernels leave registers for many warps and use no local memory.
 #[test]
 fn memory_bound_kernels_leave_registers_for_warps() {
-    let few = costs::<gemv_across<f32, f32, f32, Identity, 1, 8, 16, 256, 4>>()
+    let few = costs::<gemv_n<f32, f32, f32, Identity, 1, 8, 16, 256, 4>>()
         .into_iter()
-        .chain(costs::<gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>>());
+        .chain(costs::<gemv_t<f32, f32, f32, Identity, 1, 1, 4, 4>>());
     for Cost { name, resources, .. } in few.chain(costs::<sum_splits<f32, Identity, 4>>()) {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>");
-        if name.starts_with("gemv_across") && one_row {
+        if name.starts_with("gemv_n") && one_row {
             // Loads in flight occupy registers: 16 bytes each, `ahead` of them per thread.
             let numbers = name.trim_end_matches('>').rsplit(", ").filter_map(|number| number.parse().ok());
             let [_, _, ahead, ..] = numbers.collect::<Vec<u32>>()[..] else { panic!("{name}") };
@@ -162,7 +162,7 @@ fn memory_bound_kernels_leave_registers_for_warps() {
             println!("{name}: {in_flight} bytes in flight on a multiprocessor");
             assert!(in_flight >= 96 << 10, "{name}: {in_flight} bytes in flight");
         }
-        let few = name.starts_with("gemv_along") && one_row || name.starts_with("sum_splits");
+        let few = name.starts_with("gemv_t") && one_row || name.starts_with("sum_splits");
         assert!(resources.registers <= if few { 48 } else { 128 }, "{name}: {} registers", resources.registers);
     }
     for Cost { name, resources, .. } in costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>>() {

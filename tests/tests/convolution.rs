@@ -119,7 +119,7 @@ fn windows_and_refusals() {
         call.columns(&device, &x, [1, 1, 2], first, &mut columns.view_mut([3, 2]).unwrap()).unwrap_err().to_string()
     };
     let said = refused(pairs, 3);
-    assert!(said.contains("of 5 windows of 1 × [1, 1, 2] no 3 rows of 2 begin at 3"), "{said}");
+    assert!(said.contains("3 rows of 2 from window 3 on exceed the 5 windows of 1 × [1, 1, 2]"), "{said}");
     let said = refused(pairs.stride([1, 0, 1]), 0);
     assert!(said.contains("a stride is 0"), "{said}");
     let said = refused(pairs.padding([0, 0, 1 << 40]), 0);

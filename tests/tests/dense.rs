@@ -3,6 +3,7 @@
 
 use kernel_dsl::half::f16;
 use kernels_rs::gemm::Gemm;
+use kernels_rs::gemm::plan::{GemvWidth, Plan, Tile};
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer, Slot, SlotMut};
 
@@ -163,7 +164,48 @@ fn extents_are_compared() {
         (Gemm::new(), [3, 1, 4], [1, 4, 5], [1, 3, 5]),
     ] {
         let error = run(gemm, a_is, b_is, c_is).unwrap_err().to_string();
-        assert!(error.contains("is to be") || error.contains("requires"), "{error}");
+        assert!(error.contains("expected") || error.contains("requires"), "{error}");
+    }
+}
+
+/// Small whole numbers, whose products are exact in any order.
+#[test]
+fn every_plan_gives_the_product_or_is_rejected() {
+    let device = Device::cpu();
+    let (m, n, k) = (5, 36, 64);
+    let small = |len: usize| (0..len).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
+    let (a, b) = (small(m * k), small(k * n));
+    let b_t: Vec<f32> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
+    let right: Vec<f32> =
+        (0..m * n).map(|i| (0..k).map(|d| a[i / n * k + d] * b[d * n + i % n]).sum::<f32>()).collect();
+    let [a, b, b_t] = [a, b, b_t].map(|x| device.upload(&x).unwrap());
+    let (a, b, b_t) = (a.view([1, m, k]).unwrap(), b.view([1, k, n]).unwrap(), b_t.view([1, n, k]).unwrap());
+    let run = |plan: Plan, transposed: bool| {
+        let mut c = device.zeros::<f32>(m * n).unwrap();
+        let gemm = if transposed { Gemm::new().transpose_b() } else { Gemm::new() };
+        let b = if transposed { &b_t } else { &b };
+        gemm.plan(plan).run(&device, &a, b, &mut c.view_mut([1, m, n]).unwrap()).map(|()| c.download().unwrap())
+    };
+    let tiles = Tile::ALL.into_iter().flat_map(|tile| [1, 2].map(|parts| Plan::Tiles(tile, parts)));
+    for plan in tiles {
+        assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
+        assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
+    }
+    for rows in [1, 2, 4, 8] {
+        for width in [GemvWidth::Columns32, GemvWidth::Columns16] {
+            let plan = Plan::GemvN(rows, width);
+            assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
+            let said = run(plan, true).unwrap_err().to_string();
+            assert!(said.contains("`Plan::GemvN` takes neither A nor B transposed"), "{said}");
+        }
+        let plan = Plan::GemvT(rows);
+        assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
+        let said = run(plan, false).unwrap_err().to_string();
+        assert!(said.contains("`Plan::GemvT` takes B transposed"), "{said}");
+    }
+    for plan in [Plan::Tiles(Tile::T16x128, 0), Plan::GemvN(3, GemvWidth::Columns32), Plan::GemvT(0)] {
+        let said = run(plan, matches!(plan, Plan::GemvT(_))).unwrap_err().to_string();
+        assert!(said.contains("does not apply"), "{said}");
     }
 }
 

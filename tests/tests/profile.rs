@@ -158,8 +158,8 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
         "matmul" => vec![square(random), square(random), square(random)],
         "transpose" | "softmax" => vec![square(random), square(random)],
         "gemm" => product(random, [128, 128, 32], false, &[Input::scalar(1usize)]),
-        "gemv_across" => product(random, [1, 64, 1024], false, &[]),
-        "gemv_along" => product(random, [1, 64, 256], true, &[]),
+        "gemv_n" => product(random, [1, 64, 1024], false, &[]),
+        "gemv_t" => product(random, [1, 64, 256], true, &[]),
         "sum_splits" => {
             let [parts, c] = [2, 1].map(|n| Input::view(&random.values::<f32>(n * 64 * 64), [n, 64, 64]));
             vec![Input::scalar(1f32), parts, Input::scalar(2usize), Input::scalar(0f32), c]

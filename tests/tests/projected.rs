@@ -140,18 +140,18 @@ fn extents_are_compared() {
     let (x, mut y) = (device.zeros::<f32>(12).unwrap(), device.zeros::<f32>(6).unwrap());
     let (of_x, of_w) = (x.view([2, 6]).unwrap(), x.view([3, 4]).unwrap());
     let refused = Norm::rms(0.0).project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap());
-    assert!(refused.unwrap_err().to_string().contains("w is [3, 4]"));
+    assert!(refused.unwrap_err().to_string().contains("w: extents [3, 4]"));
     let (bias, of_w) = (x.view([12]).unwrap(), device.zeros::<f32>(18).unwrap());
     let of_w = of_w.view([3, 6]).unwrap();
     let refused = Norm::rms(0.0).project(&device, &of_x, &of_w, Some(&bias), &mut y.view_mut([2, 3]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("bias is [12], and is to be [3]: a number for each column of y"), "{said}");
+    assert!(said.contains("bias: extents [12], expected [3] (a number for each column of y"), "{said}");
 
     let (no_numbers, weight) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(6).unwrap());
     let none = no_numbers.view([0]).unwrap();
     let refused = Norm::rms(0.0).weight(&none).project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("weight is [0], and is to be [6]: a number for each column of x"), "{said}");
+    assert!(said.contains("weight: extents [0], expected [6] (a number for each column of x"), "{said}");
     let weight = weight.view([6]).unwrap();
     let norm = Norm::rms(1.0).weight(&weight);
     norm.project(&device, &of_x, &of_w, None, &mut y.view_mut([2, 3]).unwrap()).unwrap();
@@ -170,6 +170,6 @@ fn y_has_the_rows_of_x() {
     for extents in [[27, 1], [3, 9]] {
         let refused = norm.project_gated(&device, swiglu {}, &x, &w, &mut y.view_mut(extents).unwrap());
         let said = refused.unwrap_err().to_string();
-        assert!(said.contains(&format!("y is {extents:?}, and is to be [9, 3]")), "{said}");
+        assert!(said.contains(&format!("y: extents {extents:?}, expected [9, 3]")), "{said}");
     }
 }

@@ -142,21 +142,21 @@ fn extents_are_compared() {
     let mut c = c.view_mut([1, 3, 3]).unwrap();
     Igemm::new().transpose_b().run(&device, Quantized::new(left), Quantized::new(right), &mut c).unwrap();
     let error = Igemm::new().run(&device, Quantized::new(left), Quantized::new(right), &mut c).unwrap_err();
-    assert!(error.to_string().contains("B is [1, 3, 4], and is to be [1, 4, 3]"), "{error}");
+    assert!(error.to_string().contains("B: extents [1, 3, 4], expected [1, 4, 3]"), "{error}");
     let zeros = device.upload(&[1, 2]).unwrap();
     let error = Igemm::new()
         .transpose_b()
         .run(&device, Quantized::new(left).zero(zeros.view([2]).unwrap()), Quantized::new(right), &mut c)
         .unwrap_err();
-    assert!(error.to_string().contains("the zero points of A are 2: give one for all, 3"), "{error}");
+    assert!(error.to_string().contains("the zero points of A are 2; expected 1 for all, 3 for one per row"), "{error}");
     // An empty list differs from a missing list.
     let (none, no_scale) = (device.zeros::<i32>(0).unwrap(), device.zeros::<f32>(0).unwrap());
     let (none, no_scale) = (none.view([0]).unwrap(), no_scale.view([0]).unwrap());
     let product = Igemm::new().transpose_b();
     let error = product.run(&device, Quantized::new(left).zero(none), Quantized::new(right), &mut c).unwrap_err();
-    assert!(error.to_string().contains("the zero points of A are 0: give one for all"), "{error}");
+    assert!(error.to_string().contains("the zero points of A are 0; expected 1 for all"), "{error}");
     let error = product.run(&device, Quantized::new(left), Quantized::new(right).scale(no_scale), &mut c).unwrap_err();
-    assert!(error.to_string().contains("the scales of B are 0: give one for all"), "{error}");
+    assert!(error.to_string().contains("the scales of B are 0; expected 1 for all"), "{error}");
     // For a product without rows, an empty list is correct.
     let (rows, mut sums) = (device.zeros::<i8>(0).unwrap(), device.zeros::<i32>(0).unwrap());
     let (rows, mut sums) = (rows.view([1, 0, 4]).unwrap(), sums.view_mut([1, 0, 3]).unwrap());
@@ -263,7 +263,7 @@ fn operands_of_other_extents_are_rejected() {
             product(64).unwrap();
             for cols in [32, 63, 65] {
                 let said = product(cols).unwrap_err().to_string();
-                let wanted = format!("x is [{rows}, {cols}], and is to be [{rows}, 64]: a number for each column");
+                let wanted = format!("x: extents [{rows}, {cols}], expected [{rows}, 64] (a number for each column");
                 assert!(said.contains(&wanted), "{said}");
             }
         }
@@ -273,7 +273,7 @@ fn operands_of_other_extents_are_rejected() {
         for to in [[2, 32], [1, 64]] {
             let mut part = y.view_strided_mut(to, [64, 1]).unwrap();
             let said = weights.dequantize(&device, &mut part).unwrap_err().to_string();
-            assert!(said.contains(&format!("is {to:?}, and is to be [2, 64]")), "{said}");
+            assert!(said.contains(&format!(": extents {to:?}, expected [2, 64]")), "{said}");
         }
     }
 }

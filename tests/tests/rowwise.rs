@@ -427,17 +427,17 @@ fn extents_are_compared() {
     let (x, mut y) = (device.upload(&[1.0f32; 12]).unwrap(), device.zeros::<f32>(12).unwrap());
     let (three, four) = (x.view([3, 4]).unwrap(), x.view([4, 3]).unwrap());
     let refusal = Softmax::new().run(&device, &three, &mut y.view_mut([4, 3]).unwrap()).unwrap_err().to_string();
-    assert!(refusal.contains("y is [4, 3], and is to be [3, 4]"), "{refusal}");
+    assert!(refusal.contains("y: extents [4, 3], expected [3, 4]"), "{refusal}");
     let refusal =
         Softmax::new().bias(&four).run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
-    assert!(refusal.contains("bias is [4, 3], and is to be [3, 4]"), "{refusal}");
+    assert!(refusal.contains("bias: extents [4, 3], expected [3, 4]"), "{refusal}");
     let refusal =
         Softmax::new().causal(5).run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
     assert!(refusal.contains("causal for 5 queries, and x has 4 columns"), "{refusal}");
     let weight = x.view([12]).unwrap();
     let call = Norm::rms(0.0).weight(&weight);
     let refusal = call.run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
-    assert!(refusal.contains("weight is [12], and is to be [4]: a number for each column of x"), "{refusal}");
+    assert!(refusal.contains("weight: extents [12], expected [4] (a number for each column of x"), "{refusal}");
     let (cube, mut to) = (x.view([1, 4, 3]).unwrap(), device.zeros::<f32>(12).unwrap());
     let refusal = |groups, extents: [usize; 3], to: &mut DeviceBuffer<f32>| {
         let refused = GroupNorm::new(groups, 0.0).run(&device, &cube, &mut to.view_mut(extents).unwrap(), None);
@@ -446,7 +446,7 @@ fn extents_are_compared() {
     let said = refusal(3, [1, 4, 3], &mut to);
     assert!(said.contains("4 channels are not divided by 3 groups"), "{said}");
     let said = refusal(2, [1, 2, 6], &mut to);
-    assert!(said.contains("y is [1, 2, 6], and is to be [1, 4, 3]: as x is"), "{said}");
+    assert!(said.contains("y: extents [1, 2, 6], expected [1, 4, 3] (the extents of x"), "{said}");
 }
 
 /// Checks that operands without elements are compared too: they do not count as missing.
@@ -464,47 +464,47 @@ fn operands_without_elements_are_rejected() {
     let mut of_y = y.view_mut([3, 4]).unwrap();
 
     let (weight, bias) = (Norm::rms(0.0).weight(&none), Norm::rms(0.0).weight(&column).bias(&none));
-    says(weight.run(&device, &of_x, &mut of_y), "weight is [0], and is to be [4]");
-    says(bias.run(&device, &of_x, &mut of_y), "bias is [0], and is to be [4]");
+    says(weight.run(&device, &of_x, &mut of_y), "weight: extents [0], expected [4]");
+    says(bias.run(&device, &of_x, &mut of_y), "bias: extents [0], expected [4]");
     let mut of_nothing = nothing.view_mut([0, 2]).unwrap();
     let saved = Norm::rms(0.0).run_added(&device, &of_x, None, &mut of_y, Some(&mut of_nothing));
-    says(saved, "saved is [0, 2], and is to be [3, 2]");
+    says(saved, "saved: extents [0, 2], expected [3, 2]");
     let (mut q, mut scales) = (device.zeros::<i8>(12).unwrap(), device.zeros::<f32>(3).unwrap());
     let (mut q, mut scales) = (q.view_mut([3, 4]).unwrap(), scales.view_mut([3]).unwrap());
-    says(weight.quantize(&device, &of_x, None, &mut q, &mut scales), "weight is [0], and is to be [4]");
+    says(weight.quantize(&device, &of_x, None, &mut q, &mut scales), "weight: extents [0], expected [4]");
     let (residual, mut z) = (x.view([3, 4]).unwrap(), nowhere.view_mut([0, 4]).unwrap());
     let added = Norm::rms(0.0).quantize(&device, &of_x, Some((&residual, &mut z)), &mut q, &mut scales);
-    says(added, "z is [0, 4], and is to be [3, 4]: as x is");
+    says(added, "z: extents [0, 4], expected [3, 4] (the extents of x");
     Norm::rms(0.0).weight(&column).quantize(&device, &of_x, None, &mut q, &mut scales).unwrap();
     let of_saved = x.view_strided([3, 2], [2, 1]).unwrap();
     let backward = weight.backward(&device, &of_x, &of_saved, &of_x, &mut of_y);
-    says(backward, "weight is [0], and is to be [4]");
+    says(backward, "weight: extents [0], expected [4]");
     let mut of_none = nothing.view_mut([0]).unwrap();
     let columns = Norm::rms(0.0).backward_columns(&device, &of_x, &of_saved, &of_x, Some(&mut of_none), None);
-    says(columns, "dweight is [0], and is to be [4]");
+    says(columns, "dweight: extents [0], expected [4]");
     let columns = Norm::rms(0.0).backward_columns(&device, &of_x, &of_saved, &of_x, None, Some(&mut of_none));
-    says(columns, "dbias is [0], and is to be [4]");
+    says(columns, "dbias: extents [0], expected [4]");
 
     let (bias, keep) = (empty.view([0, 4]).unwrap(), no_bytes.view([0, 4]).unwrap());
-    says(Softmax::new().bias(&bias).run(&device, &of_x, &mut of_y), "bias is [0, 4], and is to be [3, 4]");
-    says(Softmax::new().keep(&keep).run(&device, &of_x, &mut of_y), "keep is [0, 4], and is to be [3, 4]");
+    says(Softmax::new().bias(&bias).run(&device, &of_x, &mut of_y), "bias: extents [0, 4], expected [3, 4]");
+    says(Softmax::new().keep(&keep).run(&device, &of_x, &mut of_y), "keep: extents [0, 4], expected [3, 4]");
 
     let (cube, mut to) = (x.view([1, 4, 3]).unwrap(), device.zeros::<f32>(12).unwrap());
     let (of_saved, mut to) = (x.view_strided([1, 2, 2], [4, 2, 1]).unwrap(), to.view_mut([1, 4, 3]).unwrap());
     let (weight, bias) = (GroupNorm::new(2, 0.0).weight(&none), GroupNorm::new(2, 0.0).weight(&column).bias(&none));
-    says(weight.run(&device, &cube, &mut to, None), "weight is [0], and is to be [4]");
-    says(bias.run(&device, &cube, &mut to, None), "bias is [0], and is to be [4]");
+    says(weight.run(&device, &cube, &mut to, None), "weight: extents [0], expected [4]");
+    says(bias.run(&device, &cube, &mut to, None), "bias: extents [0], expected [4]");
     let mut of_nothing = nothing.view_mut([1, 0, 2]).unwrap();
     let saved = GroupNorm::new(2, 0.0).run(&device, &cube, &mut to, Some(&mut of_nothing));
-    says(saved, "saved is [1, 0, 2], and is to be [1, 2, 2]");
+    says(saved, "saved: extents [1, 0, 2], expected [1, 2, 2]");
     let backward = weight.backward(&device, &cube, &of_saved, &cube, &mut to);
-    says(backward, "weight is [0], and is to be [4]");
+    says(backward, "weight: extents [0], expected [4]");
     let mut of_none = nothing.view_mut([0]).unwrap();
     let call = GroupNorm::new(2, 0.0);
     let channels = call.backward_channels(&device, &cube, &of_saved, &cube, Some(&mut of_none), None);
-    says(channels, "dweight is [0], and is to be [4]");
+    says(channels, "dweight: extents [0], expected [4]");
     let channels = call.backward_channels(&device, &cube, &of_saved, &cube, None, Some(&mut of_none));
-    says(channels, "dbias is [0], and is to be [4]");
+    says(channels, "dbias: extents [0], expected [4]");
 }
 
 /// Checks norms of rows whose sums or squares exceed the range of `f32`, against values computed by

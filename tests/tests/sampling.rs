@@ -109,7 +109,7 @@ fn of_many(device: &Device, few: u64) {
         for sample in [sample, sample.top_k(5), sample.top_k(1500), sample.temperature(0.0)] {
             let refused = sample.run(device, &logits, &mut tokens.view_mut([1]).unwrap());
             let said = refused.unwrap_err().to_string();
-            assert!(said.contains(&format!("top_p is {p}, and is to be above 0")), "{said}");
+            assert!(said.contains(&format!("top_p is {p}; it must be above 0")), "{said}");
         }
     }
 }

@@ -4,9 +4,9 @@
 //! results.
 
 use super::cases;
-use super::in_turn::in_turn;
-use super::knobs::Knobs;
 use super::name::{self, Named};
+use super::oracle_args::OracleArgs;
+use super::ordered_parallel::ordered_parallel;
 use super::progress::with_bar;
 use super::ptxas::Ptxas;
 use super::show;
@@ -54,7 +54,7 @@ pub(super) struct Check {
     #[arg(long)]
     every_target: bool,
     #[command(flatten)]
-    knobs: Knobs,
+    oracle: OracleArgs,
     /// Also run each kernel in COUNT seeded orders, besides in order and reversed, and compare the
     /// results. The default is 1 for kernels with atomic operations, which may depend on the order,
     /// and 0 for others
@@ -171,9 +171,9 @@ impl Check {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let tasks = tasks(&self.names)?;
         let (device, used) = self.device.device()?;
-        let left_out = self.knobs.left_out();
+        let left_out = self.oracle.left_out();
         let without = interpreter::Check::ALL.into_iter().filter(|check| left_out.contains(*check)).collect();
-        let tried = Tried { used, seed: self.seed, schedule: self.knobs.order(), without };
+        let tried = Tried { used, seed: self.seed, schedule: self.oracle.order(), without };
         let used = &tried.used;
         let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
         if !self.json {
@@ -202,14 +202,14 @@ impl Check {
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
         // The GPU is shared: kernels use its memory one after another.
         let at_once = if device.is_cpu() { AT_ONCE } else { 1 };
-        let mut checker = Checker::new(Some(device)).with_options(self.knobs.options());
+        let mut checker = Checker::new(Some(device)).with_options(self.oracle.options());
         if let Some(seeded) = self.orders {
             checker = checker.with_orders(seeded);
         }
-        if self.knobs.stops_at_first() {
+        if self.oracle.stops_at_first() {
             checker = checker.with_stop_at_first();
         }
-        if self.knobs.asks_for_origins() {
+        if self.oracle.asks_for_origins() {
             checker = checker.with_origins();
         }
         if self.deny_warnings {
@@ -223,12 +223,12 @@ impl Check {
                 bar.set_message(task.name());
                 bench.run(task)
             };
-            in_turn(&tasks, at_once, make, |line: Line| {
+            ordered_parallel(&tasks, at_once, make, |line: Line| {
                 bar.inc(1);
                 if !self.json {
                     bar.suspend(|| line.print(out, width).and_then(|()| Ok(out.flush()?)))?;
                 }
-                let last = self.knobs.stops_at_first() && line.verdict == Verdict::Fail;
+                let last = self.oracle.stops_at_first() && line.verdict == Verdict::Fail;
                 lines.push(line);
                 Ok::<_, Error>(if last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })

@@ -3,7 +3,7 @@
 //! `matmul` is a kernel, and `matmul::<16>` an instance of it, declared or not. If several crates
 //! have a kernel of the same name, enough of the path distinguishes them: `gemm::matmul::<16>`.
 
-use super::nearest::nearest;
+use super::did_you_mean::nearest;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Generic, GenericKind, Instance, Item, Program, serial};

@@ -59,7 +59,7 @@ const LINES_A_LINE: usize = 4;
 
 /// Report of an instance.
 #[derive(Serialize)]
-struct Told {
+struct ReportJson {
     instance: String,
     target: String,
     /// Threads of a block in x, y, z; the largest block, if the launch chooses the size.
@@ -247,53 +247,53 @@ impl Report {
         if instances.is_empty() {
             return Err(name::Error::NoInstance { name: artifact.name }.into());
         }
-        let told = instances.iter().map(|instance| self.told(artifact, instance, target, tools.as_ref()));
-        let told = told.collect::<Result<Vec<_>, _>>()?;
+        let reports = instances.iter().map(|instance| self.of_instance(artifact, instance, target, tools.as_ref()));
+        let reports = reports.collect::<Result<Vec<_>, _>>()?;
         if self.json {
-            json(out, &told)?;
+            json(out, &reports)?;
             return Ok(Outcome::Good);
         }
-        for (i, instance) in told.iter().enumerate() {
+        for (i, instance) in reports.iter().enumerate() {
             if i > 0 {
                 writeln!(out)?;
             }
             instance.print(out)?;
         }
-        told_once(&told, out)?;
+        print_shared(&reports, out)?;
         Ok(Outcome::Good)
     }
 }
 
 impl Report {
     /// Analyzes an instance and returns its report.
-    fn told(
+    fn of_instance(
         &self,
         artifact: &'static Artifact,
         instance: &Instance,
         target: Target,
         tools: Option<&Tools>,
-    ) -> Result<Told, Error> {
-        let mut told = Told::of(artifact, instance, target, tools)?;
+    ) -> Result<ReportJson, Error> {
+        let mut report = ReportJson::of(artifact, instance, target, tools)?;
         let cases = match self.wanted.of(artifact, instance) {
             // Without a requested case, the report omits the measurements.
-            Err(cases::Error::NoSpec { .. }) if !self.wanted.is_said() => return Ok(told),
+            Err(cases::Error::NoSpec { .. }) if !self.wanted.is_said() => return Ok(report),
             cases => cases?,
         };
-        let Some(case) = cases.first() else { return Ok(told) };
+        let Some(case) = cases.first() else { return Ok(report) };
         let measured = Profiler::new(artifact, instance, target).and_then(|profiler| profiler.run(case));
         let measured = measured.map_err(|source| Error::Profile {
-            instance: told.instance.clone(),
+            instance: report.instance.clone(),
             case: case.name.clone(),
             source: source.into(),
         })?;
         if let Some((_, profile)) = measured {
-            told.case = Some(case.name.clone());
-            let Told { accesses, branches, reach, .. } = &mut told;
+            report.case = Some(case.name.clone());
+            let ReportJson { accesses, branches, reach, .. } = &mut report;
             accesses.iter_mut().for_each(|access| access.measure(&profile, reach));
             branches.iter_mut().for_each(|branch| branch.measure(&profile));
-            told.lines = profile.lines;
+            report.lines = profile.lines;
         }
-        Ok(told)
+        Ok(report)
     }
 }
 
@@ -306,13 +306,13 @@ fn arrays(kernel: &Kernel) -> Vec<String> {
     fixed.chain(dynamic).collect()
 }
 
-impl Told {
+impl ReportJson {
     fn of(
         artifact: &'static Artifact,
         instance: &Instance,
         target: Target,
         tools: Option<&Tools>,
-    ) -> Result<Told, Error> {
+    ) -> Result<ReportJson, Error> {
         let name = instance.name(artifact.name);
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
         let program = monomorphic(&name::program(artifact)?, instance).map_err(failed)?;
@@ -350,7 +350,7 @@ impl Told {
             let slow = Slow::Spills { stores: r.spill_stores, loads: r.spill_loads };
             lints.insert(0, Lint { slow, location: None, count: 1, looped: false });
         }
-        Ok(Told {
+        Ok(ReportJson {
             instance: name.clone(),
             target: target.to_string(),
             block: optimized.block.most(),
@@ -460,10 +460,10 @@ fn table<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> Result<()
 
 /// Prints the slow code and the results that depend on approximations; entries that several
 /// instances share appear once.
-fn told_once(told: &[Told], out: &mut dyn Write) -> Result<(), Error> {
+fn print_shared(reports: &[ReportJson], out: &mut dyn Write) -> Result<(), Error> {
     let mut slow: Vec<(Slowness, usize)> = Vec::new();
     let mut doubts: Vec<(Doubt, usize)> = Vec::new();
-    for instance in told {
+    for instance in reports {
         for lint in &instance.lints {
             match slow.iter_mut().find(|(other, _)| other.is_like(lint)) {
                 Some((_, instances)) => *instances += 1,
@@ -477,10 +477,10 @@ fn told_once(told: &[Told], out: &mut dyn Write) -> Result<(), Error> {
             }
         }
     }
-    if told.len() > 1 && !(slow.is_empty() && doubts.is_empty()) {
+    if reports.len() > 1 && !(slow.is_empty() && doubts.is_empty()) {
         writeln!(out)?;
     }
-    let of = |instances: usize| match told.len() {
+    let of = |instances: usize| match reports.len() {
         1 => String::new(),
         all => format!(" (in {instances} of {all} instances)"),
     };

@@ -1,8 +1,8 @@
 //! `kernels trace`: one thread of an instance, line by line.
 
 use super::cases::{self, Wanted};
-use super::knobs::Knobs;
 use super::name::Named;
+use super::oracle_args::OracleArgs;
 use super::{Error, Outcome, json};
 use clap::Args;
 use runtime::interpreter::{self, Verdict};
@@ -29,7 +29,7 @@ pub(super) struct Trace {
     #[command(flatten)]
     wanted: Wanted,
     #[command(flatten)]
-    knobs: Knobs,
+    oracle: OracleArgs,
     /// Maximum number of lines; further lines are counted
     #[arg(long, default_value_t = 200)]
     lines: usize,
@@ -40,7 +40,7 @@ pub(super) struct Trace {
 
 /// Contents of the trace.
 #[derive(Serialize)]
-struct Told<'a> {
+struct TraceJson<'a> {
     case: &'a str,
     seed: u64,
     #[serde(flatten)]
@@ -58,11 +58,11 @@ impl Trace {
         let thread = Thread { block: self.block, thread: self.thread, limit: self.lines };
         let mut refused = None;
         for case in &cases {
-            match testing::trace(artifact, &instance, case, thread, self.knobs.options()) {
+            match testing::trace(artifact, &instance, case, thread, self.oracle.options()) {
                 Ok((outcome, trace)) => {
                     let report = &outcome.report;
                     if self.json {
-                        json(out, &Told { case: &case.name, seed: self.wanted.seed(), trace: &trace, report })?;
+                        json(out, &TraceJson { case: &case.name, seed: self.wanted.seed(), trace: &trace, report })?;
                     } else {
                         writeln!(out, "case `{}` of seed {}", case.name, self.wanted.seed())?;
                         writeln!(out, "{trace}")?;

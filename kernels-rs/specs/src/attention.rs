@@ -18,7 +18,7 @@ pub(super) fn has<T: GenericArgument>(instance: &Instance) -> bool {
 }
 
 /// A band limit larger than any sequence.
-const FAR: usize = 1 << 30;
+const UNBOUNDED: usize = 1 << 30;
 
 /// The shape of a case.
 #[derive(Clone, Copy)]
@@ -73,8 +73,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         keys: 1,
         width: odd,
         values: unit,
-        left: FAR,
-        right: FAR,
+        left: UNBOUNDED,
+        right: UNBOUNDED,
         scale: 0.5,
         parts: &[],
         block: 1,
@@ -183,7 +183,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     inputs.extend(lists(instance, random, of_q, [queries, keys], rows * block));
     inputs.extend(lengths(instance, [queries, keys], batch));
     inputs.push(Input::view(&work, [work.len() / 8, 8]));
-    let band = |n: usize| if n == FAR { "all".to_string() } else { n.to_string() };
+    let band = |n: usize| if n == UNBOUNDED { "all".to_string() } else { n.to_string() };
     Case::new(
         format!(
             "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} before and {} behind, × {scale}, in {} parts, odd: {odd}",

@@ -266,13 +266,13 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     };
     let lengths = inputs[8 + usize::from(paged)].values();
     let frequencies = inputs[9 + usize::from(paged)].values();
-    let turned = 2 * frequencies.len();
+    let rotated = 2 * frequencies.len();
     let rotated = |x: &[f64], d: usize, position: f64| {
-        if d >= turned {
+        if d >= rotated {
             return (x[d], 0.0);
         }
-        let i = if interleaved { d / 2 } else { d % (turned / 2) };
-        let (a, b) = if interleaved { (2 * i, 2 * i + 1) } else { (i, i + turned / 2) };
+        let i = if interleaved { d / 2 } else { d % (rotated / 2) };
+        let (a, b) = if interleaved { (2 * i, 2 * i + 1) } else { (i, i + rotated / 2) };
         let (sin, cos) = (position * frequencies[i]).sin_cos();
         let value = if d == a { x[a] * cos - x[b] * sin } else { x[a] * sin + x[b] * cos };
         (value, (x[a].abs() + x[b].abs()) * (position * frequencies[i] + 8.0) * U + TINY)

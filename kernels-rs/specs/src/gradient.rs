@@ -39,7 +39,7 @@ fn delta_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(2, values, Bound::Each(bounds))]
 }
 
-const FAR: usize = 1 << 30;
+const UNBOUNDED: usize = 1 << 30;
 
 /// Query heads and key heads, queries, keys, elements of keys and of values; the band of a query,
 /// before and after.
@@ -52,17 +52,17 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let wide = numbers(instance).first().copied().unwrap_or(0);
     let shapes: [Shape; 9] = [
         ODD,
-        ([2, 1, 3, 13, 16, 8], [FAR, 0]),
+        ([2, 1, 3, 13, 16, 8], [UNBOUNDED, 0]),
         ([1, 1, 65, 5, 8, 16], [3, 2]),
-        ([1, 1, 1, 1, wide + 8, 8], [FAR, FAR]),
+        ([1, 1, 1, 1, wide + 8, 8], [UNBOUNDED, UNBOUNDED]),
         // Tiles of which a query sees only one key, and of which only one query sees a key.
         ([1, 1, 100, 100, 8, 8], [1, 1]),
         // More than a tile of both, and products of more than two slices.
-        ([2, 1, 106, 100, 8, 40], [FAR, 0]),
-        ([1, 1, 70, 110, wide, wide], [FAR, FAR]),
+        ([2, 1, 106, 100, 8, 40], [UNBOUNDED, 0]),
+        ([1, 1, 70, 110, wide, wide], [UNBOUNDED, UNBOUNDED]),
         // A gradient of keys that no query sees, and an empty gradient.
-        ([1, 1, 0, 5, 8, 8], [FAR, FAR]),
-        ([1, 1, 5, 0, 8, 8], [FAR, FAR]),
+        ([1, 1, 0, 5, 8, 8], [UNBOUNDED, UNBOUNDED]),
+        ([1, 1, 5, 0, 8, 8], [UNBOUNDED, UNBOUNDED]),
     ];
     shapes.map(|shape| case(instance, random, shape)).into()
 }
@@ -223,11 +223,11 @@ fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // The number of sequences; queries and keys around a tile's size, and products around a
     // slice's.
     let shapes: [Shape; 5] = [
-        ([1, 1, 1, 1, 8, 1], [FAR, FAR]),
-        ([2, 1, 3, 65, 40, 1], [FAR, 0]),
+        ([1, 1, 1, 1, 8, 1], [UNBOUNDED, UNBOUNDED]),
+        ([2, 1, 3, 65, 40, 1], [UNBOUNDED, 0]),
         ([4, 2, 3, 5, 16, 3], [2, 1]),
-        ([1, 1, 65, 64, 8, 1], [FAR, FAR]),
-        ([1, 1, 2, 3, 0, 1], [FAR, FAR]),
+        ([1, 1, 65, 64, 8, 1], [UNBOUNDED, UNBOUNDED]),
+        ([1, 1, 2, 3, 0, 1], [UNBOUNDED, UNBOUNDED]),
     ];
     let case = |([of_q, of_k, queries, keys, width, batch], [left, right]): Shape| {
         let inputs = [

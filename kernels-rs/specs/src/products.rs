@@ -1,4 +1,4 @@
-//! Specs of `gemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of
+//! Specs of `gemm`, `sum_splits`, `gemv_n`, `gemv_t`: products α·op(A)·op(B) + β·C of
 //! batches of matrices.
 
 use super::stored::{at_rest, drawn, extreme, numbers, stored, unread};
@@ -6,14 +6,14 @@ use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::gemm::epilogue::Identity;
-use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
+use kernels_rs::gemm::gemv::{gemv_n, gemv_t};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
 runtime::register!(sum_splits<f32, Identity, 4>, parts_cases, parts_reference);
-runtime::register!(gemv_across<f32, f32, f32, Identity, 1, 8, 16, 256, 4>, across_cases, few_reference);
-runtime::register!(gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>, along_cases, few_reference_along);
+runtime::register!(gemv_n<f32, f32, f32, Identity, 1, 8, 16, 256, 4>, across_cases, few_reference);
+runtime::register!(gemv_t<f32, f32, f32, Identity, 1, 1, 4, 4>, along_cases, few_reference_along);
 
 /// Returns a batch of matrices with gaps after rows and matrices, in multiples of `unit`.
 fn batch(random: &mut Random, stored: Scalar, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
@@ -51,13 +51,13 @@ fn product(
     stored: Scalar,
     [n, rows, cols, depth]: [usize; 4],
     [alpha, beta]: [f32; 2],
-    [turned_a, turned_b]: [bool; 2],
+    [transpose_a, transpose_b]: [bool; 2],
     unit: usize,
     splits: Option<usize>,
 ) -> Case {
     let gaps = random.below(3);
-    let a = if turned_a { [n, depth, rows] } else { [n, rows, depth] };
-    let b = if turned_b { [n, cols, depth] } else { [n, depth, cols] };
+    let a = if transpose_a { [n, depth, rows] } else { [n, rows, depth] };
+    let b = if transpose_b { [n, cols, depth] } else { [n, depth, cols] };
     let c = [n * splits.unwrap_or(1), rows, cols];
     let mut inputs = vec![
         Input::scalar(alpha),
@@ -79,7 +79,7 @@ fn product(
 fn extreme_products(
     random: &mut Random,
     stored: Scalar,
-    [turned_a, turned_b]: [bool; 2],
+    [transpose_a, transpose_b]: [bool; 2],
     unit: usize,
     splits: Option<usize>,
 ) -> [Case; 2] {
@@ -87,8 +87,10 @@ fn extreme_products(
     [true, false].map(|left| {
         let (rows, cols) = if left { (all, other) } else { (other, all) };
         let name = format!("extreme {}", if left { "rows" } else { "columns" });
-        let mut case = product(random, stored, [1, rows, cols, depth], [1.0, 0.0], [turned_a, turned_b], unit, splits);
-        let (argument, axis) = if left { (1, if turned_a { 2 } else { 1 }) } else { (2, if turned_b { 1 } else { 2 }) };
+        let mut case =
+            product(random, stored, [1, rows, cols, depth], [1.0, 0.0], [transpose_a, transpose_b], unit, splits);
+        let (argument, axis) =
+            if left { (1, if transpose_a { 2 } else { 1 }) } else { (2, if transpose_b { 1 } else { 2 }) };
         if let &[n, a, b] = case.inputs[argument].extents() {
             let (_, strides) = layout([n, a, b], unit, 1);
             case.inputs[argument] = extreme(random, &Extreme::ALL, stored, axis, [n, a, b], strides);
@@ -99,7 +101,7 @@ fn extreme_products(
 
 fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, cols, deep, _, _, unit, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
-    let turned = [ta == 1, tb == 1];
+    let transposed = [ta == 1, tb == 1];
     // In units of the accesses: one, some, almost a tile, a tile, and more.
     let up = |n: usize| n.next_multiple_of(unit);
     let shapes = [
@@ -119,13 +121,13 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, up(1), up(1), 4 * (deep - 1), 1],
     ];
     let case = |(i, [n, m, c, k, splits]): (usize, [usize; 5])| {
-        product(random, stored(instance), [n, m, c, k], FACTORS[i % 3], turned, unit, Some(splits))
+        product(random, stored(instance), [n, m, c, k], FACTORS[i % 3], transposed, unit, Some(splits))
     };
     // The case of many rows takes the interpreters long, especially with accesses of single
     // elements.
     let is_tried = |(_, [_, m, ..]): &(usize, [usize; 5])| unit > 1 || *m <= 2 * rows;
     let mut all: Vec<Case> = shapes.into_iter().enumerate().filter(is_tried).map(case).collect();
-    all.extend(extreme_products(random, stored(instance), turned, unit, Some(1)));
+    all.extend(extreme_products(random, stored(instance), transposed, unit, Some(1)));
     all
 }
 
@@ -147,7 +149,7 @@ fn few(
     cols: usize,
     deep: usize,
     unit: usize,
-    turned: bool,
+    transposed: bool,
 ) -> Vec<Case> {
     let up = |n: usize| n.next_multiple_of(unit);
     let shapes = [
@@ -159,9 +161,9 @@ fn few(
         [1, rows, up(3), 0],
         [1, 0, up(3), up(3)],
     ];
-    let case = |(i, shape)| product(random, stored, shape, FACTORS[i % 3], [false, turned], unit, None);
+    let case = |(i, shape)| product(random, stored, shape, FACTORS[i % 3], [false, transposed], unit, None);
     let mut all: Vec<Case> = shapes.into_iter().enumerate().map(case).collect();
-    all.extend(extreme_products(random, stored, [false, turned], unit, None));
+    all.extend(extreme_products(random, stored, [false, transposed], unit, None));
     all
 }
 
@@ -187,22 +189,22 @@ fn few_reference_along(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 fn reference(
     stored: Scalar,
     inputs: &[Input],
-    [turned_a, turned_b]: [bool; 2],
+    [transpose_a, transpose_b]: [bool; 2],
     splits: usize,
     part: impl Fn(usize) -> usize,
 ) -> Vec<Expected> {
     let (alpha, a, b, beta, c) =
         (inputs[0].value(), inputs[1].values(), inputs[2].values(), inputs[3].value(), inputs[4].values());
     let (&[batches, a1, a2], &[_, rows, cols]) = (inputs[1].extents(), inputs[4].extents()) else { return Vec::new() };
-    let depth = if turned_a { a1 } else { a2 };
+    let depth = if transpose_a { a1 } else { a2 };
     let part = part(depth);
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
     for plane in 0..batches * splits {
         let (n, first) = (plane / splits, (plane % splits * part).min(depth));
         for row in 0..rows {
             for col in 0..cols {
-                let a = |k: usize| a[n * rows * depth + if turned_a { k * rows + row } else { row * depth + k }];
-                let b = |k: usize| b[n * depth * cols + if turned_b { col * depth + k } else { k * cols + col }];
+                let a = |k: usize| a[n * rows * depth + if transpose_a { k * rows + row } else { row * depth + k }];
+                let b = |k: usize| b[n * depth * cols + if transpose_b { col * depth + k } else { k * cols + col }];
                 let products = (first..(first + part).min(depth)).map(|k| a(k) * b(k));
                 let sum = products.clone().fold(0.0, |sum, x| sum + x);
                 let size: f64 = products.map(f64::abs).sum();

@@ -62,7 +62,7 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, cols, _, _, unit, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::I32);
     let words = unit.min(4);
-    let [unit_a, unit_b] = [ta == 1, tb == 0].map(|turned| if turned { words } else { unit });
+    let [unit_a, unit_b] = [ta == 1, tb == 0].map(|transposed| if transposed { words } else { unit });
     // K is the last axis of one matrix or neither; M and N otherwise.
     let depth = if ta == 1 && tb == 0 { 1 } else { unit };
     let up = |n: usize, unit: usize| n.next_multiple_of(unit);

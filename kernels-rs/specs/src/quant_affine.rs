@@ -2,7 +2,7 @@
 //! and a zero point.
 
 use super::TINY;
-use super::stored::{drawn, extreme_rows, numbers, stored};
+use super::stored::{self, drawn, numbers, stored};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::f16;
@@ -39,7 +39,7 @@ fn matrices(instance: &Instance, random: &mut Random) -> Vec<Case> {
     cases.extend(case(" of one sign", of_numbers(instance, &one_sign, [2, 16], 8), 1));
     let last: Vec<f32> = (0..1024).map(|i| [0.0, 1.0, -1.0][if i < 1016 { 0 } else { 1 + i / 4 % 2 }]).collect();
     cases.extend(case(", the extremes last", of_numbers(instance, &last, [1, 1024], 1024), 1));
-    cases.extend(case(" at the extremes", extreme_rows(random, stored(instance), &Extreme::ALL, 8, 12), 1));
+    cases.extend(case(" at the extremes", stored::extremes(random, &Extreme::ALL, stored(instance), 8, 12), 1));
     cases
 }
 
@@ -167,7 +167,7 @@ fn to_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
     for shift in 0..ends.len() {
         let scale: Vec<f32> = (0..rows).map(|i| scale[(i + shift) % rows]).collect();
         let zero: Vec<i32> = (0..rows).map(|i| [0, -128, 127][i % 3]).collect();
-        let x = extreme_rows(random, stored(instance), &Extreme::ALL, 4, 8);
+        let x = stored::extremes(random, &Extreme::ALL, stored(instance), 4, 8);
         let inputs = [x, Input::slice(&scale), Input::slice(&zero), bytes(random, [rows, 4], unit)];
         all.push(Case::new(format!("extremes, shifted by {shift}"), inputs));
     }

@@ -1,7 +1,7 @@
 //! Specs of `repack_q8`, `repack_q4`, `repack_rows`, `quantize_q8`, `quantize_q4`, `dequantize`,
 //! `gemv_quantized`, `gemm_quantized`: blocks of 32 numbers with a scale.
 
-use super::stored::{at_rest, drawn, extreme_rows, numbers, scalars, unread};
+use super::stored::{self, at_rest, drawn, numbers, scalars, unread};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -124,7 +124,7 @@ fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
     }
     let rows = Extreme::ALL.len();
     let (qs, d) = (plane(&vec![9i8; rows * 32], [rows, 32]), drawn(random, d, rows, [rows, 1], [1, 1]));
-    cases.push(Case::new("extremes", [extreme_rows(random, x, &Extreme::ALL, 32, 36), qs, d]));
+    cases.push(Case::new("extremes", [stored::extremes(random, &Extreme::ALL, x, 32, 36), qs, d]));
     cases
 }
 
@@ -190,7 +190,7 @@ fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
         }
         cases.push(case("zeros, a scale of 1, both signs".into(), [1, 192], Input::view(&x, [1, 192])));
     }
-    let x = extreme_rows(random, stored, &Extreme::ALL, 32, 33);
+    let x = stored::extremes(random, &Extreme::ALL, stored, 32, 33);
     cases.push(case("extremes".into(), [Extreme::ALL.len(), 32], x));
     cases
 }

@@ -1,6 +1,6 @@
 //! Specs of `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_parts`.
 
-use super::stored::{drawn, extreme_rows, numbers, scalars};
+use super::stored::{self, drawn, numbers, scalars};
 use super::{TINY, gamma};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
@@ -97,7 +97,7 @@ fn row_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 /// Returns a row for each extreme, with gaps.
 fn extremes(random: &mut Random, instance: &Instance, cols: usize, unit: usize) -> Input {
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    extreme_rows(random, stored, &Extreme::ALL, cols, cols + unit)
+    stored::extremes(random, &Extreme::ALL, stored, cols, cols + unit)
 }
 
 /// Reduces rows: additions of `V` sums per thread, then of these sums, of lanes and of warps.

@@ -1,6 +1,6 @@
 //! Specs of `scan_rows`, `sum_parts`.
 
-use super::stored::{extreme_rows, numbers, scalars};
+use super::stored::{self, numbers, scalars};
 use super::{TINY, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -54,7 +54,7 @@ fn scan_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut all: Vec<Case> = shapes(v).map(case).into();
     if scalars(instance).contains(&Scalar::F32) {
         let (rows, cols) = (Extreme::ALL.len(), 5 * v);
-        let x = extreme_rows(random, Scalar::F32, &Extreme::ALL, cols, cols + v);
+        let x = stored::extremes(random, &Extreme::ALL, Scalar::F32, cols, cols + v);
         let inputs =
             [x, Input::scalar(64usize), Input::view::<f32, 2>(&[], [0, 0]), matrix(random, instance, [rows, cols], v)];
         all.push(Case::new("extremes", inputs));
@@ -103,7 +103,7 @@ fn sum_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut all: Vec<Case> = shapes(v).map(case).into();
     if scalars(instance).contains(&Scalar::F32) {
         let (rows, cols) = (Extreme::ALL.len(), 5 * v);
-        let x = extreme_rows(random, Scalar::F32, &Extreme::ALL, cols, cols + v);
+        let x = stored::extremes(random, &Extreme::ALL, Scalar::F32, cols, cols + v);
         all.push(Case::new("extremes", [x, Input::scalar(64usize), matrix(random, instance, [rows, 1], 1)]));
     }
     all

@@ -43,22 +43,6 @@ pub(super) fn drawn<const R: usize>(
     }
 }
 
-/// Returns a matrix of `columns` extreme values stored as `stored`: a row for each of `all`,
-/// `pitch` elements apart.
-pub(super) fn extreme_rows(
-    random: &mut Random,
-    stored: Scalar,
-    all: &[Extreme],
-    columns: usize,
-    pitch: usize,
-) -> Input {
-    match stored {
-        Scalar::F16 => Extreme::rows::<f16>(all, random, columns, pitch),
-        Scalar::Bf16 => Extreme::rows::<bf16>(all, random, columns, pitch),
-        _ => Extreme::rows::<f32>(all, random, columns, pitch),
-    }
-}
-
 /// Returns values stored as `stored`, many of them at the ends of the format, infinite or NaN, for
 /// kernels that only copy.
 pub(super) fn specials<const R: usize>(
@@ -93,7 +77,8 @@ pub(super) fn extreme<const R: usize>(
     }
 }
 
-/// Returns a matrix with one row for each extreme, stored as `stored`, and NaNs between rows.
+/// Returns a matrix stored as `stored` with one row for each extreme; rows are `pitch` elements
+/// apart, with NaNs between them.
 pub(super) fn extremes(random: &mut Random, all: &[Extreme], stored: Scalar, cols: usize, pitch: usize) -> Input {
     extreme(random, all, stored, 0, [all.len(), cols], [pitch, 1])
 }

@@ -2,6 +2,103 @@
 
 pub use items::*;
 
+use super::extend::{contiguous, paged};
+use crate::operand::{Operand, refused};
+use kernel_dsl::Element;
+use kernel_dsl::compiler::{ElementType, Scalar};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// A cache of keys and values, to read.
+///
+/// Keys and values are [sequence, head, row, element]; with a table they are [page, head, row of the
+/// page, element]. A cache of bytes has a scale for each head of each row.
+#[derive(Clone, Copy, Debug)]
+pub struct KvCache<'a, K: Element> {
+    pub(super) keys: BufferView<'a, K, 4>,
+    pub(super) values: BufferView<'a, K, 4>,
+    pub(super) scales: Option<[BufferView<'a, f32, 3>; 2]>,
+    pub(super) table: Option<BufferView<'a, u32, 2>>,
+}
+
+impl<'a, K: Element> KvCache<'a, K> {
+    /// Makes a cache with a plane for each sequence, of numbers as they are.
+    pub fn new(keys: BufferView<'a, K, 4>, values: BufferView<'a, K, 4>) -> Self {
+        KvCache { keys, values, scales: None, table: None }
+    }
+
+    /// Sets the table of pages, [sequence, page of the sequence], which names the page.
+    pub fn paged(self, table: BufferView<'a, u32, 2>) -> Self {
+        KvCache { table: Some(table), ..self }
+    }
+
+    /// Sets the scales of the keys and of the values, [plane, head, row]: the number is the byte
+    /// times the scale.
+    pub fn scaled(self, scales: [BufferView<'a, f32, 3>; 2]) -> Self {
+        KvCache { scales: Some(scales), ..self }
+    }
+
+    /// Rejects a cache that does not fit `sequences` queries.
+    pub(super) fn check(&self, sequences: usize) -> Result<(), Error> {
+        let layout = [self.keys.extents(), self.keys.strides()];
+        planes::<K>(sequences, layout, self.table.as_ref())?;
+        self.scales.iter().flatten().try_for_each(|scales| scale_extents::<K>(layout, scales))
+    }
+}
+
+/// A cache of keys and values, to write: the extents are those of [`KvCache`].
+#[derive(Debug)]
+pub struct KvCacheMut<'a, K: Element> {
+    pub(super) keys: BufferViewMut<'a, K, 4>,
+    pub(super) values: BufferViewMut<'a, K, 4>,
+    pub(super) scales: Option<[BufferViewMut<'a, f32, 3>; 2]>,
+    pub(super) table: Option<BufferView<'a, u32, 2>>,
+}
+
+impl<'a, K: Element> KvCacheMut<'a, K> {
+    /// Makes a cache with a plane for each sequence, of numbers as they are.
+    pub fn new(keys: BufferViewMut<'a, K, 4>, values: BufferViewMut<'a, K, 4>) -> Self {
+        KvCacheMut { keys, values, scales: None, table: None }
+    }
+
+    /// Sets the table of pages, [sequence, page of the sequence], which names the page.
+    pub fn paged(self, table: BufferView<'a, u32, 2>) -> Self {
+        KvCacheMut { table: Some(table), ..self }
+    }
+
+    /// Sets the scales of the keys and of the values, [plane, head, row]: the largest magnitude of a
+    /// row over 127.
+    pub fn scaled(self, scales: [BufferViewMut<'a, f32, 3>; 2]) -> Self {
+        KvCacheMut { scales: Some(scales), ..self }
+    }
+
+    /// Rejects a cache that does not fit `sequences` queries.
+    pub(super) fn check(&self, sequences: usize) -> Result<(), Error> {
+        let layout = [self.keys.extents(), self.keys.strides()];
+        planes::<K>(sequences, layout, self.table.as_ref())?;
+        self.scales.iter().flatten().try_for_each(|scales| scale_extents::<K>(layout, scales))
+    }
+}
+
+fn planes<K: Element>(
+    sequences: usize,
+    layout: [[usize; 4]; 2],
+    table: Option<&BufferView<'_, u32, 2>>,
+) -> Result<(), Error> {
+    match table {
+        Some(table) => paged::<K>(sequences, layout, table),
+        None => contiguous::<K>(sequences, layout),
+    }
+}
+
+/// Rejects scales of a cache that is not of bytes, and scales of other extents than the cache.
+fn scale_extents<K: Element>(layout: [[usize; 4]; 2], scales: &impl Operand<3>) -> Result<(), Error> {
+    if K::TYPE != ElementType::Scalar(Scalar::I8) {
+        return Err(refused::<K, 4>(layout, "scales belong to a cache of bytes".into()));
+    }
+    let [[planes, heads, rows, _], _] = layout;
+    scales.expected("the scales of the cache", [planes, heads, rows], "one for each head of each row of the cache")
+}
+
 #[kernel_dsl::device]
 mod items {
     use kernel_dsl::prelude::*;

@@ -87,23 +87,23 @@ impl BlockMask {
             lengths_of_lists: self.lists.iter().map(Vec::len).collect(),
             plans: Plans::new(on.device().clone()),
             of_queries: Lists::upload(on, &self.lists, self.heads, rows)?,
-            of_keys: Lists::upload(on, &self.turned(), self.heads, cols)?,
+            of_keys: Lists::upload(on, &self.transposed(), self.heads, cols)?,
         })
     }
 
     /// Returns the transposed mask: for each head and block of keys the blocks of queries that see
     /// it, in ascending order.
-    fn turned(&self) -> Vec<Vec<u32>> {
+    fn transposed(&self) -> Vec<Vec<u32>> {
         let [rows, cols] = self.lengths.map(|n| n.div_ceil(self.size.get()));
-        let mut turned = vec![Vec::new(); self.heads * cols];
+        let mut transposed = vec![Vec::new(); self.heads * cols];
         for (at, list) in self.lists.iter().enumerate() {
             for col in list {
-                if let Some(of_keys) = turned.get_mut(at / rows * cols + *col as usize) {
+                if let Some(of_keys) = transposed.get_mut(at / rows * cols + *col as usize) {
                     of_keys.push((at % rows) as u32);
                 }
             }
         }
-        turned
+        transposed
     }
 }
 

@@ -2,17 +2,18 @@
 
 use super::schedule::{Schedule, Work};
 use super::simulation::{Cost, Places};
+use kernel_dsl::compiler::hir::Constant;
 use runtime::{Device, DeviceBuffer, Error};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of columns of the table.
-pub(super) const NUMBERS: usize = 8;
+pub(super) const TABLE_COLUMNS: usize = 8;
 /// The maximum number of bytes of cached tables.
-const KEPT: usize = 16 << 20;
+const MAX_TABLE_BYTES: usize = 16 << 20;
 /// The number of key tiles of a list's last part, or of an uncut list: a bound that exceeds every
 /// list. Sequences may be shorter than a call's longest.
-const ALL: usize = 1 << 30;
+const ALL_TILES: usize = 1 << 30;
 
 /// The template parameters of a kernel that decide its cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +28,14 @@ pub(super) struct Tile {
 }
 
 impl Tile {
+    /// Returns the numbers that the kernel is compiled with, for accesses of `elements`: W, V,
+    /// THREADS and R, and what the kernel derives from them.
+    pub fn constants(self, elements: usize) -> [Constant; 8] {
+        let Tile { height, width, step, threads } = self;
+        let (pieces, loads) = (width / (32 * step), (2 * width).div_ceil(threads));
+        [width, elements, threads, step, height, pieces, loads, 512 / threads].map(|n| Constant::Usize(n as u32))
+    }
+
     /// Returns the device's capacity for such blocks. A multiprocessor has registers for 512
     /// threads, or for 384 threads of kernels with steps of two tiles. The costs were measured on
     /// an H200. A part of a list costs more where a step has one tile of keys: the same partial
@@ -109,8 +118,8 @@ impl Plans {
         kept.push_front((asked, plan.clone()));
         let mut bytes = 0;
         kept.retain(|(_, plan)| {
-            bytes += plan.blocks * NUMBERS * size_of::<u32>();
-            bytes <= KEPT
+            bytes += plan.blocks * TABLE_COLUMNS * size_of::<u32>();
+            bytes <= MAX_TABLE_BYTES
         });
         Ok(plan)
     }
@@ -125,11 +134,11 @@ impl Plans {
             scattered: seen == Seen::Listed,
         };
         let Schedule { items, slots } = Schedule::new(work, &tile.places(self.device.facts().multiprocessors as usize));
-        let mut table = Vec::with_capacity(items.len() * NUMBERS);
+        let mut table = Vec::with_capacity(items.len() * TABLE_COLUMNS);
         for item in &items {
             let (tile, head, other) = (item.list % rows, item.list / rows % heads, item.list / rows / heads);
-            let tiles = if item.part + 1 >= item.parts { ALL } else { item.tiles };
-            let row: [usize; NUMBERS] = [tile, head, other, item.before, tiles, item.part, item.parts, item.slot];
+            let tiles = if item.part + 1 >= item.parts { ALL_TILES } else { item.tiles };
+            let row: [usize; TABLE_COLUMNS] = [tile, head, other, item.before, tiles, item.part, item.parts, item.slot];
             table.extend(row.map(|n| n as u32));
         }
         Ok(Plan { table: Arc::new(self.device.upload(&table)?), blocks: items.len(), slots })

@@ -1,19 +1,21 @@
 //! The call for attention of a decoding step.
 
-use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
+use super::cache::{Contiguous, KvCache, Paged, Pages, Scaled, Scales, Stored, Unscaled};
 use super::decode::flash_decode;
-use super::extend::{contiguous, paged, shared_heads};
+use super::extend::shared_heads;
 use crate::operand::Operand;
+use crate::rowwise::plan::queue;
 use crate::{Memory, Passed, Queue};
+use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The number of blocks per multiprocessor that saturates its memory bandwidth for elements of one
 /// or two bytes: each block has 16 KB in flight. For four bytes half of this is enough. More blocks
 /// only make the reduction more expensive.
-const RESIDENT: usize = 4;
+const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 /// The number of keys of a split is a multiple of this.
-const TURN: usize = 32;
+const SPLIT_MULTIPLE: usize = 32;
 
 /// The scratch memory for the partial results of a decoding step, on a device or for a graph that
 /// is being recorded. Concurrent steps need separate scratch memory.
@@ -59,8 +61,8 @@ impl Scratch {
     pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
         let [sequences, heads, _] = shape;
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
-        let full = (RESIDENT * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
-        let each = room.div_ceil(full).next_multiple_of(TURN).max(TURN);
+        let full = (BLOCKS_PER_MULTIPROCESSOR * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
+        let each = room.div_ceil(full).next_multiple_of(SPLIT_MULTIPLE).max(SPLIT_MULTIPLE);
         Scratch::made(on, shape, Splits::Filling(room.div_ceil(each).max(1)))
     }
 
@@ -127,8 +129,7 @@ impl Decode {
         Decode { scale: Some(scale) }
     }
 
-    /// Queues the step with a cache of [sequence, head, row, element], which has a plane for each
-    /// sequence.
+    /// Queues the step.
     ///
     /// # Errors
     /// Returns an error if:
@@ -136,74 +137,51 @@ impl Decode {
     /// - the cache or its table has another number of sequences than q,
     /// - rows are not aligned to the access width (4 elements of `f32`, otherwise 8), or
     /// - a buffer belongs to another device.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        [k, v]: [&BufferView<'_, K, 4>; 2],
+        cache: KvCache<'_, K>,
         lengths: &BufferView<'_, u32, 1>,
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        contiguous::<K>(q.extents()[0], [k.extents(), k.strides()])?;
-        self.any(on, q, [k, v], Unscaled, Contiguous, lengths, o, scratch)
+        cache.check(q.extents()[0])?;
+        let Some(scales @ [keys, values]) = cache.scales else {
+            return self.paged(on, q, cache, Unscaled, lengths, o, scratch);
+        };
+        // SAFETY: the launch is noted as a reader of the scales and queued before their borrow ends.
+        // They have an element for each head of each row.
+        let of_numbers = unsafe { Scaled { keys: keys.detached(), values: values.detached() } };
+        let [keys, values] = &scales;
+        on.reading(keys, || on.reading(values, || self.paged(on, q, cache, of_numbers, lengths, o, scratch)))
     }
 
-    /// Queues the step with a paged cache, [page, head, row of the page, element]. `table`,
-    /// [sequence, page of the sequence], gives the page numbers.
-    ///
-    /// # Errors
-    /// As for [`run`](Decode::run).
+    /// Queues the step with the scales of the cache.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_paged<T: Float + GenericArgument, K: Stored + GenericArgument>(
+    fn paged<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
-        [k, v]: [&BufferView<'_, K, 4>; 2],
-        table: &BufferView<'_, u32, 2>,
+        cache: KvCache<'_, K>,
+        scales: C,
         lengths: &BufferView<'_, u32, 1>,
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        paged::<K>(q.extents()[0], [k.extents(), k.strides()], table)?;
-        // SAFETY: the launch records the table as read, and is queued before its borrow ends.
+        let kv = [&cache.keys, &cache.values];
+        let Some(table) = cache.table else {
+            return self.queue(on, q, kv, scales, Contiguous, lengths, o, scratch);
+        };
+        // SAFETY: the launch is noted as a reader of the table and queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
-        on.reading(table, || self.any(on, q, [k, v], Unscaled, pages, lengths, o, scratch))
+        on.reading(&table, || self.queue(on, q, kv, scales, pages, lengths, o, scratch))
     }
 
-    /// Queues the step with a cache of bytes, [sequence, head, row, element], and a scale for each
-    /// [sequence, head, row].
-    ///
-    /// # Errors
-    /// As for [`run`](Decode::run).
+    /// Queues the step with a way to find the keys of a sequence. There is a plane for each sequence,
+    /// or a page, and a row of the table for each sequence.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    pub fn run_scaled<T: Float + GenericArgument>(
-        self,
-        on: &impl Queue,
-        q: &BufferView<'_, T, 3>,
-        [k, v]: [&BufferView<'_, i8, 4>; 2],
-        [key_scales, value_scales]: [&BufferView<'_, f32, 3>; 2],
-        lengths: &BufferView<'_, u32, 1>,
-        o: &mut BufferViewMut<'_, T, 3>,
-        scratch: &mut Scratch,
-    ) -> Result<(), Error> {
-        contiguous::<i8>(q.extents()[0], [k.extents(), k.strides()])?;
-        let [planes, heads, rows, _] = k.extents();
-        for scales in [key_scales, value_scales] {
-            scales.expected("a list of scales", [planes, heads, rows], "one for each head of each row of the cache")?;
-        }
-        // SAFETY: the launch records the scales as read, and is queued before their borrow ends.
-        // There is a scale for each head of each row.
-        let scales = unsafe { Scaled { keys: key_scales.detached(), values: value_scales.detached() } };
-        let step = || self.any(on, q, [k, v], scales, Contiguous, lengths, o, scratch);
-        on.reading(key_scales, || on.reading(value_scales, step))
-    }
-
-    /// Queues the step. Callers have checked that there is a plane for each sequence, or at least
-    /// one page and a row of the table for each sequence.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
-    fn any<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed, P: Pages + Passed>(
+    fn queue<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed, P: Pages + Passed>(
         self,
         on: &impl Queue,
         q: &BufferView<'_, T, 3>,
@@ -217,20 +195,20 @@ impl Decode {
         let [sequences, heads, width] = q.extents();
         let [planes, groups, rows, _] = k.extents();
         k.expected("keys of the cache", [planes, groups, rows, width], "rows as long as heads of q")?;
-        v.expected("values of the cache", [planes, groups, rows, width], "as its keys are")?;
+        v.expected("values of the cache", [planes, groups, rows, width], "the extents of its keys")?;
         lengths.expected("lengths", [sequences], "one for each sequence of q")?;
-        o.expected("o", [sequences, heads, width], "as q is")?;
+        o.expected("o", [sequences, heads, width], "the extents of q")?;
         shared_heads(q, k)?;
         if q.extents().contains(&0) {
             return Ok(());
         }
         let multiple = if size_of::<K>() == 4 { 4 } else { 8 };
         if width > 256 || !width.is_multiple_of(multiple) {
-            let why = format!("heads of q have {width} elements; needed are at most 256 and a multiple of {multiple}");
+            let why = format!("heads of q have {width} elements; expected a multiple of {multiple}, at most 256");
             return Err(q.refused(why));
         }
         if [sequences, heads, width].iter().zip(&scratch.shape).any(|(of_q, made)| of_q > made) {
-            let why = format!("q is {:?}, and the scratch memory is for {:?} at most", q.extents(), scratch.shape);
+            let why = format!("q has extents {:?}; the scratch memory is for at most {:?}", q.extents(), scratch.shape);
             return Err(q.refused(why));
         }
         // An empty cache may have any strides; the kernel requires row pitches that are multiples
@@ -265,41 +243,33 @@ impl Decode {
         let counters = ended.len();
         let mut ended = ended.view_mut([counters])?;
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
-        macro_rules! launch {
-            ($lanes:literal, $wide:literal, $e:literal, $group:literal, $u:literal) => {
-                // SAFETY: the launch checks all extents against each other, except planes against
-                // sequences, which callers have checked. Each sequence has a plane, or a row of the
-                // table, and there is at least one page. Therefore the kernel's accesses are in
-                // bounds for any lengths and page numbers. The oracle ran it at and around every
-                // edge of its splits (`kernels check`).
-                unsafe {
-                    flash_decode::<T, K, C, P, $lanes, $wide, $e, $group, $u>::launch_unchecked(
-                        on, q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits,
-                        scale,
-                    )
-                }
-            };
-        }
-        macro_rules! by_group {
-            ($lanes:literal, $wide:literal, $e:literal, $u:literal, $less:literal) => {
-                match heads.checked_div(groups) {
-                    Some(0 | 1) => launch!($lanes, $wide, $e, 1, $u),
-                    Some(2) => launch!($lanes, $wide, $e, 2, $u),
-                    _ => launch!($lanes, $wide, $e, 4, $less),
-                }
-            };
-        }
-        match (size_of::<K>(), width) {
-            (4, ..=64) => by_group!(8, 4, 8, 4, 2),
-            (4, ..=128) => by_group!(16, 4, 8, 4, 2),
-            (4, _) => by_group!(32, 4, 8, 4, 2),
-            // The same number of bytes in flight as for 32 bits.
-            (2, ..=64) => by_group!(8, 8, 8, 8, 4),
-            (2, ..=128) => by_group!(16, 8, 8, 8, 4),
-            (2, _) => by_group!(32, 8, 8, 8, 4),
-            (_, ..=64) => by_group!(8, 8, 8, 4, 2),
-            (_, ..=128) => by_group!(16, 8, 8, 4, 2),
-            _ => by_group!(32, 8, 8, 4, 2),
-        }
+        let lanes = match width {
+            ..=64 => 8,
+            ..=128 => 16,
+            _ => 32,
+        };
+        // Elements of an access, and accesses in flight: the same number of bytes for 16 bits as for
+        // 32 bits.
+        let (elements, ahead) = match size_of::<K>() {
+            4 => (4, 4),
+            2 => (8, 8),
+            _ => (8, 4),
+        };
+        let group = match heads.checked_div(groups) {
+            Some(0 | 1) => 1,
+            Some(2) => 2,
+            _ => 4,
+        };
+        let numbers = [lanes, elements, 8, group, if group == 4 { ahead / 2 } else { ahead }].map(Constant::Usize);
+        let types = [T::CONSTANT, K::CONSTANT, C::CONSTANT, P::CONSTANT];
+        let constants: Vec<_> = types.into_iter().chain(numbers).collect();
+        let call = flash_decode::<T, K, C, P, 16, 4, 8, 2, 4>::call(
+            q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
+        );
+        // SAFETY: the launch compares all extents with one another, except planes with sequences, which
+        // `KvCache::check` has compared. So the kernel accesses elements within them only, whatever
+        // lengths and pages are. The oracle ran it at and around every edge of its splits
+        // (`kernels check`).
+        unsafe { queue(on, &call, &constants) }
     }
 }

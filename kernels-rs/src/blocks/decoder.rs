@@ -4,7 +4,7 @@ use super::cache::{Cache, Tokens};
 use super::heads::{Norms, prepare};
 use crate::activation::fast_swiglu;
 use crate::attention::cache::Stored;
-use crate::attention::{Attention, Decode, Scratch};
+use crate::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use crate::gemm::Gemm;
 use crate::rowwise::Norm;
 use crate::{Memory, Queue, Shared};
@@ -124,7 +124,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         let q = q.view([1, n, heads, head])?;
         let q = q.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
         let mut o_heads = o.view_mut([1, n, heads, head])?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
-        Attention::new().causal().run(on, &q, &keys, &values, &mut o_heads, None)?;
+        Attention::new().causal().run(on, Qkv { q, k: keys, v: values }, &mut o_heads, None)?;
         self.finish(on, &weights, x, &o)
     }
 
@@ -151,7 +151,8 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         let mut o = on.scratch::<T>(n * heads * head)?;
         let [keys, values] = cache.views();
         let q = q.view([n, heads, head])?;
-        Decode::new().run(on, &q, [&keys, &values], lengths, &mut o.view_mut([n, heads, head])?, scratch)?;
+        let cache = KvCache::new(keys, values);
+        Decode::new().run(on, &q, cache, lengths, &mut o.view_mut([n, heads, head])?, scratch)?;
         self.finish(on, &weights, x, &o)
     }
 

@@ -15,6 +15,7 @@
 
 use super::cache::{Cache, Tokens};
 use crate::Queue;
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::rowwise::moments::{moments, plain, scale_for};
 use kernel_dsl::GenericArgument;
@@ -165,15 +166,15 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
 ) -> Result<(), Error> {
     let ([count, heads_of_q, d], [sequences, groups, room, _]) = (q.extents(), cache.keys.extents());
     if ![64, 128, 256].contains(&d) {
-        return Err(q.refused(format!("heads of q are {d} numbers, and are to be 64, 128 or 256")));
+        return Err(q.refused(format!("heads of q have {d} elements; expected 64, 128 or 256")));
     }
     let of_cache = [sequences, groups, room, d];
     cache.keys.expected("keys of the cache", of_cache, "heads as long as those of q")?;
-    cache.values.expected("values of the cache", of_cache, "as its keys are")?;
+    cache.values.expected("values of the cache", of_cache, "the extents of its keys")?;
     qkv.expected(
         "qkv",
         [count, (heads_of_q + 2 * groups) * d],
-        "for each token of q the heads of q, and those of the cache twice",
+        "for each token of q, the heads of q and twice the heads of the cache",
     )?;
     let axes_of_positions = tokens.positions.extents()[0];
     tokens.positions.expected("positions", [axes_of_positions, count], "a number for each token of q")?;
@@ -187,36 +188,17 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
     let none = none.view([0])?;
     let ([q_weight, k_weight], epsilon) = norms.map_or(([&none; 2], 0.0), |norms| (norms.weights, norms.epsilon));
     let Tokens { positions, axes, frequencies, slots } = tokens;
-    macro_rules! by {
-        ($d:literal, $n:literal, $normed:literal) => {
-            // SAFETY: the launch checks all extents against each other, and the kernel checks slots
-            // against the cache's rows and axes against the positions'. The oracle ran it at and
-            // around every edge (`kernels check`). No two tokens have the same slot, as `Tokens`
-            // requires.
-            unsafe {
-                heads::<T, K, $d, $normed, $n>::launch_unchecked(
-                    on,
-                    qkv,
-                    q_weight,
-                    k_weight,
-                    epsilon,
-                    positions,
-                    axes,
-                    frequencies,
-                    slots,
-                    q,
-                    &mut cache.keys,
-                    &mut cache.values,
-                )
-            }
-        };
-    }
-    match (q.extents()[2], norms.is_some()) {
-        (256, true) => by!(256, 4, true),
-        (256, false) => by!(256, 4, false),
-        (128, true) => by!(128, 2, true),
-        (128, false) => by!(128, 2, false),
-        (_, true) => by!(64, 1, true),
-        (_, false) => by!(64, 1, false),
-    }
+    dispatch!(let NORMED: bool = norms.is_some(); let [D: usize, N: usize] = match d {
+        256 => [256, 4],
+        128 => [128, 2],
+        _ => [64, 1],
+    };
+    // SAFETY: the launch compares all extents with one another, and the kernel compares slots with
+    // the rows of the cache and axes with those of the positions. The oracle ran it at and around
+    // every edge (`kernels check`). No two tokens have one slot, as `Tokens` requires.
+    unsafe {
+        heads::<T, K, D, NORMED, N>::launch_unchecked(
+            on, qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
+        )
+    })
 }

@@ -1,7 +1,7 @@
 //! A layer of a vision tower, in which every patch of an image sees every other.
 
 use crate::Passed;
-use crate::attention::Attention;
+use crate::attention::{Attention, Layout, Qkv};
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
 use crate::permute::fill;
@@ -102,9 +102,9 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
         let normed = self.normed(on, norm, x)?;
         let mut qkv = on.scratch::<T>(n * 3 * width)?;
         linear(on, &normed, width, projection, |bias| Bias { bias }, 0.0, &mut qkv.view_mut([1, n, 3 * width])?)?;
-        let turned = qkv.view_mut([n, 3 * heads, head])?;
+        let rows = qkv.view_mut([n, 3 * heads, head])?;
         // Queries and keys are adjacent, with consecutive heads.
-        let of_two = turned.strided().permuted([1, 0, 2])?.slice(0..2 * heads)?.permuted([1, 0, 2])?;
+        let of_two = rows.strided().permuted([1, 0, 2])?.slice(0..2 * heads)?.permuted([1, 0, 2])?;
         rotary.run_in_place(on, positions, &mut of_two.side_by_side()?)?;
         let mut o = on.scratch::<T>(n * width)?;
         // Attention does not write the patches of no image. Bytes of 0 are a 0 in every format.
@@ -112,8 +112,9 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
         let qkv = qkv.view([n, 3, heads, head])?.strided().permuted([1, 2, 0, 3])?;
         let part = |i: usize| qkv.slice(i..i + 1)?.side_by_side();
         let mut o_heads = o.view_mut([1, n, heads, head])?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
-        let [q, k, v] = [part(0)?, part(1)?, part(2)?];
-        Attention::new().run_packed(on, &q, &k, &v, &mut o_heads, None, [images, images], longest)?;
+        let qkv = Qkv { q: part(0)?, k: part(1)?, v: part(2)? };
+        let packed = Layout::Packed { queries: *images, keys: *images, longest: [longest; 2] };
+        Attention::new().layout(packed).run(on, qkv, &mut o_heads, None)?;
         let mut sum = x.reborrow().strided().reshaped([1, n, width])?.side_by_side()?;
         linear(on, &o, width, output, |bias| Bias { bias }, 1.0, &mut sum)?;
 

@@ -82,7 +82,7 @@ impl Default for Convolution {
 }
 
 /// The maximum number of elements of a padded axis, so that no index in the kernel overflows.
-const LONGEST: usize = 1 << 31;
+const MAX_AXIS: usize = 1 << 31;
 
 impl Convolution {
     /// Returns a convolution with stride 1, without padding and dilation.
@@ -142,7 +142,7 @@ impl Convolution {
         let [_, channels, kernel @ ..] = weight.extents();
         let (windows, depth) = (product(&count), channels * product(&kernel));
         if y.extents() != [x.extents()[0], weight.extents()[0], count[0], count[1], count[2]] {
-            return Err(refused(x, format!("y is {:?}, of windows {count:?}", y.extents())));
+            return Err(refused(x, format!("y has extents {:?}; the windows have {count:?}", y.extents())));
         }
         let mut y = y.reborrow().strided().reshaped([samples, out, windows])?.side_by_side()?;
         if y.extents().contains(&0) {
@@ -202,7 +202,7 @@ impl Convolution {
         let [_, channels, kernel @ ..] = weight.extents();
         let depth = channels * product(&kernel);
         if y.extents() != [x.extents()[0], product(&count), weight.extents()[0]] {
-            return Err(refused(x, format!("y is {:?}, of windows {count:?}", y.extents())));
+            return Err(refused(x, format!("y has extents {:?}; the windows have {count:?}", y.extents())));
         }
         if y.extents().contains(&0) {
             return Ok(());
@@ -255,7 +255,9 @@ impl Convolution {
         let windows = self.windows(volume, kernel);
         let ([rows, depth], all) = (cols.extents(), samples.saturating_mul(product(&windows)));
         if first > all || rows > all - first || depth != channels * product(&kernel) {
-            let why = format!("of {all} windows of {channels} × {kernel:?} no {rows} rows of {depth} begin at {first}");
+            let why = format!(
+                "{rows} rows of {depth} from window {first} on exceed the {all} windows of {channels} × {kernel:?}"
+            );
             return Err(refused(x, why));
         }
         let inside = self.padding == [0; 3];
@@ -290,7 +292,7 @@ impl Convolution {
         let small = |d: usize| {
             let padded = self.padding[d].checked_mul(2).and_then(|both| both.checked_add(volume[d]));
             let reach = self.dilation[d].checked_mul(kernel[d]);
-            [padded, reach, Some(self.stride[d])].into_iter().all(|n| n.is_some_and(|n| n < LONGEST))
+            [padded, reach, Some(self.stride[d])].into_iter().all(|n| n.is_some_and(|n| n < MAX_AXIS))
         };
         if self.stride.contains(&0) {
             return Err(refused(x, "a stride is 0".into()));
@@ -316,7 +318,7 @@ impl Convolution {
             return Err(refused(x, format!("the weights have {of_channels} channels")));
         }
         match bias.map(|bias| bias.extents()) {
-            Some([n]) if n != out => Err(refused(x, format!("the bias has {n} numbers for {out}"))),
+            Some([n]) if n != out => Err(refused(x, format!("the bias has {n} elements; expected {out}"))),
             _ => Ok(self.windows(volume, kernel)),
         }
     }

@@ -7,7 +7,7 @@
 //! with the `R` rows of A, whose elements come from the caches.
 //!
 //! ```text
-//!   gemv_across: B is [K, N]                 gemv_along: B is [N, K]
+//!   gemv_n: B is [K, N]                 gemv_t: B is [N, K]
 //!   ┌──────── N ────────┐                    ┌──────── K ────────┐
 //!   │▒▒▒▒│              │ group 0            │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ warp 0
 //! K │▒▒▒▒│              │ group 1          N │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ warp 0
@@ -81,7 +81,7 @@ pub fn finish<C: Float, E: Epilogue>(
     a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(2) == c.dim(2), a.dim(2) == b.dim(1),
     a.aligned(V), b.aligned(V), a.dim(2) % V == 0, b.dim(2) % V == 0,
 )]
-pub fn gemv_across<
+pub fn gemv_n<
     A: Float,
     B: Float,
     C: Float,
@@ -181,7 +181,7 @@ const AHEAD: usize = 4;
     a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(1) == c.dim(2), a.dim(2) == b.dim(2),
     a.aligned(V), b.aligned(V), a.dim(2) % V == 0,
 )]
-pub fn gemv_along<
+pub fn gemv_t<
     A: Float,
     B: Float,
     C: Float,

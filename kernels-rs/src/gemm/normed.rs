@@ -3,7 +3,7 @@
 //!
 //! No result of the norm is stored to global memory. A block first computes the mean and the factor
 //! of its rows, then iterates over K with the rows of its matrix as
-//! [`gemv_along`](super::gemv::gemv_along) does. It stores its normalized rows of x in shared
+//! [`gemv_t`](super::gemv::gemv_t) does. It stores its normalized rows of x in shared
 //! memory for all warps, one stretch at a time:
 //!
 //! ```text

@@ -6,32 +6,32 @@
 pub enum Plan {
     /// [`gemm`](super::tiled::gemm) with one of its tiles, the depth split in a number of parts.
     Tiles(Tile, usize),
-    /// [`gemv_across`](super::gemv::gemv_across), with a number of rows per block, and a number of
+    /// [`gemv_n`](super::gemv::gemv_n), with a number of rows per block, and a number of
     /// lanes for the columns.
-    Across(usize, Lanes),
-    /// [`gemv_along`](super::gemv::gemv_along), with a number of rows per warp.
-    Along(usize),
+    GemvN(usize, GemvWidth),
+    /// [`gemv_t`](super::gemv::gemv_t), with a number of rows per warp.
+    GemvT(usize),
 }
 
 /// The tiles that `gemm` is compiled for, rows by columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tile {
     /// 128 × 128: 8 × 8 elements per thread.
-    Square,
+    T128x128,
     /// 64 × 128: 8 × 8 elements per thread, for fewer rows, or if large tiles would not fill the
     /// device.
-    Wide,
+    T64x128,
     /// 16 × 128: 4 × 4 elements per thread, for few rows.
-    Flat,
+    T16x128,
 }
 
-/// The width of a block of `gemv_across`, with four columns per lane.
+/// The width of a block of `gemv_n`, with four columns per lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lanes {
+pub enum GemvWidth {
     /// 32 columns: 128 bytes of a row of B at a time.
-    Eight,
+    Columns32,
     /// 16 columns: 64 bytes. This is 10 % slower, with twice the blocks.
-    Four,
+    Columns16,
 }
 
 /// The costs of the kernels on a device, from which a plan is chosen. `kernels bench plan` measures
@@ -45,11 +45,11 @@ pub enum Lanes {
 pub struct Costs {
     /// Time in nanoseconds that a busy multiprocessor takes for one product of each element of a
     /// 128 × 128 block.
-    pub square_ns: f64,
+    pub tile_128x128_ns: f64,
     /// Time in nanoseconds for one product of each element of a 64 × 128 block.
-    pub wide_ns: f64,
+    pub tile_64x128_ns: f64,
     /// Time in nanoseconds for one product of each element of a 16 × 128 block.
-    pub flat_ns: f64,
+    pub tile_16x128_ns: f64,
     /// Time in nanoseconds that a multiprocessor takes to store an element of a partial sum and to
     /// load it again.
     pub part_ns: f64,
@@ -62,29 +62,35 @@ pub struct Costs {
 impl Costs {
     /// Measured on an H200. The cost of a part lies between the H200's 0.13 and the 0.7 of a Tesla
     /// P40.
-    pub const H200: Costs =
-        Costs { square_ns: 82.0, wide_ns: 42.0, flat_ns: 16.4, part_ns: 0.2, stream_ns: 0.124, launch_ns: 2e3 };
+    pub const H200: Costs = Costs {
+        tile_128x128_ns: 82.0,
+        tile_64x128_ns: 42.0,
+        tile_16x128_ns: 16.4,
+        part_ns: 0.2,
+        stream_ns: 0.124,
+        launch_ns: 2e3,
+    };
 
     /// Returns the time for one product of each element of a block.
     fn depth_ns(&self, tile: Tile) -> f64 {
         match tile {
-            Tile::Square => self.square_ns,
-            Tile::Wide => self.wide_ns,
-            Tile::Flat => self.flat_ns,
+            Tile::T128x128 => self.tile_128x128_ns,
+            Tile::T64x128 => self.tile_64x128_ns,
+            Tile::T16x128 => self.tile_16x128_ns,
         }
     }
 }
 
 impl Tile {
     /// All tiles.
-    pub const ALL: [Tile; 3] = [Tile::Square, Tile::Wide, Tile::Flat];
+    pub const ALL: [Tile; 3] = [Tile::T128x128, Tile::T64x128, Tile::T16x128];
 
     /// Returns the rows and columns of C of a block, and its number of warps.
     pub fn shape(self) -> [usize; 3] {
         match self {
-            Tile::Square => [128, 128, 8],
-            Tile::Wide => [64, 128, 4],
-            Tile::Flat => [16, 128, 4],
+            Tile::T128x128 => [128, 128, 8],
+            Tile::T64x128 => [64, 128, 4],
+            Tile::T16x128 => [16, 128, 4],
         }
     }
 }
@@ -95,14 +101,14 @@ impl Plan {
         match self {
             Plan::Tiles(_, 0) => Some("a product by tiles has at least one part"),
             Plan::Tiles(..) => None,
-            Plan::Across(rows, _) | Plan::Along(rows) if !matches!(rows, 1 | 2 | 4 | 8) => {
+            Plan::GemvN(rows, _) | Plan::GemvT(rows) if !matches!(rows, 1 | 2 | 4 | 8) => {
                 Some("a block of a plan for few rows computes 1, 2, 4 or 8 rows")
             }
-            Plan::Across(..) if transpose_a || transpose_b => Some("`Plan::Across` takes neither A nor B transposed"),
-            Plan::Along(_) if transpose_a || !transpose_b => {
-                Some("`Plan::Along` takes B transposed and A not transposed")
+            Plan::GemvN(..) if transpose_a || transpose_b => Some("`Plan::GemvN` takes neither A nor B transposed"),
+            Plan::GemvT(_) if transpose_a || !transpose_b => {
+                Some("`Plan::GemvT` takes B transposed and A not transposed")
             }
-            Plan::Across(..) | Plan::Along(_) => None,
+            Plan::GemvN(..) | Plan::GemvT(_) => None,
         }
     }
 
@@ -113,29 +119,29 @@ impl Plan {
                 let [tall, wide, _] = tile.shape();
                 [m.div_ceil(tall).saturating_mul(n.div_ceil(wide)), splits, batch]
             }
-            Plan::Across(rows, Lanes::Eight) => [n.div_ceil(32), m.div_ceil(rows), batch],
-            Plan::Across(rows, Lanes::Four) => [n.div_ceil(16), m.div_ceil(rows), batch],
+            Plan::GemvN(rows, GemvWidth::Columns32) => [n.div_ceil(32), m.div_ceil(rows), batch],
+            Plan::GemvN(rows, GemvWidth::Columns16) => [n.div_ceil(16), m.div_ceil(rows), batch],
             // Eight warps, of one, four or two columns each.
-            Plan::Along(rows) => [n.div_ceil(if rows == 1 { 8 } else { 16 }), m.div_ceil(rows), batch],
+            Plan::GemvT(rows) => [n.div_ceil(if rows == 1 { 8 } else { 16 }), m.div_ceil(rows), batch],
         }
     }
 }
 
 /// The maximum size of the partial sums of C, in bytes.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_PART_BYTES: usize = 64 << 20;
 /// The number of warps that keep a multiprocessor busy.
 pub const BUSY_WARPS: usize = 16;
 /// The maximum number of parts.
-const PARTS: usize = 32;
+const MAX_PARTS: usize = 32;
 /// The minimum number of products of a part.
-const LEAST_DEPTH: usize = 32;
+const MIN_PART_DEPTH: usize = 32;
 
 /// Returns the plan with the least cost for `batch` products of these extents on a device with the
 /// given number of multiprocessors. `along` says that B is stored as [N, K], `rows` that A is
 /// stored as [M, K]. The kernels for few rows require the latter.
 pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multiprocessors: u32) -> Plan {
     let sms = multiprocessors.max(1) as usize;
-    let mut best = (f64::INFINITY, Plan::Tiles(Tile::Square, 1));
+    let mut best = (f64::INFINITY, Plan::Tiles(Tile::T128x128, 1));
     let mut offer = |ns: f64, plan: Plan| {
         if ns < best.0 {
             best = (ns, plan);
@@ -144,8 +150,8 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
     for tile in Tile::ALL {
         let [tall, wide, warps] = tile.shape();
         let tiles = batch * m.div_ceil(tall) * n.div_ceil(wide);
-        let fits = |splits: usize| k / splits >= LEAST_DEPTH && 4 * splits * batch * m * n <= MOST_BYTES;
-        for splits in (1..=PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
+        let fits = |splits: usize| k / splits >= MIN_PART_DEPTH && 4 * splits * batch * m * n <= MAX_PART_BYTES;
+        for splits in (1..=MAX_PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
             let blocks = tiles * splits;
             let each = blocks.div_ceil(sms);
             // Few warps cannot hide latency: 4 warps were measured to take 1.3 × the time.
@@ -163,10 +169,10 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
             ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
         if along {
-            offer(streamed(32, 1.0), Plan::Along(rows));
+            offer(streamed(32, 1.0), Plan::GemvT(rows));
         } else {
-            offer(streamed(32, 1.0), Plan::Across(rows, Lanes::Eight));
-            offer(streamed(16, 1.1), Plan::Across(rows, Lanes::Four));
+            offer(streamed(32, 1.0), Plan::GemvN(rows, GemvWidth::Columns32));
+            offer(streamed(16, 1.1), Plan::GemvN(rows, GemvWidth::Columns16));
         }
     }
     best.1
@@ -181,17 +187,17 @@ mod tests {
     #[test]
     fn plans_are_as_measured() {
         let of = |shape| plan(&Costs::H200, 1, shape, false, true, 132);
-        assert_eq!(of([4096; 3]), Plan::Tiles(Tile::Square, 1));
-        assert_eq!(of([2048; 3]), Plan::Tiles(Tile::Square, 1));
-        assert!(matches!(of([1024; 3]), Plan::Tiles(Tile::Square | Tile::Wide, 2..=4)));
-        assert!(matches!(of([512, 6144, 2048]), Plan::Tiles(Tile::Wide, 1) | Plan::Tiles(Tile::Square, 2)));
-        assert!(matches!(of([64, 6144, 2048]), Plan::Tiles(Tile::Wide, 7..=11)), "{:?}", of([64, 6144, 2048]));
-        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::Flat, 8..=11)));
-        assert_eq!(of([4, 6144, 2048]), Plan::Across(4, Lanes::Eight));
-        assert_eq!(of([1, 6144, 2048]), Plan::Across(1, Lanes::Eight));
-        assert_eq!(of([1, 2048, 2048]), Plan::Across(1, Lanes::Four));
-        assert_eq!(of([1, 8192, 8192]), Plan::Across(1, Lanes::Eight));
-        assert_eq!(plan(&Costs::H200, 1, [1, 8192, 8192], true, true, 132), Plan::Along(1));
+        assert_eq!(of([4096; 3]), Plan::Tiles(Tile::T128x128, 1));
+        assert_eq!(of([2048; 3]), Plan::Tiles(Tile::T128x128, 1));
+        assert!(matches!(of([1024; 3]), Plan::Tiles(Tile::T128x128 | Tile::T64x128, 2..=4)));
+        assert!(matches!(of([512, 6144, 2048]), Plan::Tiles(Tile::T64x128, 1) | Plan::Tiles(Tile::T128x128, 2)));
+        assert!(matches!(of([64, 6144, 2048]), Plan::Tiles(Tile::T64x128, 7..=11)), "{:?}", of([64, 6144, 2048]));
+        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::T16x128, 8..=11)));
+        assert_eq!(of([4, 6144, 2048]), Plan::GemvN(4, GemvWidth::Columns32));
+        assert_eq!(of([1, 6144, 2048]), Plan::GemvN(1, GemvWidth::Columns32));
+        assert_eq!(of([1, 2048, 2048]), Plan::GemvN(1, GemvWidth::Columns16));
+        assert_eq!(of([1, 8192, 8192]), Plan::GemvN(1, GemvWidth::Columns32));
+        assert_eq!(plan(&Costs::H200, 1, [1, 8192, 8192], true, true, 132), Plan::GemvT(1));
     }
 
     /// Checks on a Tesla P40 that products which fill it are not split.
@@ -199,9 +205,9 @@ mod tests {
     fn products_that_fill_a_device_are_not_split() {
         let of = |shape| plan(&Costs::H200, 1, shape, false, true, 30);
         for shape in [[8192; 3], [4096; 3], [2048; 3]] {
-            assert_eq!(of(shape), Plan::Tiles(Tile::Square, 1));
+            assert_eq!(of(shape), Plan::Tiles(Tile::T128x128, 1));
         }
-        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::Flat, _)));
+        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::T16x128, _)));
     }
 
     #[test]
@@ -209,6 +215,6 @@ mod tests {
         for shape in [[0; 3], [0, 5, 5], [5, 0, 5], [5, 5, 0], [1, 1, 1]] {
             plan(&Costs::H200, 1, shape, true, false, 1);
         }
-        assert!(matches!(plan(&Costs::H200, 0, [1, 1, 1], false, true, 0), Plan::Across(1, _) | Plan::Tiles(..)));
+        assert!(matches!(plan(&Costs::H200, 0, [1, 1, 1], false, true, 0), Plan::GemvN(1, _) | Plan::Tiles(..)));
     }
 }

@@ -1,10 +1,11 @@
 //! The call for products, which checks the shapes, chooses the kernel and sums the parts.
 
 use super::epilogue::{Epilogue, Identity};
-use super::gemv::{gemv_across, gemv_along};
-use super::plan::{Costs, Lanes, Plan, Tile, plan};
+use super::gemv::{gemv_n, gemv_t};
+use super::plan::{Costs, GemvWidth, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
+use crate::dispatch::dispatch;
 use crate::operand::{BEYOND_K, Operand};
 use crate::{Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
@@ -36,7 +37,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// rounding. An `f16` beyond ±65,504 is stored as ±∞.
 ///
 /// The kernels are [`gemm`] with three tiles, whole or split along K, and for up to 8 rows
-/// [`gemv_across`] and [`gemv_along`]. A table of their costs decides. They access four elements at
+/// [`gemv_n`] and [`gemv_t`]. A table of their costs decides. They access four elements at
 /// once if all extents, strides and start addresses are multiples of four elements, and one
 /// otherwise. The declared instances, `f32` and most of `f16`, are compiled into the program. Other
 /// formats are compiled on first use, which takes some milliseconds.
@@ -150,8 +151,12 @@ impl Gemm {
         let k = if self.transpose_a { rows } else { cols };
         let of_a = if self.transpose_a { [batch, k, m] } else { [batch, m, k] };
         let of_b = if self.transpose_b { [batch, n, k] } else { [batch, k, n] };
-        a.expected("a", of_a, "a matrix for each of c, op(A) with as many rows")?;
-        b.expected("b", of_b, "a matrix for each of c, op(B) with as many columns, and rows for the columns of op(A)")?;
+        a.expected("a", of_a, "a matrix for each of c; op(A) has the rows of c")?;
+        b.expected(
+            "b",
+            of_b,
+            "a matrix for each of c; op(B) has the columns of c, and a row for each column of op(A)",
+        )?;
         let facts = on.device().facts();
         let chosen = || plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
         let plan = self.plan.unwrap_or_else(chosen);
@@ -164,16 +169,10 @@ impl Gemm {
             && rows_begin_at(a, 4)
             && rows_begin_at(b, 4)
             && rows_begin_at(&*c, 4);
-        match (fours, self.transpose_a, self.transpose_b) {
-            (true, false, false) => self.planned::<T, O, 4, false, false, E>(plan, on, a, b, c, epilogue),
-            (true, false, true) => self.planned::<T, O, 4, false, true, E>(plan, on, a, b, c, epilogue),
-            (true, true, false) => self.planned::<T, O, 4, true, false, E>(plan, on, a, b, c, epilogue),
-            (true, true, true) => self.planned::<T, O, 4, true, true, E>(plan, on, a, b, c, epilogue),
-            (false, false, false) => self.planned::<T, O, 1, false, false, E>(plan, on, a, b, c, epilogue),
-            (false, false, true) => self.planned::<T, O, 1, false, true, E>(plan, on, a, b, c, epilogue),
-            (false, true, false) => self.planned::<T, O, 1, true, false, E>(plan, on, a, b, c, epilogue),
-            (false, true, true) => self.planned::<T, O, 1, true, true, E>(plan, on, a, b, c, epilogue),
-        }
+        dispatch!(let V: usize = if fours { 4 } else { 1 }, of [1, 4];
+            let TA: bool = self.transpose_a;
+            let TB: bool = self.transpose_b;
+            self.planned::<T, O, V, TA, TB, E>(plan, on, a, b, c, epilogue))
     }
 
     fn planned<
@@ -193,15 +192,7 @@ impl Gemm {
         epilogue: E,
     ) -> Result<(), Error> {
         let Gemm { alpha, beta, .. } = self;
-        macro_rules! launch {
-            ($($kernel:ident)::+<$($constant:tt),*>($($argument:expr),*)) => {
-                // SAFETY: the launch checks all extents against each other, and the kernel's
-                // accesses stay within them for any element type. The oracle ran it in `f32` and
-                // `f16` at and around every edge of its tiles (`kernels check`). The caller
-                // guarantees what the epilogue accesses.
-                unsafe { $($kernel)::+::<$($constant),*>::launch_unchecked(on, $($argument),*) }
-            };
-        }
+        let bytes = size_of::<T>();
         match plan {
             Plan::Tiles(tile, 1) => tiled::<T, O, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, epilogue),
             Plan::Tiles(tile, splits) => {
@@ -219,54 +210,49 @@ impl Gemm {
                     splits,
                     Identity,
                 )?;
-                launch!(sum_splits < O, E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
+                let parts = &parts.view(shape)?;
+                // SAFETY: as for the kernels of a few rows, below.
+                unsafe { sum_splits::<O, E, V>::launch_unchecked(on, alpha, parts, splits, beta, c, epilogue) }
             }
-            // The same number of bytes in flight, in more threads.
-            Plan::Across(1, Lanes::Eight) if size_of::<T>() == 2 => {
-                launch!(gemv_across < T, T, O, E, 1, 8, 8, 512, V > (alpha, a, b, beta, c, epilogue))
+            Plan::GemvN(rows, lanes) => {
+                dispatch!(let [ROWS: usize, LANES: usize, AHEAD: usize, THREADS: usize] = match (rows, lanes) {
+                    // Elements of two bytes need more threads to have as many bytes in flight.
+                    (1, GemvWidth::Columns32) if bytes == 2 => [1, 8, 8, 512],
+                    (1, GemvWidth::Columns32) => [1, 8, 16, 256],
+                    (1, GemvWidth::Columns16) => [1, 4, 8, 256],
+                    (2, GemvWidth::Columns32) => [2, 8, 8, 256],
+                    (2, GemvWidth::Columns16) => [2, 4, 4, 256],
+                    (4, GemvWidth::Columns32) => [4, 8, 8, 256],
+                    (4, GemvWidth::Columns16) => [4, 4, 4, 256],
+                    (_, GemvWidth::Columns32) => [8, 8, 4, 256],
+                    (_, GemvWidth::Columns16) => [8, 4, 4, 256],
+                };
+                // SAFETY: the launch compares all extents with one another, and the kernel accesses
+                // elements within them only, whatever their type. The oracle ran it in `f32` and
+                // `f16` at and around every edge of its tiles (`kernels check`). The caller
+                // promises what the epilogue does.
+                unsafe {
+                    gemv_n::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
+                        on, alpha, a, b, beta, c, epilogue,
+                    )
+                })
             }
-            Plan::Across(1, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 1, 8, 16, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(1, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 1, 4, 8, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(2, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 2, 8, 8, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(2, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 2, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(4, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 4, 8, 8, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(4, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 4, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(_, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 8, 8, 4, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Across(_, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 8, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
-            }
-            Plan::Along(rows) => {
-                // An access of 16 bytes has four or eight elements.
-                macro_rules! along {
-                    ($v:tt, $p:tt) => {
-                        match rows {
-                            1 => launch!(gemv_along < T, T, O, E, 1, 1, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            2 => launch!(gemv_along < T, T, O, E, 2, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            4 => launch!(gemv_along < T, T, O, E, 4, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            _ => launch!(gemv_along < T, T, O, E, 8, 2, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                        }
-                    };
-                }
+            Plan::GemvT(rows) => {
                 let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && rows_begin_at(x, 8);
-                match size_of::<T>() {
-                    2 if eights(a) && eights(b) => along!(8, 8),
-                    4 if V == 4 => along!(4, 4),
-                    _ => along!(1, 4),
-                }
+                // An access of 16 bytes takes four or eight elements.
+                dispatch!(let [W: usize, P: usize] = match bytes {
+                    2 if eights(a) && eights(b) => [8, 8],
+                    4 if V == 4 => [4, 4],
+                    _ => [1, 4],
+                };
+                dispatch!(let [ROWS: usize, COLS: usize] = match rows {
+                    1 => [1, 1],
+                    2 => [2, 4],
+                    4 => [4, 4],
+                    _ => [8, 2],
+                };
+                // SAFETY: as for `Plan::GemvN`.
+                unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(on, alpha, a, b, beta, c, epilogue) }))
             }
         }
     }
@@ -292,22 +278,19 @@ fn tiled<
     splits: usize,
     epilogue: E,
 ) -> Result<(), Error> {
-    macro_rules! launch {
-        ($bm:literal, $bn:literal, $bk:literal, $qm:literal, $qn:literal, $t:literal, $la:literal, $lb:literal) => {
-            // SAFETY: as in `planned`.
-            unsafe {
-                gemm::<T, T, O, E, $bm, $bn, $bk, $qm, $qn, V, TA, TB, $t, $la, $lb>::launch_unchecked(
-                    on, alpha, a, b, beta, c, splits, epilogue,
-                )
-            }
-        };
-    }
-    match tile {
-        // Loads in flight to shared memory take the same registers for twice the products. With a
-        // transposed B, multiplications would wait for each other's registers.
-        Tile::Square if size_of::<T>() <= 2 && !TB => launch!(128, 128, 16, 2, 2, 256, 2, 2),
-        Tile::Square => launch!(128, 128, 8, 2, 2, 256, 1, 1),
-        Tile::Wide => launch!(64, 128, 8, 2, 2, 128, 1, 2),
-        Tile::Flat => launch!(16, 128, 32, 1, 1, 128, 1, 8),
-    }
+    // What is in flight to shared memory takes the same number of registers for twice the products.
+    // If B is transposed on its way, multiplications would wait for one another's registers.
+    let deep = size_of::<T>() <= 2 && !TB;
+    dispatch!(let [BM: usize, BN: usize, BK: usize, QM: usize, QN: usize, THREADS: usize, LA: usize, LB: usize] = match (tile, deep) {
+        (Tile::T128x128, true) => [128, 128, 16, 2, 2, 256, 2, 2],
+        (Tile::T128x128, false) => [128, 128, 8, 2, 2, 256, 1, 1],
+        (Tile::T64x128, _) => [64, 128, 8, 2, 2, 128, 1, 2],
+        (Tile::T16x128, _) => [16, 128, 32, 1, 1, 128, 1, 8],
+    };
+    // SAFETY: as in `planned`.
+    unsafe {
+        gemm::<T, T, O, E, BM, BN, BK, QM, QN, V, TA, TB, THREADS, LA, LB>::launch_unchecked(
+            on, alpha, a, b, beta, c, splits, epilogue,
+        )
+    })
 }

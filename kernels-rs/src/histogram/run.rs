@@ -4,6 +4,7 @@ use super::Key;
 use super::kernels::{count_global, count_shared};
 use crate::Queue;
 use crate::axes::{together, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::permute::fill;
 use kernel_dsl::GenericArgument;
@@ -53,7 +54,7 @@ pub fn histogram<K: Key + GenericArgument>(
     let (low, high) = range.into_inner();
     if K::RANGED && !(low.is_finite() && high.is_finite() && low <= high) {
         return Err(keys.refused(format!(
-            "the range is {low:?} to {high:?}: both ends are to be finite, and the first not above the second"
+            "the range is {low:?} to {high:?}; both ends must be finite, and the first at most the second"
         )));
     }
     let ([n], [wanted], wide) = (keys.extents(), bins.extents(), widest(size_of::<K>()));
@@ -65,21 +66,16 @@ pub fn histogram<K: Key + GenericArgument>(
     }
     // The remainder of the last 16 bytes is counted one key at a time.
     let aligned = together(&keys.slice(0..n / wide * wide)?.strided().reshaped([1, 1, 1, n / wide * wide])?, wide);
-    macro_rules! shared {
-        ($bins:literal, $copies:literal, $v:literal) => {
-            // SAFETY: the launch checks the number of bins, and the kernel counts within them. The
-            // oracle ran it at and around every edge (`kernels check`).
-            unsafe { count_shared::<K, $bins, $copies, $v>::launch_unchecked(on, keys, low, high, bins) }
-        };
+    if wanted > 4096 {
+        // SAFETY: as below.
+        return unsafe { count_global::<K>::launch_unchecked(on, keys, low, high, bins) };
     }
-    match (wanted, if aligned { wide } else { 1 }) {
-        (..=256, 16) => shared!(256, 8, 16),
-        (..=256, 4) => shared!(256, 8, 4),
-        (..=256, _) => shared!(256, 8, 1),
-        (..=4096, 16) => shared!(4096, 1, 16),
-        (..=4096, 4) => shared!(4096, 1, 4),
-        (..=4096, _) => shared!(4096, 1, 1),
-        // SAFETY: as above.
-        _ => unsafe { count_global::<K>::launch_unchecked(on, keys, low, high, bins) },
-    }
+    let wide = if aligned { wide } else { 1 };
+    dispatch!(let V: usize = wide, of [1, 4, 16]; let [BINS: usize, COPIES: usize] = match wanted {
+        0..=256 => [256, 8],
+        _ => [4096, 1],
+    };
+    // SAFETY: the launch compares the number of bins, and the kernel counts within them. The oracle
+    // ran it at and around every edge (`kernels check`).
+    unsafe { count_shared::<K, BINS, COPIES, V>::launch_unchecked(on, keys, low, high, bins) })
 }

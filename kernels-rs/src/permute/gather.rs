@@ -3,6 +3,7 @@
 use super::rows::divided;
 use crate::Queue;
 use crate::axes::{together, together_mut, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
@@ -63,26 +64,21 @@ pub fn gather<T: Number + GenericArgument>(
     y: &mut BufferViewMut<'_, T, 2>,
 ) -> Result<(), Error> {
     let ([rows, n], [tokens]) = (table.extents(), index.extents());
-    y.expected("y", [tokens, n], "a row for each number of index, as long as the table's")?;
+    y.expected("y", [tokens, n], "a row of the table for each element of index")?;
     // Normalizes the stride of an axis of one row, which has no meaning.
     let table = &table.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([tokens, n])?.side_by_side()?;
     let wide = widest(size_of::<T>());
     let whole = together(&table.strided().reshaped([1, 1, rows, n])?, wide)
         && together_mut(&mut y.reborrow().strided().reshaped([1, 1, tokens, n])?, wide);
-    macro_rules! by {
-        ($v:literal, $n:literal) => {
-            // SAFETY: the launch checks all extents against each other, and the kernel checks each
-            // index against the table's rows. The oracle ran it at and around every edge
-            // (`kernels check`).
-            unsafe { gather_rows::<T, $v, $n>::launch_unchecked(on, table, index, y) }
-        };
-    }
-    match wide {
-        16 if whole => by!(16, 4),
-        8 if whole => by!(8, 4),
-        4 if whole => by!(4, 2),
-        2 if whole => by!(2, 4),
-        _ => by!(1, 4),
-    }
+    dispatch!(let [V: usize, N: usize] = match wide {
+        16 if whole => [16, 4],
+        8 if whole => [8, 4],
+        4 if whole => [4, 2],
+        2 if whole => [2, 4],
+        _ => [1, 4],
+    };
+    // SAFETY: the launch compares all extents with one another, and the kernel compares each index
+    // with the rows of the table. The oracle ran it at and around every edge (`kernels check`).
+    unsafe { gather_rows::<T, V, N>::launch_unchecked(on, table, index, y) })
 }

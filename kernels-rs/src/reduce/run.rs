@@ -3,6 +3,7 @@
 use super::Monoid;
 use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
 use crate::axes::{together, widest};
+use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
 use crate::{Memory, Queue};
@@ -16,14 +17,14 @@ impl<M: Monoid + GenericArgument> Reduced for M {}
 
 /// The minimum number of elements of a row per block: with fewer, the overhead of a block
 /// dominates.
-const LEAST_OF_ROW: usize = 8192;
+const MIN_ROW_PART: usize = 8192;
 /// The minimum number of elements of a strip of columns per block.
-const LEAST_OF_COLUMN: usize = 64;
+const MIN_COLUMN_PART: usize = 64;
 /// The maximum number of elements of a row per iteration of a block: four accesses of eight
 /// elements by each of its 256 threads.
-const STEP_OF_ROW: usize = 4 * 8 * 256;
+const ROW_PART_STEP: usize = 4 * 8 * 256;
 /// The number of rows per iteration of a block that reduces columns: four for each of its warps.
-const STEP_OF_COLUMN: usize = 4 * 8;
+const COLUMN_PART_STEP: usize = 4 * 8;
 /// The maximum number of rows, or results, of a block.
 const ROWS: usize = 8;
 /// The maximum number of columns of a block.
@@ -72,29 +73,25 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
     x.countable(rows, ROWS)?;
     // Normalizes the stride of an axis of one row, which has no meaning.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
-    let chunk = chunk(on, x, rows, n, LEAST_OF_ROW, STEP_OF_ROW)?;
+    let chunk = chunk(on, x, rows, n, MIN_ROW_PART, ROW_PART_STEP)?;
     if chunk < n {
         let parts = parts::<X, M>(on, x, chunk, 0)?;
         // SAFETY: as in `of_row`.
         return unsafe { join_parts::<M>::launch_unchecked(on, parts.view([rows, n.div_ceil(chunk)])?, n, y) };
     }
-    macro_rules! of_row {
-        ($t:literal, $v:literal, $rows:literal) => {
-            // SAFETY: the launch checks all extents against each other, and the kernel's accesses
-            // stay within them for any operation. The oracle ran it at and around every edge
-            // (`kernels check`).
-            unsafe { reduce_rows::<X, M, $t, $v, $rows>::launch_unchecked(on, x, y) }
-        };
-    }
-    match (width(x), n) {
-        (8, 0..=4096) => of_row!(32, 8, 8),
-        (8, ..=8192) => of_row!(128, 8, 2),
-        (8, _) => of_row!(256, 8, 1),
-        (4, 0..=1024) => of_row!(32, 4, 8),
-        (4, _) => of_row!(256, 4, 1),
-        (_, 0..=256) => of_row!(32, 1, 8),
-        _ => of_row!(256, 1, 1),
-    }
+    dispatch!(let [L: usize, V: usize, R: usize] = match (width(x), n) {
+        (8, 0..=4096) => [32, 8, 8],
+        (8, ..=8192) => [128, 8, 2],
+        (8, _) => [256, 8, 1],
+        (4, 0..=1024) => [32, 4, 8],
+        (4, _) => [256, 4, 1],
+        (_, 0..=256) => [32, 1, 8],
+        _ => [256, 1, 1],
+    };
+    // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
+    // within them only, whatever it combines. The oracle ran it at and around every edge
+    // (`kernels check`).
+    unsafe { reduce_rows::<X, M, L, V, R>::launch_unchecked(on, x, y) })
 }
 
 /// Reduces y[b · cols + c] ← column c of matrix b of x. x is [batch, rows, cols], stored as for
@@ -125,21 +122,13 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     let wide = widest(size_of::<X>()).min(8);
     let whole = together(&x.strided().reshaped([1, batch, rows, cols])?, wide);
     let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
-    let chunk = chunk(on, x, strips, rows, LEAST_OF_COLUMN, STEP_OF_COLUMN)?;
+    let chunk = chunk(on, x, strips, rows, MIN_COLUMN_PART, COLUMN_PART_STEP)?;
     let parts = rows.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(results * parts)?;
     let mut view = states.view_mut([batch, cols, parts])?;
-    macro_rules! of_columns {
-        ($v:literal) => {
-            // SAFETY: as in `rows`.
-            unsafe { reduce_columns::<X, M, $v>::launch_unchecked(on, x, chunk, &mut view)? }
-        };
-    }
-    match wide {
-        8 if whole => of_columns!(8),
-        4 if whole => of_columns!(4),
-        _ => of_columns!(1),
-    }
+    dispatch!(let V: usize = if whole { wide } else { 1 }, of [1, 4, 8];
+        // SAFETY: as in `rows`.
+        unsafe { reduce_columns::<X, M, V>::launch_unchecked(on, x, chunk, &mut view) })?;
     // SAFETY: as in `rows`.
     unsafe { join_parts::<M>::launch_unchecked(on, states.view([results, parts])?, rows, y) }
 }
@@ -158,14 +147,14 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
     let [rows, n] = x.extents();
     // Indices count through all rows.
     let elements = rows.saturating_mul(n);
-    x.countable(elements, LEAST_OF_ROW + STEP_OF_ROW)?;
+    x.countable(elements, MIN_ROW_PART + ROW_PART_STEP)?;
     // One row, if rows have no gaps.
     let x = match x.strided().reshaped([1, elements]) {
         Ok(row) => row.side_by_side()?,
         Err(_) => *x,
     };
     let [rows, of_row] = x.extents();
-    let chunk = chunk(on, &x, rows, of_row, LEAST_OF_ROW, STEP_OF_ROW)?;
+    let chunk = chunk(on, &x, rows, of_row, MIN_ROW_PART, ROW_PART_STEP)?;
     let parts = parts::<X, M>(on, &x, chunk, of_row)?;
     // SAFETY: as in `rows`.
     unsafe { join_parts::<M>::launch_unchecked(on, parts.view([1, parts.len()])?, elements, y) }
@@ -182,17 +171,9 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
     let parts = n.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(rows * parts)?;
     let mut view = states.view_mut([rows, parts])?;
-    macro_rules! of_part {
-        ($v:literal) => {
-            // SAFETY: as in `rows`.
-            unsafe { reduce_parts::<X, M, $v>::launch_unchecked(on, x, chunk, pitch, &mut view)? }
-        };
-    }
-    match width(x) {
-        8 => of_part!(8),
-        4 => of_part!(4),
-        _ => of_part!(1),
-    }
+    dispatch!(let V: usize = width(x), of [1, 4, 8];
+        // SAFETY: as in `rows`.
+        unsafe { reduce_parts::<X, M, V>::launch_unchecked(on, x, chunk, pitch, &mut view) })?;
     Ok(states)
 }
 

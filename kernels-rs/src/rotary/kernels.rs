@@ -39,7 +39,7 @@ fn place<const HALVES: bool, const V: usize>(piece: usize, pairs: usize) -> (usi
 /// Returns `V` rotated pairs, from pair `first` on. With `HALVES` they are the pairs of a and b,
 /// otherwise neighbors in a and then in b.
 #[device]
-fn turned<X: Float, const HALVES: bool, const V: usize>(
+fn rotated<X: Float, const HALVES: bool, const V: usize>(
     a: [X; V],
     b: [X; V],
     table: Shared<f32, 3>,
@@ -72,7 +72,7 @@ fn turned<X: Float, const HALVES: bool, const V: usize>(
 /// Stores in y the rotated pairs of the existing tokens among `TOKENS` from `first` on. `load`
 /// returns elements of a token's head from an index on.
 #[device]
-fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
+fn rotate_pairs<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     load: impl Fn(usize, usize, usize) -> [X; V],
     first: usize,
     positions: View<u32, 2>,
@@ -100,7 +100,7 @@ fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
         if token < y.dim(0) {
             if thread::x() < pieces {
                 let at = (thread::x() - head * of_head) * V;
-                let (a, b) = turned::<X, HALVES, V>(held[t][0], held[t][1], table, t, at);
+                let (a, b) = rotated::<X, HALVES, V>(held[t][0], held[t][1], table, t, at);
                 y.store((token, head, one), a);
                 y.store((token, head, other), b);
             }
@@ -108,7 +108,7 @@ fn turn<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
                 let (head, one, other) = place::<HALVES, V>(256 + more, pairs);
                 let at = (256 + more - head * of_head) * V;
                 let (a, b) = (load(token, head, one), load(token, head, other));
-                let (a, b) = turned::<X, HALVES, V>(a, b, table, t, at);
+                let (a, b) = rotated::<X, HALVES, V>(a, b, table, t, at);
                 y.store((token, head, one), a);
                 y.store((token, head, other), b);
             }
@@ -142,15 +142,15 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>
 ) {
     let first = block::x() * TOKENS;
     let load = |token: usize, head: usize, d: usize| x.load::<V>((token, head, d));
-    turn::<X, HALVES, V, TOKENS>(load, first, positions, axes, frequencies, y);
-    let turned = 2 * frequencies.len();
-    let behind = (x.dim(2) - turned) / V;
+    rotate_pairs::<X, HALVES, V, TOKENS>(load, first, positions, axes, frequencies, y);
+    let rotated = 2 * frequencies.len();
+    let behind = (x.dim(2) - rotated) / V;
     for t in unroll(0..TOKENS) {
         let token = first + t;
         if token < x.dim(0) {
             for piece in block::stride(x.dim(1) * behind) {
                 let (head, piece) = divided(piece, behind);
-                let d = turned + piece * V;
+                let d = rotated + piece * V;
                 y.store((token, head, d), x.load::<V>((token, head, d)));
             }
         }
@@ -175,5 +175,5 @@ pub fn rotate_in_place<X: Float, const HALVES: bool, const V: usize, const TOKEN
     x: ViewMut<X, 3>,
 ) {
     let load = |token: usize, head: usize, d: usize| x.load::<V>((token, head, d));
-    turn::<X, HALVES, V, TOKENS>(load, block::x() * TOKENS, positions, axes, frequencies, x);
+    rotate_pairs::<X, HALVES, V, TOKENS>(load, block::x() * TOKENS, positions, axes, frequencies, x);
 }

@@ -2,17 +2,18 @@
 
 use super::kernels::{rotate, rotate_in_place};
 use crate::axes::{together, widest};
+use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The maximum number of pairs of a head.
-const MOST_PAIRS: usize = 256;
+const MAX_PAIRS: usize = 256;
 
 /// The elements of a head that form a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
+pub enum PairLayout {
     /// Pair i is elements i and i + pairs: GPT-NeoX, Llama, Qwen.
     Halves,
     /// Pair i is elements 2·i and 2·i + 1: GPT-J, and RoFormer itself.
@@ -34,10 +35,10 @@ pub enum Layout {
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
-/// use kernels_rs::rotary::{Layout, Rotary};
+/// use kernels_rs::rotary::{PairLayout, Rotary};
 /// let device = runtime::Device::cpu();
-/// // Heads of 4 numbers, all turned.
-/// let rotary = Rotary::new(&device, Layout::Halves, &Rotary::frequencies(10_000.0, 4))?;
+/// // Heads of 4 numbers, all rotated.
+/// let rotary = Rotary::new(&device, PairLayout::Halves, &Rotary::frequencies(10_000.0, 4))?;
 /// let x = device.upload(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0])?;
 /// let positions = device.upload(&[0u32, 1])?;
 /// let mut y = device.zeros::<f32>(8)?;
@@ -49,7 +50,7 @@ pub enum Layout {
 /// ```
 #[derive(Debug)]
 pub struct Rotary {
-    layout: Layout,
+    layout: PairLayout,
     frequencies: Memory<f32>,
     axes: Memory<u32>,
     /// The largest axis plus one.
@@ -85,7 +86,7 @@ impl Rotary {
     ///
     /// # Errors
     /// Returns an error if there are more than 256 frequencies, or memory on the device is short.
-    pub fn new(on: &impl Queue, layout: Layout, frequencies: &[f32]) -> Result<Rotary, Error> {
+    pub fn new(on: &impl Queue, layout: PairLayout, frequencies: &[f32]) -> Result<Rotary, Error> {
         Rotary::with_axes(on, layout, frequencies, &vec![0; frequencies.len()])
     }
 
@@ -95,11 +96,11 @@ impl Rotary {
     /// # Errors
     /// Returns an error if there is not one axis for each frequency, or there are more than 256
     /// frequencies. Also if memory on the device is short.
-    pub fn with_axes(on: &impl Queue, layout: Layout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
+    pub fn with_axes(on: &impl Queue, layout: PairLayout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
         let (pairs, of_axes) = (frequencies.len(), axes.len());
-        if pairs > MOST_PAIRS || of_axes != pairs {
+        if pairs > MAX_PAIRS || of_axes != pairs {
             let why = format!(
-                "there are {pairs} frequencies and {of_axes} axes: each pair has one of each, and there are {MOST_PAIRS} pairs at most"
+                "{pairs} frequencies and {of_axes} axes are given; each pair needs one of each, and there are at most {MAX_PAIRS} pairs"
             );
             return Err(refused::<f32, 1>([[pairs], [1]], why));
         }
@@ -122,7 +123,7 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         y: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
-        y.expected("y", x.extents(), "as x is")?;
+        y.expected("y", x.extents(), "the extents of x")?;
         self.fits(x.layout(), positions)?;
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
@@ -132,32 +133,18 @@ impl Rotary {
         let x = &x.strided().reshaped(of_x)?.side_by_side()?;
         let y = &mut y.reborrow().strided().reshaped(of_y)?.side_by_side()?;
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
-        macro_rules! by {
-            ($halves:literal, $v:literal, $tokens:literal) => {
-                // SAFETY: the launch checks all extents against each other and the axes against the
-                // positions' rows, and the kernel's accesses stay within them. The oracle ran it at
-                // and around every edge (`kernels check`).
-                unsafe {
-                    rotate::<X, $halves, $v, $tokens>::launch_unchecked(
-                        on,
-                        x,
-                        positions,
-                        self.rows,
-                        &axes,
-                        &frequencies,
-                        y,
-                    )
-                }
-            };
-        }
-        match (self.layout, wide, self.tokens::<X>(x.extents()[1])) {
-            (Layout::Halves, 4, 2) => by!(true, 4, 2),
-            (Layout::Halves, 4, _) => by!(true, 4, 1),
-            (Layout::Halves, ..) => by!(true, 1, 1),
-            (Layout::Interleaved, 4, 2) => by!(false, 4, 2),
-            (Layout::Interleaved, 4, _) => by!(false, 4, 1),
-            (Layout::Interleaved, ..) => by!(false, 1, 1),
-        }
+        let tokens = self.tokens::<X>(x.extents()[1]);
+        dispatch!(let HALVES: bool = self.layout == PairLayout::Halves; let [V: usize, TOKENS: usize] = match (wide, tokens) {
+            (4, 2) => [4, 2],
+            (4, _) => [4, 1],
+            _ => [1, 1],
+        };
+        // SAFETY: the launch compares all extents with one another and the axes with the rows of the
+        // positions, and the kernel accesses elements within them only. The oracle ran it at and
+        // around every edge (`kernels check`).
+        unsafe {
+            rotate::<X, HALVES, V, TOKENS>::launch_unchecked(on, x, positions, self.rows, &axes, &frequencies, y)
+        })
     }
 
     /// Rotates the pairs of x in place, as [`run`](Rotary::run) does.
@@ -178,29 +165,16 @@ impl Rotary {
         x.startable([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
         let x = &mut x.reborrow().strided().reshaped(of_x)?.side_by_side()?;
         let wide = self.width(&x.reborrow().shared())?;
-        macro_rules! by {
-            ($halves:literal, $v:literal, $tokens:literal) => {
-                // SAFETY: as in `run`.
-                unsafe {
-                    rotate_in_place::<X, $halves, $v, $tokens>::launch_unchecked(
-                        on,
-                        positions,
-                        self.rows,
-                        &axes,
-                        &frequencies,
-                        x,
-                    )
-                }
-            };
-        }
-        match (self.layout, wide, self.tokens::<X>(x.extents()[1])) {
-            (Layout::Halves, 4, 2) => by!(true, 4, 2),
-            (Layout::Halves, 4, _) => by!(true, 4, 1),
-            (Layout::Halves, ..) => by!(true, 1, 1),
-            (Layout::Interleaved, 4, 2) => by!(false, 4, 2),
-            (Layout::Interleaved, 4, _) => by!(false, 4, 1),
-            (Layout::Interleaved, ..) => by!(false, 1, 1),
-        }
+        let tokens = self.tokens::<X>(x.extents()[1]);
+        dispatch!(let HALVES: bool = self.layout == PairLayout::Halves; let [V: usize, TOKENS: usize] = match (wide, tokens) {
+            (4, 2) => [4, 2],
+            (4, _) => [4, 1],
+            _ => [1, 1],
+        };
+        // SAFETY: as in `run`.
+        unsafe {
+            rotate_in_place::<X, HALVES, V, TOKENS>::launch_unchecked(on, positions, self.rows, &axes, &frequencies, x)
+        })
     }
 
     /// Rejects heads that are too short for the pairs, and positions that are too few. Returns the
@@ -210,10 +184,8 @@ impl Rotary {
         let (pairs, axes) = (self.frequencies.len(), positions.extents()[0].max(self.rows));
         positions.expected("positions", [axes, tokens], "a row for each axis, with a number for each token of x")?;
         if 2 * pairs > head {
-            return Err(positions.refused(format!(
-                "heads of x are {head} numbers, and {pairs} frequencies are for {} at least",
-                2 * pairs
-            )));
+            return Err(positions
+                .refused(format!("heads of x have {head} elements; {pairs} frequencies need at least {}", 2 * pairs)));
         }
         Ok(())
     }

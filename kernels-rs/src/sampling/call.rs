@@ -13,7 +13,7 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The maximum number of tokens that are sorted.
-const MOST: usize = 1024;
+const MAX_SORTED: usize = 1024;
 
 /// The minimum number of columns of a block.
 const STRETCH: usize = 4096;
@@ -116,11 +116,11 @@ impl Sample {
         logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         tokens.expected("tokens", [rows], "a token for each row of the logits")?;
         if self.top_p.is_nan() || self.top_p <= 0.0 {
-            return Err(logits.refused(format!("top_p is {}, and is to be above 0: 1 is all of them", self.top_p)));
+            return Err(logits.refused(format!("top_p is {}; it must be above 0, and 1 keeps all tokens", self.top_p)));
         }
         if self.temperature.is_nan() || self.temperature < 0.0 {
             return Err(logits.refused(format!(
-                "the temperature is {}, and is to be 0, which gives the likeliest token, or more",
+                "the temperature is {}; it must be 0, for the likeliest token, or more",
                 self.temperature
             )));
         }
@@ -129,8 +129,8 @@ impl Sample {
         let greedy = self.temperature < f32::MIN_POSITIVE;
         let temperature = Temperature::of(if greedy { 1.0 } else { self.temperature });
         let k = self.top_k.min(cols);
-        if !greedy && k > 0 && k <= MOST {
-            let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MOST as u32 })];
+        if !greedy && k > 0 && k <= MAX_SORTED {
+            let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MAX_SORTED as u32 })];
             let call = sample_top::<T, 64>::call(logits, temperature, k, self.top_p, stream, tokens);
             // SAFETY: the launch limits k to the kernel's capacity. Reads are within the row, and
             // writes within the tokens.

@@ -66,7 +66,7 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     y: &mut BufferViewMut<'_, T, 2>,
 ) -> Result<(), Error> {
     let [rows, n] = x.extents();
-    y.expected("y", [rows, n], "as x is")?;
+    y.expected("y", [rows, n], "the extents of x")?;
     if [rows, n].contains(&0) {
         return Ok(());
     }

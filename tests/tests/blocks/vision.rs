@@ -4,7 +4,7 @@ use super::reference::{Matrix, attention, gelu, layer_norm};
 use super::{Kind, close, learnt};
 use kernel_dsl::half::f16;
 use kernels_rs::blocks::{LayerNorm, Linear, VisionLayer, VisionShape, VisionWeights};
-use kernels_rs::rotary::{Layout, Rotary};
+use kernels_rs::rotary::{PairLayout, Rotary};
 use runtime::Device;
 use runtime::testing::Random;
 
@@ -45,7 +45,8 @@ fn vision<T: Kind>(device: &Device, images: [u32; 3], roundings: f64) {
     // Half of the pairs rotate by the row, half by the column, with the same frequencies.
     let frequencies = Rotary::frequencies(BASE, head / 2);
     let both = [frequencies.clone(), frequencies.clone()].concat();
-    let rotary = Rotary::with_axes(device, Layout::Halves, &both, &Rotary::sections(&[head / 4, head / 4])).unwrap();
+    let rotary =
+        Rotary::with_axes(device, PairLayout::Halves, &both, &Rotary::sections(&[head / 4, head / 4])).unwrap();
 
     let input = random.values::<f32>(n * width);
     let mut x = device.upload(&input).unwrap();

@@ -3,8 +3,8 @@
 
 use crate::{Array, Call, On, Written, number};
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
-use kernels_rs::attention::{Append, Attention, Decode, Gradients, Scratch};
-use kernels_rs::rotary::Layout;
+use kernels_rs::attention::{Append, Attention, Decode, Gradients, KvCache, KvCacheMut, Layout, Qkv, Scratch};
+use kernels_rs::rotary::PairLayout;
 use runtime::Error;
 
 const OF_PREFILL: &[(&str, usize)] =
@@ -22,28 +22,28 @@ pub const CALLS: &[Call] = &[
         run: scores,
     },
     Call {
-        name: "Attention::run_padded",
+        name: "Attention::run, padded",
         dimensions: &[("sequences", 1), ("heads", 1), ("queries", 1), ("keys", 1)],
         on_cpu: &[],
         run: padded,
     },
     Call {
-        name: "Attention::run_packed",
+        name: "Attention::run, packed",
         dimensions: &[("sequences", 1), ("heads", 1), ("queries", 1), ("keys", 1)],
         on_cpu: &[],
         run: packed,
     },
     Call {
-        name: "Attention::run_sparse",
+        name: "Attention::run, masked",
         dimensions: &[("batch", 1), ("heads", 1), ("queries", 1), ("keys", 1)],
         on_cpu: &[],
         run: sparse,
     },
     Call { name: "Decode::run", dimensions: OF_STEP, on_cpu: &[], run: step },
-    Call { name: "Decode::run_paged", dimensions: OF_STEP, on_cpu: &[], run: step_paged },
-    Call { name: "Decode::run_scaled", dimensions: OF_STEP, on_cpu: &[], run: step_scaled },
+    Call { name: "Decode::run, paged", dimensions: OF_STEP, on_cpu: &[], run: step_paged },
+    Call { name: "Decode::run, scaled", dimensions: OF_STEP, on_cpu: &[], run: step_scaled },
     Call { name: "Append::run", dimensions: OF_APPEND, on_cpu: &["sequences"], run: append },
-    Call { name: "Append::run_scaled_paged", dimensions: OF_APPEND, on_cpu: &[], run: append_scaled_paged },
+    Call { name: "Append::run, scaled and paged", dimensions: OF_APPEND, on_cpu: &[], run: append_scaled_paged },
 ];
 
 /// Q, K and V of [batch, head, row, element], for attention with a scale of 2⁻⁷. Each head of q has
@@ -100,9 +100,11 @@ fn prefill(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let mut view = lse.view_mut([batch, heads, queries]);
     Attention::new().scale(SCALE).run(
         &on.device,
-        &all.q.0.view([batch, heads, queries, width]),
-        &all.k.0.view([batch, heads, keys, width]),
-        &all.v.0.view([batch, heads, keys, values]),
+        Qkv {
+            q: all.q.0.view([batch, heads, queries, width]),
+            k: all.k.0.view([batch, heads, keys, width]),
+            v: all.v.0.view([batch, heads, keys, values]),
+        },
         &mut o.view_mut([batch, heads, queries, values]),
         // The call rejects values without elements if logarithms are requested.
         Some(&mut view).filter(|_| values > 0),
@@ -131,12 +133,10 @@ fn backward(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         ([batch, heads, queries, width], [batch, heads, queries, values], [batch, heads, keys, values]);
     Attention::new().scale(SCALE).backward(
         &on.device,
-        [&all.q.0.view(of_q), &all.k.0.view([batch, heads, keys, width]), &all.v.0.view(of_v)],
+        Qkv { q: all.q.0.view(of_q), k: all.k.0.view([batch, heads, keys, width]), v: all.v.0.view(of_v) },
         [&o.view(of_o), &d_o.view(of_o)],
         &lse.view([batch, heads, queries]),
-        &mut d_q.view_mut(of_q),
-        &mut d_k.view_mut([batch, heads, keys, width]),
-        &mut d_v.view_mut(of_v),
+        Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut([batch, heads, keys, width]), d_v: d_v.view_mut(of_v) },
     )?;
     let [mut right_q, mut right_k, mut right_v] =
         [rows * width, of_keys * width, of_keys * values].map(|n| vec![0f64; n]);
@@ -180,17 +180,17 @@ fn padded(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[sequences, heads, queries, keys] = extents else { panic!() };
     let all = Prefill::new(on, [sequences, heads, queries, keys, 1, 1]);
     let lists = [queries, keys].map(|n| on.array(&vec![n as u32; sequences]));
-    let lists = [&lists[0].view([sequences]), &lists[1].view([sequences])];
+    let padded = Layout::Padded { queries: lists[0].view([sequences]), keys: lists[1].view([sequences]) };
     let (of_q, of_k) = ([sequences, heads, queries, 1], [sequences, heads, keys, 1]);
-    let (q, k, v) = (all.q.0.view(of_q), all.k.0.view(of_k), all.v.0.view(of_k));
+    let qkv = Qkv { q: all.q.0.view(of_q), k: all.k.0.view(of_k), v: all.v.0.view(of_k) };
     let (mut o, mut lse) = (on.output(sequences * heads * queries), on.output(sequences * heads * queries));
-    let attention = Attention::new().scale(SCALE);
+    let attention = Attention::new().scale(SCALE).layout(padded);
     let mut of_lse = lse.view_mut([sequences, heads, queries]);
-    attention.run_padded(&on.device, &q, &k, &v, &mut o.view_mut(of_q), Some(&mut of_lse), lists)?;
+    attention.run(&on.device, qkv, &mut o.view_mut(of_q), Some(&mut of_lse))?;
     let [mut d_q, mut d_k, mut d_v] = [queries, keys, keys].map(|n| on.output(sequences * heads * n));
     let gradients = Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut(of_k), d_v: d_v.view_mut(of_k) };
     let (of_o, of_lse) = (o.view(of_q), lse.view([sequences, heads, queries]));
-    attention.backward_padded(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, lists)?;
+    attention.backward(&on.device, qkv, [&of_o, &of_o], &of_lse, gradients)?;
     let [reference, _] = all.reference();
     let d_v = d_v.download();
     assert!(d_v.iter().all(|x| x.is_finite()), "the gradient of v");
@@ -206,26 +206,21 @@ fn packed(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     assert!(sequences <= 1 || heads <= 1);
     let begins = |each: usize| (0..=sequences).map(|i| (i * each) as u32).collect::<Vec<_>>();
     let lists = [queries, keys].map(|n| on.array(&begins(n)));
-    let lists = [&lists[0].view([sequences + 1]), &lists[1].view([sequences + 1])];
+    let packed = Layout::Packed {
+        queries: lists[0].view([sequences + 1]),
+        keys: lists[1].view([sequences + 1]),
+        longest: [queries, keys],
+    };
     let (of_q, of_k) = ([1, heads, sequences * queries, 1], [1, heads, sequences * keys, 1]);
-    let (q, k, v) = (all.q.0.view(of_q), all.k.0.view(of_k), all.v.0.view(of_k));
+    let qkv = Qkv { q: all.q.0.view(of_q), k: all.k.0.view(of_k), v: all.v.0.view(of_k) };
     let (mut o, mut lse) = (on.output(sequences * heads * queries), on.output(sequences * heads * queries));
-    let attention = Attention::new().scale(SCALE);
+    let attention = Attention::new().scale(SCALE).layout(packed);
     let of_lse = [1, heads, sequences * queries];
-    attention.run_packed(
-        &on.device,
-        &q,
-        &k,
-        &v,
-        &mut o.view_mut(of_q),
-        Some(&mut lse.view_mut(of_lse)),
-        lists,
-        queries,
-    )?;
+    attention.run(&on.device, qkv, &mut o.view_mut(of_q), Some(&mut lse.view_mut(of_lse)))?;
     let [mut d_q, mut d_k, mut d_v] = [queries, keys, keys].map(|n| on.output(sequences * heads * n));
     let gradients = Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut(of_k), d_v: d_v.view_mut(of_k) };
     let (of_o, of_lse) = (o.view(of_q), lse.view(of_lse));
-    attention.backward_packed(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, lists, [queries, keys])?;
+    attention.backward(&on.device, qkv, [&of_o, &of_o], &of_lse, gradients)?;
     assert!(d_v.download().iter().all(|x| x.is_finite()), "the gradient of v");
     let [reference, _] = all.reference();
     Ok(vec![Written::new("o", o.download(), reference)])
@@ -237,15 +232,15 @@ fn sparse(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let all = Prefill::new(on, [batch, heads, queries, keys, 1, 1]);
     let mask = BlockMask::new(BlockSize::Small, heads, [queries, keys], |_, _, _| true).upload(&on.device)?;
     let (of_q, of_k) = ([batch, heads, queries, 1], [batch, heads, keys, 1]);
-    let (q, k, v) = (all.q.0.view(of_q), all.k.0.view(of_k), all.v.0.view(of_k));
+    let qkv = Qkv { q: all.q.0.view(of_q), k: all.k.0.view(of_k), v: all.v.0.view(of_k) };
     let (mut o, mut lse) = (on.output(batch * heads * queries), on.output(batch * heads * queries));
-    let attention = Attention::new().scale(SCALE);
+    let attention = Attention::new().scale(SCALE).mask(&mask);
     let mut of_lse = lse.view_mut([batch, heads, queries]);
-    attention.run_sparse(&on.device, &q, &k, &v, &mut o.view_mut(of_q), Some(&mut of_lse), &mask)?;
+    attention.run(&on.device, qkv, &mut o.view_mut(of_q), Some(&mut of_lse))?;
     let [mut d_q, mut d_k, mut d_v] = [queries, keys, keys].map(|n| on.output(batch * heads * n));
     let gradients = Gradients { d_q: d_q.view_mut(of_q), d_k: d_k.view_mut(of_k), d_v: d_v.view_mut(of_k) };
     let (of_o, of_lse) = (o.view(of_q), lse.view([batch, heads, queries]));
-    attention.backward_sparse(&on.device, [&q, &k, &v], [&of_o, &of_o], &of_lse, gradients, &mask)?;
+    attention.backward(&on.device, qkv, [&of_o, &of_o], &of_lse, gradients)?;
     assert!(d_v.download().iter().all(|x| x.is_finite()), "the gradient of v");
     let [reference, _] = all.reference();
     Ok(vec![Written::new("o", o.download(), reference)])
@@ -270,7 +265,7 @@ fn step(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&all.k.0.view(of_k), &all.v.0.view(of_k)],
+        KvCache::new(all.k.0.view(of_k), all.v.0.view(of_k)),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
@@ -289,11 +284,10 @@ fn step_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (of_q, of_k) = ([sequences, heads, WIDTH], [sequences, heads, keys, WIDTH]);
     let mut o = on.output(sequences * heads * WIDTH);
     let mut scratch = Scratch::with_splits(&on.device, of_q, 2)?;
-    Decode::new().scale(SCALE).run_paged(
+    Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&all.k.0.view(of_k), &all.v.0.view(of_k)],
-        &table.view([sequences, 1]),
+        KvCache::new(all.k.0.view(of_k), all.v.0.view(of_k)).paged(table.view([sequences, 1])),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
@@ -314,11 +308,10 @@ fn step_scaled(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let ones = ones.view([sequences, heads, keys]);
     let mut o = on.output(sequences * heads * WIDTH);
     let mut scratch = Scratch::new(&on.device, of_q, heads, keys)?;
-    Decode::new().scale(SCALE).run_scaled(
+    Decode::new().scale(SCALE).run(
         &on.device,
         &all.q.0.view(of_q),
-        [&k.view(of_k), &v.view(of_k)],
-        [&ones, &ones],
+        KvCache::new(k.view(of_k), v.view(of_k)).scaled([ones, ones]),
         &lengths.view([sequences]),
         &mut o.view_mut(of_q),
         &mut scratch,
@@ -337,12 +330,12 @@ fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (mut turned, mut keys, mut values) =
         (on.output(n), on.array(&vec![0f32; n * room]), on.array(&vec![0f32; n * room]));
     let (new, cache) = ([sequences, heads, width], [sequences, heads, room, width]);
-    Append::new(Layout::Halves, &frequencies.view([width / 2])).run(
+    Append::new(PairLayout::Halves, &frequencies.view([width / 2])).run(
         &on.device,
         &q.view(new),
         &mut turned.view_mut(new),
         [&k.view(new), &v.view(new)],
-        [&mut keys.view_mut(cache), &mut values.view_mut(cache)],
+        KvCacheMut::new(keys.view_mut(cache), values.view_mut(cache)),
         &lengths.view([sequences]),
     )?;
     let last = |new: &[f64]| -> Vec<f64> {
@@ -370,14 +363,14 @@ fn append_scaled_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error
     let [mut keys, mut values] = [(); 2].map(|()| on.array(&vec![0i8; n * room]));
     let [mut of_keys, mut of_values] = [(); 2].map(|()| on.array(&vec![0f32; rows]));
     let (shape, cache, scales) = ([sequences, heads, width], [sequences, heads, room, width], [sequences, heads, room]);
-    Append::new(Layout::Interleaved, &frequencies.view([width / 2])).run_scaled_paged(
+    Append::new(PairLayout::Interleaved, &frequencies.view([width / 2])).run(
         &on.device,
         &q.view(shape),
         &mut turned.view_mut(shape),
         [&new.view(shape), &new.view(shape)],
-        [&mut keys.view_mut(cache), &mut values.view_mut(cache)],
-        [&mut of_keys.view_mut(scales), &mut of_values.view_mut(scales)],
-        &table.view([sequences, 1]),
+        KvCacheMut::new(keys.view_mut(cache), values.view_mut(cache))
+            .scaled([of_keys.view_mut(scales), of_values.view_mut(scales)])
+            .paged(table.view([sequences, 1])),
         &lengths.view([sequences]),
     )?;
     let last = |i: usize| i % room.max(1) + 1 == room;

@@ -3,7 +3,7 @@
 
 use crate::number;
 use kernel_dsl::{Element, Float, GenericArgument, Number};
-use kernels_rs::attention::{Attention, Decode, Scratch};
+use kernels_rs::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use kernels_rs::gemm::Gemm;
 use kernels_rs::permute::{copy, gather, transpose_batch};
 use kernels_rs::quant::{Igemm, Quantized};
@@ -122,13 +122,16 @@ fn attention<T: Float + kernels_rs::attention::cache::Stored + GenericArgument +
     let shape = [sequences, 1, COLS];
     let mut scratch = Scratch::new(device, shape, 1, KEYS).unwrap();
     let (of_q, lengths) = (q.view(shape).unwrap(), lengths.view([sequences]).unwrap());
-    Decode::new().run(device, &of_q, [&k, &v], &lengths, &mut o.view_mut(shape).unwrap(), &mut scratch).unwrap();
+    Decode::new()
+        .run(device, &of_q, KvCache::new(k, v), &lengths, &mut o.view_mut(shape).unwrap(), &mut scratch)
+        .unwrap();
     let reference = || row().into_iter().map(|x| f64::from(x) / KEYS as f64);
     let wide = |o: Vec<T>| o.into_iter().map(T::to_f32).collect::<Vec<_>>();
     close(&wide(end(device, &o, COLS)), reference());
     let shape = [sequences, 1, 1, COLS];
     let mut o = device.zeros::<T>(sequences * COLS).unwrap();
-    Attention::new().run(device, &q.view(shape).unwrap(), &k, &v, &mut o.view_mut(shape).unwrap(), None).unwrap();
+    let qkv = Qkv { q: q.view(shape).unwrap(), k, v };
+    Attention::new().run(device, qkv, &mut o.view_mut(shape).unwrap(), None).unwrap();
     close(&wide(end(device, &o, COLS)), reference());
 }
 

@@ -15,7 +15,7 @@ mod words;
 
 use kernel_dsl::Element;
 use kernel_dsl::prelude::*;
-use kernels_rs::attention::{Attention, Decode, Scratch};
+use kernels_rs::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use kernels_rs::fold::{along_x, along_y, along_z, block_at};
 use kernels_rs::quant::{Igemm, Quantized};
 use kernels_rs::sampling::Sample;
@@ -202,7 +202,7 @@ fn errors_of_excessive_sizes_name_arguments() {
     let far = |rows: usize| a.buffer.view_strided([1, rows, 1], [0, 0, 1]).unwrap();
     let (deep, mut c) = (Quantized::new(far((1 << 32) - 4000)), c.view_mut([1, 1, 1]));
     let told = said(Igemm::new().transpose_a().run(&on.device, deep, deep, &mut c));
-    assert!(told.contains("4294963296 elements to count"), "{told}");
+    assert!(told.contains("4294963296 elements are too many"), "{told}");
     // The sequence has 2²⁰ pages of 2¹⁰ rows.
     let (x, table, lengths) = (on.array(&[0f32; 8192]), on.array(&vec![0u32; 1 << 20]), on.array(&[1u32]));
     let (q, cache) = (
@@ -212,21 +212,20 @@ fn errors_of_excessive_sizes_name_arguments() {
     let mut o = on.output(8);
     let mut scratch = Scratch::with_splits(&on.device, [1, 1, 8], 1).unwrap();
     let (table, lengths) = (table.view([1, 1 << 20]), lengths.view([1]));
-    let told = said(Decode::new().run_paged(
+    let told = said(Decode::new().run(
         &on.device,
         &q,
-        [&cache, &cache],
-        &table,
+        KvCache::new(cache, cache).paged(table),
         &lengths,
         &mut o.view_mut([1, 1, 8]),
         &mut scratch,
     ));
-    assert!(told.contains("1048576 pages of 1024 rows, and a sequence has fewer than 2³⁰ keys"), "{told}");
+    assert!(told.contains("1048576 pages of 1024 rows; a sequence must have fewer than 2³⁰ keys"), "{told}");
     // Three heads of queries and two heads of keys.
     let (three, two) = (on.array(&[0f32; 24]), on.array(&[0f32; 16]));
     let (q, k, mut o) = (three.view([1, 3, 1, 8]), two.view([1, 2, 1, 8]), on.output(24));
-    let told = said(Attention::new().run(&on.device, &q, &k, &k, &mut o.view_mut([1, 3, 1, 8]), None));
-    assert!(told.contains("q has 3 heads, which is no multiple of the 2 key heads"), "{told}");
+    let told = said(Attention::new().run(&on.device, Qkv { q, k, v: k }, &mut o.view_mut([1, 3, 1, 8]), None));
+    assert!(told.contains("q has 3 heads; expected a multiple of the 2 key heads"), "{told}");
     // More rows without columns than a grid has blocks.
     let (none, mut tokens) = (on.array::<f32>(&[]), on.array::<u32>(&[]));
     let logits = none.buffer.view([3_000_000_000, 0]).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{Call, On, Written, number};
 use kernels_rs::quant::Affine;
-use kernels_rs::rotary::{Layout, Rotary};
+use kernels_rs::rotary::{PairLayout, Rotary};
 use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
 use kernels_rs::sampling::Sample;
 use runtime::Error;
@@ -208,7 +208,7 @@ fn rotary(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[tokens, heads, size] = extents else { panic!() };
     let n = tokens * heads * size;
     let pairs = usize::from(size >= 2);
-    let rotary = Rotary::new(&on.device, Layout::Interleaved, &vec![std::f32::consts::FRAC_PI_2; pairs])?;
+    let rotary = Rotary::new(&on.device, PairLayout::Interleaved, &vec![std::f32::consts::FRAC_PI_2; pairs])?;
     let ((x, of_x), (mut again, _), mut y) = (on.numbers(n, 1), on.numbers(n, 1), on.output(n));
     let positions = on.array(&vec![1u32; tokens * pairs]);
     let (positions, shape) = (positions.view([pairs, tokens]), [tokens, heads, size]);

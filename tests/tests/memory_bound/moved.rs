@@ -70,7 +70,7 @@ pub fn transposes(device: &Device) {
     let mut many = device.zeros::<f32>(30).unwrap();
     let refused = transpose_batch(device, &x.view([1, 2, 3]).unwrap(), &mut many.view_mut([5, 3, 2]).unwrap());
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("y is [5, 3, 2], and is to be [1, 3, 2]"), "{said}");
+    assert!(said.contains("y: extents [5, 3, 2], expected [1, 3, 2]"), "{said}");
 }
 
 pub fn fills(device: &Device) {
@@ -179,7 +179,7 @@ pub fn gates(device: &Device) {
     for extents in [[4, 2], [1, 8]] {
         let refused = gate(device, swiglu {}, both, y.view_mut(extents).unwrap().strided());
         let said = refused.unwrap_err().to_string();
-        let wanted = format!("x is [2, 8], and is to be [{}, {}]", extents[0], 2 * extents[1]);
+        let wanted = format!("x: extents [2, 8], expected [{}, {}]", extents[0], 2 * extents[1]);
         assert!(said.contains(&wanted), "{said}");
     }
 }

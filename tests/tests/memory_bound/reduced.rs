@@ -223,10 +223,10 @@ pub fn specials(device: &Device) {
     for far in [(1usize << 32) - 64, 1 << 33, usize::MAX] {
         let column = apart.view_strided([1, far, 1], [0, 0, 1]).unwrap();
         let said = reduce::columns(device, Sum, &column, &mut one).unwrap_err().to_string();
-        assert!(said.contains("one call takes") && said.contains("at most"), "{said}");
+        assert!(said.contains("takes at most"), "{said}");
         let pairs = apart.view_strided([far, 2], [0, 1]).unwrap();
         let said = reduce::all(device, Sum, &pairs, &mut one).unwrap_err().to_string();
-        assert!(said.contains("one call takes") && said.contains("at most"), "{said}");
+        assert!(said.contains("takes at most"), "{said}");
     }
     // A result without space for it.
     assert!(reduce::rows(device, Max, &x.view([2, 8]).unwrap(), &mut y.view_mut([4]).unwrap()).is_err());

@@ -159,7 +159,7 @@ const INSTANCES: &[(&str, usize)] = &[
     ("csr_spmv", 1),
     ("decode", 1),
     ("flash_attention", 3),
-    ("gemv_across", 4),
+    ("gemv_n", 4),
     ("gemv_normed", 3),
     ("norm_quantized", 1),
     ("rotate", 5),

@@ -9,7 +9,7 @@ use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::attention::cache::Stored;
 use kernels_rs::attention::mask::{BlockMask, BlockSize, random};
-use kernels_rs::attention::{Attention, Decode, Scratch};
+use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Qkv, Scratch};
 use kernels_rs::gemm::Gemm;
 
 /// Sequences, heads, queries and keys, and elements of a head.
@@ -69,7 +69,8 @@ fn whole<T: Draw + Float + GenericArgument>(
     let planes = [batch * heads, length, width];
     let contenders = vec![
         timer.timed("ours", times, || {
-            attention.run(stream, &q.view(shape)?, &k.view(shape)?, &v.view(shape)?, &mut o.view_mut(shape)?, None)
+            let qkv = Qkv { q: q.view(shape)?, k: k.view(shape)?, v: v.view(shape)? };
+            attention.run(stream, qkv, &mut o.view_mut(shape)?, None)
         }),
         timer.timed("both products", times, || {
             let square = [batch * heads, length, length];
@@ -101,16 +102,16 @@ fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Re
     let attention = if causal { Attention::new().causal() } else { Attention::new() };
     let forward = |o: &mut DeviceBuffer<f32>, lse: Option<&mut DeviceBuffer<f32>>| {
         let mut lse = lse.map(|lse| lse.view_mut(of_rows)).transpose()?;
-        let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
-        attention.run(stream, &q, &k, &v, &mut o.view_mut(shape)?, lse.as_mut())
+        let qkv = Qkv { q: q.view(shape)?, k: k.view(shape)?, v: v.view(shape)? };
+        attention.run(stream, qkv, &mut o.view_mut(shape)?, lse.as_mut())
     };
     forward(&mut o, Some(&mut lse)).map_err(Error::Device)?;
     let contenders = vec![
         timer.timed("ours", times, || {
-            let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
+            let qkv = Qkv { q: q.view(shape)?, k: k.view(shape)?, v: v.view(shape)? };
             let (o, d_o, lse) = (o.view(shape)?, d_o.view(shape)?, lse.view(of_rows)?);
-            let (mut d_q, mut d_k, mut d_v) = (d_q.view_mut(shape)?, d_k.view_mut(shape)?, d_v.view_mut(shape)?);
-            attention.backward(stream, [&q, &k, &v], [&o, &d_o], &lse, &mut d_q, &mut d_k, &mut d_v)
+            let (d_q, d_k, d_v) = (d_q.view_mut(shape)?, d_k.view_mut(shape)?, d_v.view_mut(shape)?);
+            attention.backward(stream, qkv, [&o, &d_o], &lse, Gradients { d_q, d_k, d_v })
         }),
         timer.timed("forward", times, || forward(&mut again, None)),
     ];
@@ -140,12 +141,12 @@ fn masked(
     let flop = 4.0 * mask.density() * (batch * heads * length * length * width) as f64;
     let contenders = vec![
         timer.timed("ours", 2, || {
-            let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
-            Attention::new().run_sparse(stream, &q, &k, &v, &mut o.view_mut(shape)?, None, &on_device)
+            let qkv = Qkv { q: q.view(shape)?, k: k.view(shape)?, v: v.view(shape)? };
+            Attention::new().mask(&on_device).run(stream, qkv, &mut o.view_mut(shape)?, None)
         }),
         timer.timed("whole", 2, || {
-            let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
-            Attention::new().run(stream, &q, &k, &v, &mut other.view_mut(shape)?, None)
+            let qkv = Qkv { q: q.view(shape)?, k: k.view(shape)?, v: v.view(shape)? };
+            Attention::new().run(stream, qkv, &mut other.view_mut(shape)?, None)
         }),
     ];
     let shape = format!("{heads}x{length}x{width}, blocks of {}, density {:.3}", size.get(), mask.density());
@@ -193,9 +194,9 @@ fn decoded<T: Draw + Float + Stored + GenericArgument>(
     let cache = [sequences, groups, keys, width];
     let contenders = vec![
         timer.timed("ours", times, || {
-            let (k, v) = (k.view(cache)?, v.view(cache)?);
+            let cache = KvCache::new(k.view(cache)?, v.view(cache)?);
             let lengths = lengths.view([sequences])?;
-            Decode::new().run(stream, &q.view(of_q)?, [&k, &v], &lengths, &mut o.view_mut(of_q)?, &mut scratch)
+            Decode::new().run(stream, &q.view(of_q)?, cache, &lengths, &mut o.view_mut(of_q)?, &mut scratch)
         }),
         timer.timed("copy", times, || stream.copy(&source, &mut target)),
     ];

@@ -22,7 +22,7 @@ const EACH: Duration = Duration::from_millis(100);
 const LOADED: Duration = Duration::from_secs(60);
 /// Time limit for measuring all kernels, counted from the start. Instances not measured by then are
 /// left out of the result.
-const ALL: Duration = Duration::from_secs(90);
+const MEASURING_LIMIT: Duration = Duration::from_secs(90);
 
 /// Instances and the cost of checking: the median of their ratios.
 #[derive(Serialize)]
@@ -63,7 +63,9 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error>
             bar.set_message(declared.name);
             let measured = match case {
                 Some(Ok(None)) => continue,
-                Some(Ok(Some(case))) if within(ALL) => one(&device, artifact, declared, &case, rounds).map(Some),
+                Some(Ok(Some(case))) if within(MEASURING_LIMIT) => {
+                    one(&device, artifact, declared, &case, rounds).map(Some)
+                }
                 Some(Ok(Some(_))) | None => Ok(None),
                 Some(Err(why)) => Err(why),
             };
@@ -73,7 +75,7 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error>
                     instances.push(measured);
                     continue;
                 }
-                Ok(None) => format!("no time left of {} s", ALL.as_secs()),
+                Ok(None) => format!("no time left of {} s", MEASURING_LIMIT.as_secs()),
                 Err(why) => {
                     let said = why.to_string();
                     first_error.get_or_insert(why);

@@ -18,7 +18,7 @@ pub(super) struct Cublas<'a> {
 pub(super) struct Product {
     pub shape: [usize; 3],
     /// B is stored as [N, K].
-    pub turned_b: bool,
+    pub transpose_b: bool,
     /// Addresses on the device of A, B and C.
     pub at: [u64; 3],
 }
@@ -51,7 +51,7 @@ impl<'a> Cublas<'a> {
         let [m, n, k] = product.shape.map(|n| n as i32);
         let [a, b, c] = product.at;
         use sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
-        let (op_b, ld_b) = if product.turned_b { (CUBLAS_OP_T, k) } else { (CUBLAS_OP_N, n) };
+        let (op_b, ld_b) = if product.transpose_b { (CUBLAS_OP_T, k) } else { (CUBLAS_OP_N, n) };
         let (alpha, beta) = (1f32, 0f32);
         // cuBLAS is column-major: Cᵀ = Bᵀ·Aᵀ. SAFETY: guaranteed by the caller; the factors are
         // read before the call returns.

@@ -23,27 +23,27 @@ pub(super) struct Timer {
     x: DeviceBuffer<i32>,
     out: RefCell<DeviceBuffer<i32>>,
     /// Duration of one iteration of the kernel that keeps the device busy.
-    turn: Duration,
+    round: Duration,
 }
 
 /// Number of iterations measured to determine the duration of one.
-const TURNS: usize = 10_000;
+const ROUNDS: usize = 10_000;
 
 /// Maximum time for which the device is kept busy.
-const LONGEST: Duration = Duration::from_millis(50);
+const MAX_BUSY: Duration = Duration::from_millis(50);
 
 impl Timer {
     pub fn new(device: &Device) -> Result<Timer, Error> {
         let make = || {
             let (stream, x) = (device.stream()?, device.upload(&(0..256).collect::<Vec<_>>())?);
-            let mut timer = Timer { stream, x, out: RefCell::new(device.zeros(256)?), turn: Duration::ZERO };
+            let mut timer = Timer { stream, x, out: RefCell::new(device.zeros(256)?), round: Duration::ZERO };
             // The first launch loads the kernel.
             timer.busy(1)?;
             let start = timer.stream.record()?;
-            timer.busy(TURNS)?;
+            timer.busy(ROUNDS)?;
             let end = timer.stream.record()?;
             end.wait()?;
-            timer.turn = (end.since(&start)? / TURNS as u32).max(Duration::from_nanos(1));
+            timer.round = (end.since(&start)? / ROUNDS as u32).max(Duration::from_nanos(1));
             Ok(timer)
         };
         make().map_err(Error::Device)
@@ -53,10 +53,10 @@ impl Timer {
         &self.stream
     }
 
-    fn busy(&self, turns: usize) -> ::runtime::Result<()> {
+    fn busy(&self, rounds: usize) -> ::runtime::Result<()> {
         // SAFETY: the kernel stays within its slices for all contents: the oracle ran it
         // (`kernels check`).
-        unsafe { dp4a_peak::launch_unchecked(&self.stream, &self.x, turns, &mut *self.out.borrow_mut()) }
+        unsafe { dp4a_peak::launch_unchecked(&self.stream, &self.x, rounds, &mut *self.out.borrow_mut()) }
     }
 
     /// Returns a contender that queues the library's `work` `times` times.
@@ -79,8 +79,8 @@ impl Timer {
         // Time the host took to queue the work last time.
         let mut queueing = Duration::ZERO;
         Contender::new(name, move || {
-            let ahead = queueing.mul_f64(1.5).min(LONGEST);
-            self.busy((ahead.as_secs_f64() / self.turn.as_secs_f64()) as usize).map_err(Error::Device)?;
+            let ahead = queueing.mul_f64(1.5).min(MAX_BUSY);
+            self.busy((ahead.as_secs_f64() / self.round.as_secs_f64()) as usize).map_err(Error::Device)?;
             let began = Instant::now();
             let start = self.stream.record().map_err(Error::Device)?;
             for _ in 0..times {

@@ -43,11 +43,11 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     let timer = Timer::new(&device)?;
     let cublas = Cublas::open(timer.stream())?;
     let mut measured = Vec::new();
-    for (shape, turned_b) in SHAPES {
-        measured.extend(one::<f32>("sgemm", &timer, cublas.as_ref(), shape, turned_b, rounds)?);
+    for (shape, transpose_b) in SHAPES {
+        measured.extend(one::<f32>("sgemm", &timer, cublas.as_ref(), shape, transpose_b, rounds)?);
     }
-    for (shape, turned_b) in HALVES {
-        measured.extend(one::<f16>("hgemm", &timer, None, shape, turned_b, rounds)?);
+    for (shape, transpose_b) in HALVES {
+        measured.extend(one::<f16>("hgemm", &timer, None, shape, transpose_b, rounds)?);
     }
     Ok(measured)
 }
@@ -59,7 +59,7 @@ fn one<T: Draw + Float + GenericArgument>(
     timer: &Timer,
     cublas: Option<&Cublas<'_>>,
     shape: [usize; 3],
-    turned_b: bool,
+    transpose_b: bool,
     rounds: usize,
 ) -> Result<Vec<Measured>, Error> {
     let ([m, n, k], stream) = (shape, timer.stream());
@@ -75,10 +75,10 @@ fn one<T: Draw + Float + GenericArgument>(
     let flop = 2.0 * m as f64 * n as f64 * k as f64;
     let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(4.0, 100.0) as u32;
 
-    let product = Product { shape, turned_b, at: [a.device_address(), b.device_address(), theirs.device_address()] };
-    let gemm = if turned_b { Gemm::new().transpose_b() } else { Gemm::new() };
+    let product = Product { shape, transpose_b, at: [a.device_address(), b.device_address(), theirs.device_address()] };
+    let gemm = if transpose_b { Gemm::new().transpose_b() } else { Gemm::new() };
     let ours = || {
-        let view_b = b.view(if turned_b { [1, n, k] } else { [1, k, n] })?;
+        let view_b = b.view(if transpose_b { [1, n, k] } else { [1, k, n] })?;
         gemm.run(stream, &a.view([1, m, k])?, &view_b, &mut c.view_mut([1, m, n])?)
     };
     let mut contenders = vec![timer.timed("ours", times, ours)];
@@ -88,7 +88,7 @@ fn one<T: Draw + Float + GenericArgument>(
         contenders.push(timer.timed_peer("cublas", times, move || unsafe { cublas.queue(&product) }));
     }
     contenders.push(timer.timed("copy", times, || stream.copy(&source, &mut target)));
-    let layout = if turned_b { "A·Bᵀ" } else { "A·B" };
+    let layout = if transpose_b { "A·Bᵀ" } else { "A·B" };
     let trial = Trial {
         kernel,
         shape: format!("{m}x{n}x{k}, {layout}"),

@@ -12,7 +12,7 @@ use kernels_rs::elementwise::{gate, map, map2};
 use kernels_rs::histogram::histogram;
 use kernels_rs::permute::{copy, fill, gather, transpose_batch};
 use kernels_rs::reduce::{self, ArgMax, Sum};
-use kernels_rs::rotary::{Layout, Rotary};
+use kernels_rs::rotary::{PairLayout, Rotary};
 use kernels_rs::scan::inclusive;
 
 /// Target traffic of one measurement in bytes, enough on an H200 to hide launch overhead and clock
@@ -115,7 +115,7 @@ impl Bench<'_> {
     /// index.
     fn tokens<T: Draw + Float + GenericArgument>(
         &mut self,
-        turned: &'static str,
+        rotated: &'static str,
         in_place: &'static str,
         gathered: &'static str,
     ) -> Result<(), Error> {
@@ -124,9 +124,11 @@ impl Bench<'_> {
         let numbers: Vec<u32> = (0..m).map(|i| (i * 40_503 % m) as u32).collect();
         let numbers = on.device().upload(&numbers).map_err(Error::Device)?;
         let rotary =
-            Rotary::new(on.device(), Layout::Halves, &Rotary::frequencies(10_000.0, 128)).map_err(Error::Device)?;
+            Rotary::new(on.device(), PairLayout::Halves, &Rotary::frequencies(10_000.0, 128)).map_err(Error::Device)?;
         let (bytes, heads) = (2 * size_of::<T>() * m * n, [m, n / 128, 128]);
-        self.trial(turned, bytes, || rotary.run(on, &x.view(heads)?, &numbers.view([1, m])?, &mut y.view_mut(heads)?))?;
+        self.trial(rotated, bytes, || {
+            rotary.run(on, &x.view(heads)?, &numbers.view([1, m])?, &mut y.view_mut(heads)?)
+        })?;
         self.trial(gathered, bytes, || gather(on, &x.view([m, n])?, &numbers.view([m])?, &mut y.view_mut([m, n])?))?;
         self.trial(in_place, bytes, || rotary.run_in_place(on, &numbers.view([1, m])?, &mut x.view_mut(heads)?))
     }

@@ -6,7 +6,7 @@ use super::measure::in_turns;
 use ::runtime::Device;
 use ::runtime::testing::Random;
 use kernels_rs::gemm::epilogue::Identity;
-use kernels_rs::gemm::plan::{BUSY_WARPS, Lanes, Plan, Tile};
+use kernels_rs::gemm::plan::{BUSY_WARPS, GemvWidth, Plan, Tile};
 use kernels_rs::gemm::tiled::sum_splits;
 use kernels_rs::gemm::{Costs, Gemm};
 use serde::Serialize;
@@ -23,9 +23,9 @@ pub(super) struct Planned {
 #[derive(Serialize)]
 #[serde(remote = "Costs")]
 struct CostsJson {
-    square_ns: f64,
-    wide_ns: f64,
-    flat_ns: f64,
+    tile_128x128_ns: f64,
+    tile_64x128_ns: f64,
+    tile_16x128_ns: f64,
     part_ns: f64,
     stream_ns: f64,
     launch_ns: f64,
@@ -45,11 +45,11 @@ pub(super) fn measure(rounds: usize) -> Result<Planned, Error> {
     let timer = Timer::new(&device)?;
     let multiprocessors = device.facts().multiprocessors.max(1) as usize;
     let streamed = Shape { batch: 1, m: 1, n: 8192, k: 8192 };
-    let stream = product(&timer, Plan::Across(1, Lanes::Eight), streamed, rounds)?;
+    let stream = product(&timer, Plan::GemvN(1, GemvWidth::Columns32), streamed, rounds)?;
     let costs = Costs {
-        square_ns: tile(&timer, Tile::Square, multiprocessors, rounds)?,
-        wide_ns: tile(&timer, Tile::Wide, multiprocessors, rounds)?,
-        flat_ns: tile(&timer, Tile::Flat, multiprocessors, rounds)?,
+        tile_128x128_ns: tile(&timer, Tile::T128x128, multiprocessors, rounds)?,
+        tile_64x128_ns: tile(&timer, Tile::T64x128, multiprocessors, rounds)?,
+        tile_16x128_ns: tile(&timer, Tile::T16x128, multiprocessors, rounds)?,
         part_ns: parts(&timer, [2048, 2048], 8, rounds)? * multiprocessors as f64 / (9.0 * 2048.0 * 2048.0),
         stream_ns: stream * multiprocessors as f64 / (streamed.n * streamed.k) as f64,
         launch_ns: parts(&timer, [1, 128], 1, rounds)?,
@@ -65,7 +65,7 @@ fn tile(timer: &Timer, tile: Tile, multiprocessors: usize, rounds: usize) -> Res
     // For few rows the blocks split the depth, as in the products for which such a tile is chosen:
     // their data is not in the caches.
     let (shape, splits) = match tile {
-        Tile::Flat => (Shape { batch: 1, m: rows, n: cols * multiprocessors, k: 4096 }, each),
+        Tile::T16x128 => (Shape { batch: 1, m: rows, n: cols * multiprocessors, k: 4096 }, each),
         _ => (Shape { batch: 1, m: rows * multiprocessors, n: cols * each, k: 4096 }, 1),
     };
     let ns = product(timer, Plan::Tiles(tile, splits), shape, rounds)?;

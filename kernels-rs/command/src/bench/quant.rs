@@ -41,8 +41,8 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     let drawn = Drawn::new(&device)?;
     let on = On { timer: &timer, cublas: cublas.as_ref(), drawn: &drawn, rounds };
     let mut measured = Vec::new();
-    for (shape, turned_b) in PRODUCTS {
-        measured.extend(on.product::<f32>("igemm, f32", shape, turned_b)?);
+    for (shape, transpose_b) in PRODUCTS {
+        measured.extend(on.product::<f32>("igemm, f32", shape, transpose_b)?);
     }
     measured.extend(on.product::<i32>("igemm, i32", [4096; 3], true)?);
     measured.extend(on.product::<i8>("igemm, i8", [4096; 3], true)?);
@@ -94,7 +94,7 @@ impl On<'_> {
         &self,
         kernel: &'static str,
         shape: [usize; 3],
-        turned_b: bool,
+        transpose_b: bool,
     ) -> Result<Vec<Measured>, Error> {
         let On { timer, cublas, rounds, drawn: Drawn { floats, bytes: [a, b] } } = *self;
         let ([m, n, k], stream) = (shape, timer.stream());
@@ -106,9 +106,9 @@ impl On<'_> {
         let operations = 2.0 * m as f64 * n as f64 * k as f64;
         let times = (LONG_NS / (operations / OPERATIONS_PER_NS)).clamp(4.0, 100.0) as u32;
 
-        let igemm = if turned_b { Igemm::new().transpose_b() } else { Igemm::new() }.output(0.1, 3);
+        let igemm = if transpose_b { Igemm::new().transpose_b() } else { Igemm::new() }.output(0.1, 3);
         let ours = || {
-            let (rows, cols) = if turned_b { (n, k) } else { (k, n) };
+            let (rows, cols) = if transpose_b { (n, k) } else { (k, n) };
             let (a, b) =
                 (a.view_strided([1, m, k], [m * k, k, 1])?, b.view_strided([1, rows, cols], [k * n, cols, 1])?);
             let (a, b) = (Quantized::new(a).scale(scale_a.view([m])?), Quantized::new(b).scale(scale_b.view([n])?));
@@ -117,14 +117,14 @@ impl On<'_> {
         let mut contenders = vec![timer.timed("ours", times, ours)];
         if let Some(cublas) = cublas {
             let at = [floats[0].device_address(), floats[1].device_address(), theirs.device_address()];
-            let product = Product { shape, turned_b, at };
+            let product = Product { shape, transpose_b, at };
             // SAFETY: the buffers live as long as the contenders and hold the matrices; only this
             // contender uses its C.
             contenders.push(timer.timed_peer("cublas, f32", times, move || unsafe { cublas.queue(&product) }));
         }
         let peak = Peak::new(device)?;
         contenders.push(peak.contender(timer, operations));
-        let layout = if turned_b { "A·Bᵀ" } else { "A·B" };
+        let layout = if transpose_b { "A·Bᵀ" } else { "A·B" };
         let trial = Trial {
             kernel,
             shape: format!("{m}x{n}x{k}, {layout}"),
@@ -187,7 +187,7 @@ struct Peak {
 }
 
 /// Iterations of 64 `dp4a` that a thread executes in a measurement.
-const TURNS: usize = 1000;
+const ROUNDS: usize = 1000;
 
 impl Peak {
     fn new(device: &Device) -> Result<Peak, Error> {
@@ -199,11 +199,11 @@ impl Peak {
     /// Returns a contender that runs for the time of `operations` operations; a `dp4a` counts as
     /// eight.
     fn contender(mut self, timer: &Timer, operations: f64) -> Contender<'_> {
-        let share = operations / (self.x.len() as f64 * TURNS as f64 * 64.0 * 8.0);
+        let share = operations / (self.x.len() as f64 * ROUNDS as f64 * 64.0 * 8.0);
         let mut all = timer.timed("dp4a alone", 1, move || {
             // SAFETY: the kernel stays within its slices for all contents: the oracle ran it
             // (`kernels check`).
-            unsafe { dp4a_peak::launch_unchecked(timer.stream(), &self.x, TURNS, &mut self.out) }
+            unsafe { dp4a_peak::launch_unchecked(timer.stream(), &self.x, ROUNDS, &mut self.out) }
         });
         Contender::new(all.name, move || Ok((all.run)()?.mul_f64(share)))
     }

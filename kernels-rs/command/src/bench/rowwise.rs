@@ -16,7 +16,7 @@ const SHAPES: [[usize; 2]; 8] =
 /// Target duration of one measurement, long enough to hide launch overhead and clock resolution,
 /// and the maximum number of launches.
 const LONG_NS: f64 = 2e6;
-const MOST: f64 = 50.0;
+const MAX_REPEATS: f64 = 50.0;
 /// Estimated memory bandwidth of the device.
 const BYTES_PER_NS: f64 = 4e3;
 
@@ -43,7 +43,7 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
     }
 
     fn times(&self) -> u32 {
-        (LONG_NS / (2.0 * self.bytes() as f64 / BYTES_PER_NS)).clamp(3.0, MOST) as u32
+        (LONG_NS / (2.0 * self.bytes() as f64 / BYTES_PER_NS)).clamp(3.0, MAX_REPEATS) as u32
     }
 
     /// Measures `work`, whose traffic is `matrices` matrices, compared with a copy that reads half

@@ -99,7 +99,7 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
     let cublas = Cublas::open(&stream)?;
     let shape = [16; 3];
     let matrices = [buffer()?, buffer()?, buffer()?];
-    let product = Product { shape, turned_b: false, at: [0, 1, 2].map(|i| matrices[i].device_address()) };
+    let product = Product { shape, transpose_b: false, at: [0, 1, 2].map(|i| matrices[i].device_address()) };
     let wait = || {
         let _ = stream.wait();
         let _ = driver.wait();

@@ -131,7 +131,7 @@ impl Error {
 
 /// Result of a run.
 #[derive(Serialize)]
-struct Told<'a> {
+struct RunJson<'a> {
     entry: &'a str,
     grid: [u32; 3],
     block: [u32; 3],
@@ -194,7 +194,7 @@ impl Run {
             approximate: outcome.approximate.contains(&i),
             first: buffer.element.read(bytes).take(self.first).map(|bits| buffer.element.show(bits)).collect(),
         };
-        let told = Told {
+        let run = RunJson {
             entry: &entry,
             grid: self.grid,
             block,
@@ -204,8 +204,8 @@ impl Run {
             buffers: names.iter().zip(&contents).enumerate().map(left).collect(),
         };
         match self.json {
-            true => json(out, &told)?,
-            false => told.print(out, &snippet)?,
+            true => json(out, &run)?,
+            false => run.print(out, &snippet)?,
         }
         Ok(if outcome.report.is_good() { Outcome::Good } else { Outcome::Bad })
     }
@@ -307,9 +307,9 @@ fn refused(snippet: &Snippet, unsupported: &Unsupported) -> String {
     text
 }
 
-impl Told<'_> {
+impl RunJson<'_> {
     fn print(&self, out: &mut dyn Write, snippet: &Snippet) -> Result<(), super::Error> {
-        let Told { entry, grid, block, statistics, .. } = self;
+        let RunJson { entry, grid, block, statistics, .. } = self;
         for finding in self.findings {
             let severity = match finding.check.severity() {
                 Severity::Warning => "warning",

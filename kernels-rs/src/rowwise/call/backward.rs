@@ -36,8 +36,8 @@ impl Softmax<'_> {
         dx: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = y.extents();
-        dy.expected("dy", [rows, cols], "as y is")?;
-        dx.expected("dx", [rows, cols], "as y is")?;
+        dy.expected("dy", [rows, cols], "the extents of y")?;
+        dx.expected("dx", [rows, cols], "the extents of y")?;
         let wide =
             wide::<T>(cols, |wide| vec![rows_begin_at(y, wide), rows_begin_at(dy, wide), rows_begin_at(&*dx, wide)]);
         let constants = [T::CONSTANT, Constant::Bool(self.log)].into_iter();
@@ -56,7 +56,7 @@ fn of_rows<T: Float>(
     dy: &BufferView<'_, T, 2>,
 ) -> Result<(), Error> {
     saved.expected("saved", [z.extents()[0], 2], "two numbers for each row of z")?;
-    dy.expected("dy", z.extents(), "as z is")
+    dy.expected("dy", z.extents(), "the extents of z")
 }
 
 impl<W: Float + GenericArgument> Norm<'_, W> {
@@ -81,7 +81,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
     ) -> Result<(), Error> {
         let [rows, cols] = z.extents();
         self.of_columns(cols)?;
-        dz.expected("dz", [rows, cols], "as z is")?;
+        dz.expected("dz", [rows, cols], "the extents of z")?;
         of_rows(z, saved, dy)?;
         let wide = wide::<T>(cols, |wide| {
             let all = [rows_begin_at(z, wide), rows_begin_at(dy, wide), rows_begin_at(&*dz, wide)];

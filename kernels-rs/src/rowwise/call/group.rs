@@ -129,7 +129,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     ) -> Result<(), Error> {
         let [samples, all, spatial] = x.extents();
         self.of_channels(all)?;
-        dy.expected("dy", x.extents(), "as x is")?;
+        dy.expected("dy", x.extents(), "the extents of x")?;
         saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
         let mut dx = self.rows_mut("dx", x.extents(), dx)?;
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
@@ -161,7 +161,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     ) -> Result<(), Error> {
         let [samples, all, spatial] = x.extents();
         let channels = self.of_group(all)?;
-        dy.expected("dy", x.extents(), "as x is")?;
+        dy.expected("dy", x.extents(), "the extents of x")?;
         saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
         given(dweight.as_deref(), "dweight", [all], "a number for each channel of x")?;
         given(dbias.as_deref(), "dbias", [all], "a number for each channel of x")?;
@@ -200,7 +200,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         extents: [usize; 3],
         y: &'v mut BufferViewMut<'_, T, 3>,
     ) -> Result<BufferViewMut<'v, T, 3>, Error> {
-        y.expected(name, extents, "as x is")?;
+        y.expected(name, extents, "the extents of x")?;
         let [samples, all, spatial] = extents;
         y.reborrow().strided().reshaped([samples, self.groups, self.of_group(all)? * spatial])?.side_by_side()
     }

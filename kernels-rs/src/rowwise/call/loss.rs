@@ -98,7 +98,7 @@ impl CrossEntropy {
         labels.expected("labels", [rows], OF_ROWS)?;
         log_sum.expected("log_sum", [rows], OF_ROWS)?;
         gradient.expected("gradient", [rows], OF_ROWS)?;
-        dx.expected("dx", [rows, cols], "as the logits are")?;
+        dx.expected("dx", [rows, cols], "the extents of the logits")?;
         logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
         let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
         let pieces = (2 * AT_ONCE as usize / wide).min(4);

@@ -112,7 +112,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         saved: Saved<'_, '_>,
     ) -> Result<(), Error> {
         self.compared(x, &added)?;
-        y.expected("y", x.extents(), "as x is")?;
+        y.expected("y", x.extents(), "the extents of x")?;
         given(saved.as_deref(), "saved", [x.extents()[0], 2], "two numbers for each row of x")?;
         let fused = added.is_some();
         let constants = |team: Team, wide| {
@@ -165,7 +165,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
         self.compared(x, &added)?;
-        q.expected("q", x.extents(), "as x is")?;
+        q.expected("q", x.extents(), "the extents of x")?;
         scales.expected("scales", [x.extents()[0]], "one for each row of x")?;
         let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
@@ -203,8 +203,8 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
     fn compared<T: Element>(&self, x: &BufferView<'_, T, 2>, added: &Added<'_, '_, T>) -> Result<(), Error> {
         self.of_columns(x.extents()[1])?;
         let Some((residual, z)) = added else { return Ok(()) };
-        residual.expected("residual", x.extents(), "as x is")?;
-        z.expected("z", x.extents(), "as x is")
+        residual.expected("residual", x.extents(), "the extents of x")?;
+        z.expected("z", x.extents(), "the extents of x")
     }
 
     /// Returns the number of elements of an access.

@@ -18,7 +18,7 @@ pub(super) struct Team {
 /// Teams for many rows, sorted by the elements that they keep: the fewest threads that keep a row,
 /// because the rows are enough to fill the device. Of equal ones, the one with fewer elements per
 /// thread is last, for kernels that keep several matrices.
-const MANY: [Team; 10] = [
+const TEAMS_FOR_MANY_ROWS: [Team; 10] = [
     Team { threads: 32, rows: 8, keeps: 8 },
     Team { threads: 32, rows: 8, keeps: 32 },
     Team { threads: 128, rows: 1, keeps: 8 },
@@ -33,7 +33,7 @@ const MANY: [Team; 10] = [
 
 /// Teams for at most one row per multiprocessor: as many threads as there is work, because the time
 /// of a single row counts.
-const FEW: [Team; 4] = [
+const TEAMS_FOR_FEW_ROWS: [Team; 4] = [
     Team { threads: 32, rows: 8, keeps: 8 },
     Team { threads: 256, rows: 1, keeps: 8 },
     Team { threads: 1024, rows: 1, keeps: 8 },
@@ -45,11 +45,11 @@ impl Team {
     /// elements.
     pub fn of(device: &Device, rows: usize, cols: usize, most: u32) -> Team {
         let few = rows <= device.facts().multiprocessors as usize;
-        let teams: &[Team] = if few { &FEW } else { &MANY };
+        let teams: &[Team] = if few { &TEAMS_FOR_FEW_ROWS } else { &TEAMS_FOR_MANY_ROWS };
         let possible = || teams.iter().filter(|team| team.keeps <= most).copied();
         let whole = possible().find(|team| cols <= team.kept());
         // The largest team reads again what it cannot keep.
-        whole.or_else(|| possible().last()).unwrap_or(MANY[0])
+        whole.or_else(|| possible().last()).unwrap_or(TEAMS_FOR_MANY_ROWS[0])
     }
 
     /// Returns the number of elements of a row that a team keeps.

@@ -3,6 +3,7 @@
 use super::Norm;
 use crate::Queue;
 use crate::access::rows_are_whole;
+use crate::dispatch::dispatch;
 use crate::elementwise::gate;
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, Epilogue, Identity};
@@ -14,7 +15,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 
 /// The maximum number of rows for which each block may normalize the rows itself: reading the
 /// matrix limits the product.
-const FEW: usize = 8;
+const MAX_GEMV_ROWS: usize = 8;
 
 impl<N: Float + GenericArgument> Norm<'_, N> {
     /// Queues y ← norm(x)·Wᵀ + bias. x is [rows, K] in any storage format, W is [N, K] as in
@@ -73,7 +74,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let [rows_of_x, columns] = x.extents();
         w.expected("w", [w.extents()[0], columns], "a number for each column of x")?;
         y.expected("y", [rows_of_x, w.extents()[0]], "a row for each of x, a column for each row of W")?;
-        if rows_of_x <= FEW {
+        if rows_of_x <= MAX_GEMV_ROWS {
             // Without pairs the function is never called.
             return self.fused::<X, W, O, E, crate::activation::swiglu, false>(on, x, w, y, epilogue);
         }
@@ -115,7 +116,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let ([rows, columns], [both, _]) = (x.extents(), w.extents());
         w.expected("w", [both / 2 * 2, columns], "a number for each column of x, in an even number of rows")?;
         y.expected("y", [rows, both / 2], "a row for each of x, a column for each two rows of W")?;
-        if rows <= FEW {
+        if rows <= MAX_GEMV_ROWS {
             return self.fused::<X, W, O, Identity, F, true>(on, x, w, y, Identity);
         }
         let mut halves = on.scratch::<W>(rows * both)?;
@@ -155,45 +156,31 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let none = on.scratch::<N>(0)?;
         let none = none.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&none), self.bias.unwrap_or(&none));
-        macro_rules! launch {
-            ($centered:literal, $rows:literal, $cols:literal, $v:literal, $p:literal, $ahead:literal) => {
-                // SAFETY: the launch checks all extents against each other, and the kernel's
-                // accesses stay within them for any element type. The oracle ran it in `f32` and
-                // `f16` at and around every edge (`kernels check`). The caller guarantees what the
-                // epilogue accesses.
-                unsafe {
-                    gemv_normed::<X, N, W, O, E, F, $centered, PAIRED, $rows, $cols, $v, $p, $ahead>::launch_unchecked(
-                        on,
-                        self.epsilon,
-                        x,
-                        weight,
-                        bias,
-                        w,
-                        y,
-                        epilogue,
-                    )
-                }
-            };
-        }
-        macro_rules! by {
-            ($centered:literal, $v:literal, $p:literal, $ahead:literal, $some:literal) => {
-                match x.extents()[0] {
-                    0 | 1 => launch!($centered, 1, 2, $v, $p, $ahead),
-                    2 => launch!($centered, 2, $some, $v, $p, $ahead),
-                    3 | 4 => launch!($centered, 4, $some, $v, $p, $ahead),
-                    _ => launch!($centered, 8, 2, $v, $p, $ahead),
-                }
-            };
-        }
-        // An access of 16 bytes has four or eight elements; the number of columns is limited by
-        // registers.
-        match (self.centered, size_of::<W>()) {
-            (true, 2) if rows_are_whole(w, 8) => by!(true, 8, 8, 2, 2),
-            (false, 2) if rows_are_whole(w, 8) => by!(false, 8, 8, 2, 2),
-            (true, 4) if rows_are_whole(w, 4) => by!(true, 4, 4, 4, 4),
-            (false, 4) if rows_are_whole(w, 4) => by!(false, 4, 4, 4, 4),
-            (true, _) => by!(true, 1, 4, 4, 2),
-            (false, _) => by!(false, 1, 4, 4, 2),
-        }
+        // An access of 16 bytes takes four or eight elements. A thread has as many columns as its
+        // registers hold.
+        let width = [8, 4].into_iter().find(|n| n * size_of::<W>() == 16 && rows_are_whole(w, *n)).unwrap_or(1);
+        dispatch!(let CENTERED: bool = self.centered;
+            let [V: usize, P: usize, AHEAD: usize, ROWS: usize, COLS: usize] = match (width, x.extents()[0]) {
+            (8, 0 | 1) => [8, 8, 2, 1, 2],
+            (8, 2) => [8, 8, 2, 2, 2],
+            (8, 3 | 4) => [8, 8, 2, 4, 2],
+            (8, _) => [8, 8, 2, 8, 2],
+            (4, 0 | 1) => [4, 4, 4, 1, 2],
+            (4, 2) => [4, 4, 4, 2, 4],
+            (4, 3 | 4) => [4, 4, 4, 4, 4],
+            (4, _) => [4, 4, 4, 8, 2],
+            (_, 0 | 1) => [1, 4, 4, 1, 2],
+            (_, 2) => [1, 4, 4, 2, 2],
+            (_, 3 | 4) => [1, 4, 4, 4, 2],
+            _ => [1, 4, 4, 8, 2],
+        };
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
+        // within them only, whatever their type. The oracle ran it in `f32` and `f16` at and around
+        // every edge (`kernels check`). The caller promises what the epilogue does.
+        unsafe {
+            gemv_normed::<X, N, W, O, E, F, CENTERED, PAIRED, ROWS, COLS, V, P, AHEAD>::launch_unchecked(
+                on, self.epsilon, x, weight, bias, w, y, epilogue,
+            )
+        })
     }
 }

@@ -98,13 +98,13 @@ impl<'a> Softmax<'a> {
         y: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = x.extents();
-        y.expected("y", [rows, cols], "as x is")?;
+        y.expected("y", [rows, cols], "the extents of x")?;
         if self.queries > cols {
             let queries = self.queries;
-            return Err(x.refused(format!("the mask is causal for {queries} queries, and x has {cols} columns: give it one for each query at least")));
+            return Err(x.refused(format!("the mask is causal for {queries} queries, and x has {cols} columns; x needs at least one for each query")));
         }
-        given(self.bias, "bias", [rows, cols], "as x is; a row stride of 0 gives all rows the same")?;
-        given(self.keep, "keep", [rows, cols], "as x is; a row stride of 0 gives all rows the same")?;
+        given(self.bias, "bias", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
+        given(self.keep, "keep", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
         let team = Team::of(on.device(), rows, cols, if masked { 16 } else { 32 });
         let wide = wide::<T>(cols, |wide| {

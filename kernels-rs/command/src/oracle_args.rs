@@ -1,6 +1,6 @@
 //! Oracle options of the commands: the [`Options`] that can be set on the command line.
 
-use super::nearest::nearest;
+use super::did_you_mean::nearest;
 use clap::Args;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::oracle::GROUPS;
@@ -8,7 +8,7 @@ use runtime::interpreter::{Check, CheckSet, Options, Schedule, Severity};
 
 /// Options that control how the oracle runs.
 #[derive(Args)]
-pub(super) struct Knobs {
+pub(super) struct OracleArgs {
     /// The order in which blocks, the warps of each, and the lanes of an atomic operation run:
     /// in-order, reversed, or seeded:N. A report names the order unless it is in-order
     #[arg(long, value_name = "ORDER", default_value = "in-order")]
@@ -46,7 +46,7 @@ pub(super) struct Knobs {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Named(Vec<Check>);
 
-impl Knobs {
+impl OracleArgs {
     /// Returns the options in the form that a launch takes.
     pub(super) fn options(&self) -> Options {
         Options {
@@ -133,12 +133,12 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        knobs: Knobs,
+        oracle: OracleArgs,
     }
 
     fn parse(arguments: &[&str]) -> Result<Options, String> {
         let line = Line::try_parse_from(["kernels"].iter().chain(arguments));
-        line.map(|line| line.knobs.options()).map_err(|e| e.to_string())
+        line.map(|line| line.oracle.options()).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{sync::mpsc, thread};
 /// Passes the result of `make` for each item to `take`, in order, until `take` is done or fails. At
 /// most `at_once` items are made concurrently, and each begins in order. Results that are in flight
 /// when `take` is done are discarded.
-pub(super) fn in_turn<T: Sync, R: Send, E>(
+pub(super) fn ordered_parallel<T: Sync, R: Send, E>(
     items: &[T],
     at_once: usize,
     make: impl Fn(&T) -> R + Sync,
@@ -66,7 +66,7 @@ mod tests {
                 Ok(if n == enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             }
         };
-        in_turn(&items, at_once, make, take).map(|()| taken)
+        ordered_parallel(&items, at_once, make, take).map(|()| taken)
     }
 
     #[test]
@@ -75,6 +75,6 @@ mod tests {
             assert_eq!(taken(at_once, 7), Ok((0..=7).collect()));
             assert_eq!(taken(at_once, 20), Err(13));
         }
-        assert_eq!(in_turn(&[] as &[u8], 2, |n| *n, |_| Err(())), Ok(()));
+        assert_eq!(ordered_parallel(&[] as &[u8], 2, |n| *n, |_| Err(())), Ok(()));
     }
 }
