@@ -168,7 +168,7 @@ fn extents_are_compared() {
     }
 }
 
-/// Small whole numbers, whose products are exact in any order.
+/// Multiplies small integers, whose products are exact in any order.
 #[test]
 fn every_plan_gives_the_product_or_is_rejected() {
     let device = Device::cpu();

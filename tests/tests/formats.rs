@@ -17,7 +17,7 @@ macro_rules! each_format {
     (= $f:ident $format:ident ($($argument:expr),*)) => { $f::<$format>($($argument),*) };
 }
 
-/// Bytes without a pattern, the same on every run (Marsaglia's xorshift of 32 bits).
+/// Returns bytes without a pattern, the same on every run (Marsaglia's xorshift of 32 bits).
 fn bytes(n: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9u32;
     let mut next = || {
@@ -29,12 +29,12 @@ fn bytes(n: usize) -> Vec<u8> {
     (0..n).map(|_| next()).collect()
 }
 
-/// Numbers in [−1, 1) without a pattern.
+/// Returns numbers in [−1, 1) without a pattern.
 fn numbers(n: usize) -> Vec<f32> {
     bytes(2 * n).chunks(2).map(|b| f32::from(i16::from_le_bytes([b[0], b[1]])) / 32768.0).collect()
 }
 
-/// Bits of a float; all NaNs are one.
+/// Returns the bits of a float; all NaNs have the same.
 fn bits(x: f32) -> u32 {
     if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }
 }
@@ -49,7 +49,7 @@ fn planes_are_lossless() {
             let file = bytes(rows * blocks * F::BYTES);
             let planes = repack::<F>(&file, rows);
             assert_eq!(restore::<F>(&planes), file, "{}, {rows} rows of {blocks} blocks", F::NAME);
-            // The bytes of a row are its blocks', but for what fills it up.
+            // A row has the bytes of its blocks, and padding to a whole unit.
             let units = blocks * F::NUMBERS / 32;
             let bytes = 4 * F::words(units) + 2 * F::halves(units);
             assert!((blocks * F::BYTES..=blocks * F::BYTES + 1).contains(&bytes), "{}: {bytes} bytes", F::NAME);
@@ -58,8 +58,8 @@ fn planes_are_lossless() {
     each_format!(check);
 }
 
-/// The operands that a kernel makes of planes are the numbers of the blocks, bit for bit, whatever
-/// the blocks hold.
+/// Checks that the operands which a kernel makes of planes are the numbers of the blocks, bit for
+/// bit, for any bytes.
 #[test]
 fn operands_are_the_numbers() {
     fn check<F: Ggml>() {
@@ -91,7 +91,7 @@ fn operands_are_the_numbers() {
     each_format!(check);
 }
 
-/// Blocks for a comparison with another decoder.
+/// Returns blocks for a comparison with another decoder.
 fn samples<F: Ggml>() -> Vec<u8> {
     bytes(64 * F::BYTES)
 }
@@ -189,10 +189,10 @@ fn gguf(build: &Path) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What quantization may be off by, in units of the largest magnitude of a block of numbers of both
-/// signs: half a step of the format, or a whole one where the other sign's end is clipped, and what
-/// the rounding of scales adds.
-fn most_off<F: Ggml>() -> f32 {
+/// Returns the maximum error of quantization, relative to the largest magnitude in the block. The
+/// error is half a step, or a whole step where the range of the other sign is clipped. Rounding of
+/// scales adds to the error.
+fn max_error<F: Ggml>() -> f32 {
     match F::NAME {
         "Q8_0" => 0.5 / 127.0,
         "Q6_K" => 1.0 / 32.0 + 0.01,
@@ -223,8 +223,8 @@ fn numbers_come_back() {
                 off = x.iter().zip(back).fold(off, |off, (x, back)| off.max((x - back).abs() / top));
             }
             println!("{}, up to {scale}: {off}", F::NAME);
-            assert!(off <= 1.01 * most_off::<F>(), "{}, up to {scale}: off by {off}", F::NAME);
-            // What a format holds, it holds again.
+            assert!(off <= 1.01 * max_error::<F>(), "{}, up to {scale}: off by {off}", F::NAME);
+            // Numbers that a format represents are quantized exactly.
             let again = dequantize::<F>(&blocks);
             assert_eq!(quantize::<F>(&x), blocks);
             assert!(again.iter().all(|x| x.is_finite()));
@@ -266,7 +266,7 @@ fn extremes_have_defined_results() {
     each_format!(check);
 }
 
-/// Numbers half way between two codes, where the scale is 1.
+/// Quantizes numbers half way between two codes, where the scale is 1.
 #[test]
 fn ties_are_defined() {
     fn check<F: Ggml>(x: impl Fn(usize) -> f32, expected: impl Fn(usize) -> f32) {
@@ -289,7 +289,7 @@ fn ties_are_defined() {
     check::<Iq4Nl>(|i| [-127.0, 7.0, 19.0, 31.5][i % 4], |i| [-127.0, 1.0, 13.0, 25.0][i % 4]);
 }
 
-/// Numbers that a format of groups holds exactly.
+/// Quantizes numbers that a format of groups represents exactly.
 #[test]
 fn groups_have_scales_of_their_own() {
     fn check<F: Ggml>(group: usize, top: f32) {

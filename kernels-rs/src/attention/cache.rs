@@ -10,8 +10,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 
 /// A cache of keys and values, to read.
 ///
-/// Keys and values are [sequence, head, row, element]; with a table they are [page, head, row of the
-/// page, element]. A cache of bytes has a scale for each head of each row.
+/// Keys and values are [sequence, head, row, element]; with a table they are
+/// [page, head, row of the page, element]. A cache of bytes has a scale for each head of each row.
 #[derive(Clone, Copy, Debug)]
 pub struct KvCache<'a, K: Element> {
     pub(super) keys: BufferView<'a, K, 4>,
@@ -65,8 +65,8 @@ impl<'a, K: Element> KvCacheMut<'a, K> {
         KvCacheMut { table: Some(table), ..self }
     }
 
-    /// Sets the scales of the keys and of the values, [plane, head, row]: the largest magnitude of a
-    /// row over 127.
+    /// Sets the scales of the keys and of the values, [plane, head, row]: the largest magnitude of
+    /// a row over 127.
     pub fn scaled(self, scales: [BufferViewMut<'a, f32, 3>; 2]) -> Self {
         KvCacheMut { scales: Some(scales), ..self }
     }

@@ -130,11 +130,11 @@ impl<'a, M: Score + Passed> Attention<'a, M> {
     /// it is first used.
     ///
     /// # Safety
-    /// Kernels run without checks. For every query and key of each launch, the score accesses memory
-    /// within its views only, which are alive and not written meanwhile. So
-    /// [`Alibi`](super::score::Alibi) has a slope for each head, and [`Bias`](super::score::Bias) an
-    /// element for each sequence, head, query and key. On the CPU an access outside is an error in
-    /// any case.
+    /// Kernels run without checks. For every query and key of each launch, the score accesses
+    /// memory within its views only, which are alive and not written meanwhile. So
+    /// [`Alibi`](super::score::Alibi) has a slope for each head, and [`Bias`](super::score::Bias)
+    /// an element for each sequence, head, query and key. On the CPU an access outside is an error
+    /// in any case.
     pub const unsafe fn score<N: Score + Passed>(self, score: N) -> Attention<'a, N> {
         let Attention { scale, left, right, layout, mask, .. } = self;
         Attention { scale, left, right, layout, mask, score }
@@ -143,9 +143,9 @@ impl<'a, M: Score + Passed> Attention<'a, M> {
     /// Queues the product.
     ///
     /// # Errors
-    /// If the extents do not fit together, the lists of the layout have the wrong length, the mask
-    /// has other extents, O overlaps an operand, a buffer belongs to another device, or memory is
-    /// short.
+    /// Extents that do not fit together, and lists of the layout with a wrong length. A mask with
+    /// other extents. An O that overlaps an operand, a buffer of another device, or too little
+    /// memory.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -270,9 +270,10 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Forward<'
         );
         let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
         let constants: Vec<_> = types.into_iter().chain(tile.constants(if fours { 4 } else { 1 })).collect();
-        // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
-        // within them only, whatever its sequences and its pattern are. The oracle ran it at and
-        // around every edge of its tiles (`kernels check`). The caller promises what the score does.
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only, whatever its sequences and its pattern are. The oracle ran it
+        // at and around every edge of its tiles (`kernels check`). The caller promises what the
+        // score does.
         unsafe { queue(on, &call, &constants) }
     }
 }

@@ -66,9 +66,8 @@ impl<'a> Append<'a> {
     /// Queues the call. In a paged cache, the page of the new row must belong to one sequence only.
     ///
     /// # Errors
-    /// Returns an error if extents do not match or exceed the limits above, the cache or its table
-    /// has another number of sequences than q, an output overlaps another operand, or a buffer
-    /// belongs to another device.
+    /// Extents that do not match or exceed the limits above. A cache or table with another number
+    /// of sequences than q. An output that overlaps another operand, or a buffer of another device.
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
         on: &impl Queue,

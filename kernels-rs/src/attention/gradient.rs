@@ -31,17 +31,17 @@ impl<M: Score + Passed> Attention<'_, M> {
     /// Queues the gradients of Q, K and V for a call of [`run`](Attention::run), from O, its
     /// gradient, and the logarithms of that call. Results are deterministic.
     ///
-    /// A weight is exp(logit − lse), with the logarithm rounded to `f32`. Its relative error is that
-    /// of the forward pass plus |lse| · 2⁻²³. For |lse| ≥ 2²⁴ the weights of n equal logits are 1
-    /// each, not 1/n; weights never exceed 1 except by rounding. dO·V and its difference from
+    /// A weight is exp(logit − lse), with the logarithm rounded to `f32`. Its relative error is
+    /// that of the forward pass plus |lse| · 2⁻²³. For |lse| ≥ 2²⁴ the weights of n equal logits
+    /// are 1 each, not 1/n; weights never exceed 1 except by rounding. dO·V and its difference from
     /// Σ dO·O are computed in `f32`: beyond its range gradients are ±∞ or NaN.
     ///
     /// Keys that a query does not see have no effect on its gradient, nor the query on their
     /// gradients, whatever they contain. This includes queries that see no key. Any other NaN makes
     /// the gradients that depend on it NaN.
     ///
-    /// The [`slope`](Score::slope) of a score is a factor of the gradients. What a score adds has no
-    /// gradient here.
+    /// The [`slope`](Score::slope) of a score is a factor of the gradients. What a score adds has
+    /// no gradient here.
     ///
     /// # Errors
     /// As for [`run`](Attention::run).
@@ -123,8 +123,8 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Backward<
         )?;
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
-        // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
-        // within them only. The oracle ran it at and around every edge (`kernels check`).
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only. The oracle ran it at and around every edge (`kernels check`).
         unsafe { attention_delta::<T>::launch_unchecked(on, &o, &d_o, &mut delta.view_mut(shape)?)? };
         let delta = delta.view(shape)?;
         let fours = width.is_multiple_of(8)
@@ -132,7 +132,7 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Backward<
             && [q, k, v, d_o].iter().all(|x| rows_begin_at(x, 4))
             && [&d_q, &d_k, &d_v].into_iter().all(|x| rows_begin_at(x, 4));
         let (scale, Attention { left, right, score, .. }) = (attention.factor(width), attention);
-        // Which gradient: 0 for Q, 1 for K, 2 for V.
+        // `which` is 0 for the gradient of Q, 1 for K, 2 for V.
         let gradient = |which: u32, out: &mut BufferViewMut<'_, T, 4>, pattern: P, longest: usize| {
             let call = attention_gradient::<T, M, P, S, 64, 1, 0, 2, 1>::call(
                 &q, &k, &v, &d_o, &lse, &delta, out, scale, left, right, score, pattern, sequences, count, longest,
@@ -141,9 +141,9 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Backward<
             let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
             let constants: Vec<_> = types.into_iter().chain(numbers).collect();
             // SAFETY: the launch compares all extents with one another, and the kernel accesses
-            // elements within them only, whatever the sequences and the patterns are. The oracle ran
-            // it at and around the edges of its tiles (`kernels check`). The caller promises what the
-            // score does.
+            // elements within them only, whatever the sequences and the patterns are. The oracle
+            // ran it at and around the edges of its tiles (`kernels check`). The caller promises
+            // what the score does.
             unsafe { queue(on, &call, &constants) }
         };
         gradient(0, &mut d_q, patterns.of_queries, queries)?;

@@ -38,8 +38,8 @@ pub enum Layout<'a> {
     },
     /// All sequences lie one after the other in a batch of one.
     ///
-    /// Sequence i has the queries from `queries[i]` to `queries[i + 1]`, and its keys likewise. Rows
-    /// that belong to no sequence are not written.
+    /// Sequence i has the queries from `queries[i]` to `queries[i + 1]`, and its keys likewise.
+    /// Rows that belong to no sequence are not written.
     Packed {
         /// Where the queries of each sequence begin, and the end of the last sequence.
         queries: BufferView<'a, u32, 1>,
@@ -95,8 +95,8 @@ impl<M: Score> Attention<'_, M> {
             (Layout::Dense, Some(mask)) => {
                 let lengths = [rows, of_keys];
                 let (queries, keys) = (mask.of_queries(heads, lengths)?, mask.of_keys(heads, lengths)?);
-                // SAFETY: the launches are noted as readers of the lists and queued before the borrow
-                // of the mask ends. The lists are of these extents, and within one another.
+                // SAFETY: the launches are noted as readers of the lists and queued before the
+                // borrow of the mask ends. The lists have these extents.
                 let patterns = unsafe {
                     Patterns { of_queries: queries.pattern(mask.size()), of_keys: keys.pattern(mask.size()) }
                 };
@@ -106,8 +106,8 @@ impl<M: Score> Attention<'_, M> {
             (Layout::Padded { queries, keys }, None) => {
                 queries.expected("the list of queries", [batch], "a number for each sequence of the batch")?;
                 keys.expected("the list of keys", [batch], "a number for each sequence of the batch")?;
-                // SAFETY: the launches are noted as readers of the buffers and queued before the borrow
-                // of the views ends. Both lists have an element for each sequence.
+                // SAFETY: the launches are noted as readers of the buffers and queued before the
+                // borrow of the views ends. Both lists have an element for each sequence.
                 let sequences = unsafe { span::Padded { queries: queries.detached(), keys: keys.detached() } };
                 let extent = Extent { sequences: batch, queries: rows, keys: of_keys };
                 on.reading(&queries, || on.reading(&keys, || pass.queue(every, sequences, extent)))
@@ -119,7 +119,8 @@ impl<M: Score> Attention<'_, M> {
                 }
                 let [places] = queries.extents();
                 keys.expected("the list of keys", [places], "the length of the list of queries")?;
-                // SAFETY: as for padded sequences. Each list has one element more than there are sequences.
+                // SAFETY: as for padded sequences. Each list has one element more than there are
+                // sequences.
                 let sequences = unsafe { span::Packed { queries: queries.detached(), keys: keys.detached() } };
                 let extent = Extent {
                     sequences: places.saturating_sub(1),

@@ -150,8 +150,8 @@ impl Decode {
         let Some(scales @ [keys, values]) = cache.scales else {
             return self.paged(on, q, cache, Unscaled, lengths, o, scratch);
         };
-        // SAFETY: the launch is noted as a reader of the scales and queued before their borrow ends.
-        // They have an element for each head of each row.
+        // SAFETY: the launch is noted as a reader of the scales and queued before their borrow
+        // ends. They have an element for each head of each row.
         let of_numbers = unsafe { Scaled { keys: keys.detached(), values: values.detached() } };
         let [keys, values] = &scales;
         on.reading(keys, || on.reading(values, || self.paged(on, q, cache, of_numbers, lengths, o, scratch)))
@@ -178,8 +178,8 @@ impl Decode {
         on.reading(&table, || self.queue(on, q, kv, scales, pages, lengths, o, scratch))
     }
 
-    /// Queues the step with a way to find the keys of a sequence. There is a plane for each sequence,
-    /// or a page, and a row of the table for each sequence.
+    /// Queues the step with a way to find the keys of a sequence. There is a plane for each
+    /// sequence, or a page, and a row of the table for each sequence.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     fn queue<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed, P: Pages + Passed>(
         self,
@@ -248,8 +248,8 @@ impl Decode {
             ..=128 => 16,
             _ => 32,
         };
-        // Elements of an access, and accesses in flight: the same number of bytes for 16 bits as for
-        // 32 bits.
+        // Elements of an access, and accesses in flight: the same number of bytes for 16 bits as
+        // for 32 bits.
         let (elements, ahead) = match size_of::<K>() {
             4 => (4, 4),
             2 => (8, 8),
@@ -266,9 +266,9 @@ impl Decode {
         let call = flash_decode::<T, K, C, P, 16, 4, 8, 2, 4>::call(
             q, k, v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
         );
-        // SAFETY: the launch compares all extents with one another, except planes with sequences, which
-        // `KvCache::check` has compared. So the kernel accesses elements within them only, whatever
-        // lengths and pages are. The oracle ran it at and around every edge of its splits
+        // SAFETY: the launch compares all extents with one another, except planes with sequences,
+        // which `KvCache::check` has compared. So the kernel accesses elements within them only,
+        // whatever lengths and pages are. The oracle ran it at and around every edge of its splits
         // (`kernels check`).
         unsafe { queue(on, &call, &constants) }
     }

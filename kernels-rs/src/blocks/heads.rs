@@ -193,8 +193,8 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
         128 => [128, 2],
         _ => [64, 1],
     };
-    // SAFETY: the launch compares all extents with one another, and the kernel compares slots with
-    // the rows of the cache and axes with those of the positions. The oracle ran it at and around
+    // SAFETY: the launch compares all extents with one another. The kernel compares slots with the
+    // rows of the cache, and axes with those of the positions. The oracle ran it at and around
     // every edge (`kernels check`). No two tokens have one slot, as `Tokens` requires.
     unsafe {
         heads::<T, K, D, NORMED, N>::launch_unchecked(

@@ -73,9 +73,9 @@ where
     let wide = widest_together(&[size_of::<A>(), size_of::<Y>()], &mut y);
     dispatch!(let V: usize = wide, of [1, 2, 4, 8]; let A_TOGETHER: bool = together(&a, wide); {
         const VA: usize = if A_TOGETHER { V } else { 1 };
-        // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
-        // within them only, whatever its function computes. The oracle ran it at and around every
-        // edge (`kernels check`).
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only, whatever its function computes. The oracle ran it at and
+        // around every edge (`kernels check`).
         unsafe { map_1::<A, Y, F, V, VA, { V / VA }>::launch_unchecked(on, &in_pieces(a, VA)?, &mut in_pieces_mut(y, V)?) }
     })
 }

@@ -163,8 +163,8 @@ pub fn gemv_normed<
                 }
             }
             for u in unroll(0..AHEAD) {
-                // Pieces beyond the end are skipped: their weights are 0, but the elements in shared
-                // memory may be NaN.
+                // Pieces beyond the end are skipped: their weights are 0, but the elements in
+                // shared memory may be NaN.
                 if k0 + k + u * 32 * P < depth {
                     for r in unroll(0..R) {
                         let mut y = [0.0f32; P];

@@ -278,7 +278,7 @@ fn tiled<
     splits: usize,
     epilogue: E,
 ) -> Result<(), Error> {
-    // What is in flight to shared memory takes the same number of registers for twice the products.
+    // For elements of 2 bytes, loads in flight take no more registers for twice the products.
     // If B is transposed on its way, multiplications would wait for one another's registers.
     let deep = size_of::<T>() <= 2 && !TB;
     dispatch!(let [BM: usize, BN: usize, BK: usize, QM: usize, QN: usize, THREADS: usize, LA: usize, LB: usize] = match (tile, deep) {

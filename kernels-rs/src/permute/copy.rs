@@ -114,13 +114,14 @@ fn in_rows<T: Number + GenericArgument>(
     let wide = widest_together(&mut y);
     dispatch!(let V: usize = wide, of [1, 2, 4, 8, 16]; let TOGETHER: bool = together(&x, wide); {
         const VX: usize = if TOGETHER { V } else { 1 };
-        // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
-        // within them only. The oracle ran it at and around every edge (`kernels check`).
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only. The oracle ran it at and around every edge (`kernels check`).
         unsafe { copy_rows::<T, V, VX, { V / VX }>::launch_unchecked(on, &in_pieces(x, VX)?, &mut in_pieces_mut(y, V)?) }
     })
 }
 
-/// Returns how many elements an access of y takes: 16 bytes, or one element if rows do not allow it.
+/// Returns how many elements an access of y takes: 16 bytes, or one element if rows do not allow
+/// it.
 fn widest_together<T: Number>(y: &mut BufferStridedMut<'_, T, 4>) -> usize {
     let wide = widest(size_of::<T>());
     if together_mut(y, wide) { wide } else { 1 }

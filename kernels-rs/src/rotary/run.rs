@@ -139,9 +139,9 @@ impl Rotary {
             (4, _) => [4, 1],
             _ => [1, 1],
         };
-        // SAFETY: the launch compares all extents with one another and the axes with the rows of the
-        // positions, and the kernel accesses elements within them only. The oracle ran it at and
-        // around every edge (`kernels check`).
+        // SAFETY: the launch compares all extents with one another and the axes with the rows of
+        // the positions, and the kernel accesses elements within them only. The oracle ran it at
+        // and around every edge (`kernels check`).
         unsafe {
             rotate::<X, HALVES, V, TOKENS>::launch_unchecked(on, x, positions, self.rows, &axes, &frequencies, y)
         })

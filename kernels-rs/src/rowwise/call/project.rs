@@ -174,9 +174,9 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
             (_, 3 | 4) => [1, 4, 4, 4, 2],
             _ => [1, 4, 4, 8, 2],
         };
-        // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
-        // within them only, whatever their type. The oracle ran it in `f32` and `f16` at and around
-        // every edge (`kernels check`). The caller promises what the epilogue does.
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only, whatever their type. The oracle ran it in `f32` and `f16` at
+        // and around every edge (`kernels check`). The caller promises what the epilogue does.
         unsafe {
             gemv_normed::<X, N, W, O, E, F, CENTERED, PAIRED, ROWS, COLS, V, P, AHEAD>::launch_unchecked(
                 on, self.epsilon, x, weight, bias, w, y, epilogue,
