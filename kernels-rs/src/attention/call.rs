@@ -252,9 +252,9 @@ impl<T: Float + GenericArgument, M: Score + Passed, Q: Queue> Pass for Forward<'
         // The strides are given, so that rows are aligned even if there are none.
         let work = work.view_strided([plan.blocks, TABLE_COLUMNS], [TABLE_COLUMNS, 1])?;
         let call = flash_attention::<T, M, P, S, 32, 1, 128, 1, 64, 1, 1, 4>::call(
-            &q,
-            &k,
-            &v,
+            q,
+            k,
+            v,
             o,
             &mut lse,
             &mut partial,
