@@ -84,24 +84,14 @@ fn gemm_multiplies() {
         costs::<gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>>()
     {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
-        // One tile of `f16` keeps two registers in local memory. The flat tile of `f32` with B
-        // transposed keeps three, from before its loop until after it.
-        let flat = ["false, true", "true, true"]
-            .map(|turned| format!("gemm::<f32, f32, f32, Identity, 16, 128, 32, 1, 1, 4, {turned},"));
-        let spilt = if name.starts_with("gemm::<f16, f16, f16, Identity, 64, 128, 8, 2, 2, 4, false, true") {
-            40
-        } else if flat.iter().any(|flat| name.starts_with(flat)) {
-            24
-        } else {
-            0
-        };
+        // One tile of `f16` keeps two registers in local memory.
+        let spilt =
+            if name.starts_with("gemm::<f16, f16, f16, Identity, 64, 128, 8, 2, 2, 4, false, true") { 40 } else { 0 };
         assert!(resources.spill_loads <= spilt && resources.stack_bytes <= spilt, "{name} spills");
 
         let Some(hot) = hot else { panic!("{name} has no loop") };
         let (ffma, slots, lost) = (ffma(&hot), hot.slots, hot.bank_conflicts.unwrap());
         println!("{name}: {ffma} FFMA in {slots} slots, {lost} cycles lost to register banks");
-        let local = |name: &String| name.starts_with("LDL") || name.starts_with("STL");
-        assert!(spilt > 24 || !hot.mix.keys().any(local), "{name} spills in its loop");
         if name.starts_with("gemm::<f16") {
             let conversions = hot.mix.get("F2F").copied().unwrap_or(0);
             assert!(100 * conversions <= 6 * hot.instructions, "{name}: {conversions} conversions");
@@ -133,13 +123,7 @@ fn attention_multiplies() {
             let (ffma, slots) = (ffma(l), l.slots);
             println!("{name}: {ffma} FFMA in {slots} slots");
             // Narrower tiles have fewer multiplications per load, and 16-bit floats are converted.
-            // The loop over both tiles of a step also contains the paths for non-finite values,
-            // which do not run otherwise.
-            let least = match (name.contains("<f32, "), two && ffma > 1024) {
-                (true, false) => 80,
-                (true, true) => 75,
-                (false, _) => 50,
-            };
+            let least = if name.contains("<f32, ") { 80 } else { 50 };
             assert!(100 * ffma >= least * slots, "{name}: {ffma} FFMA in {slots} slots");
         }
     }
