@@ -29,10 +29,10 @@ mod items {
 
     /// A function of logits.
     pub trait Score: Copy {
-        /// Whether [`score`](Score::score) may return −∞ to exclude a key. If `true`, a value of an
-        /// excluded key has no effect, even an infinity or a NaN; this costs a barrier and a
-        /// comparison for each logit. If `false`, a score of −∞ is a weight of 0, and 0 times a NaN
-        /// is a NaN.
+        /// Whether [`score`](Score::score) may return −∞ to exclude a key. If `true`, an excluded
+        /// key has no effect on gradients, even if its values are infinite or NaN; this costs the
+        /// backward pass a barrier and a comparison for each logit. If `false`, a score of −∞ is a
+        /// weight of 0 there, and 0 times a NaN is a NaN.
         const LEAVES_OUT: bool = true;
 
         /// Returns the logit of `x`, the scaled product of a query and a key. −∞ excludes the key;
@@ -51,8 +51,6 @@ mod items {
     pub struct Plain;
 
     impl Score for Plain {
-        const LEAVES_OUT: bool = false;
-
         fn score(&self, x: f32, _at: Place) -> f32 {
             x
         }
@@ -68,8 +66,6 @@ mod items {
     }
 
     impl Score for Alibi {
-        const LEAVES_OUT: bool = false;
-
         fn score(&self, x: f32, at: Place) -> f32 {
             let (queries, keys) = at.lengths;
             let distance = (at.key + queries) as f32 - (at.query + keys) as f32;
@@ -102,8 +98,6 @@ mod items {
     }
 
     impl Score for Softcap {
-        const LEAVES_OUT: bool = false;
-
         fn score(&self, x: f32, _at: Place) -> f32 {
             self.cap * math::tanh(x / self.cap)
         }
