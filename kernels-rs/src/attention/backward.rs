@@ -184,14 +184,11 @@ pub fn attention_gradient<
                         seen = seen && logit != f32::NEG_INFINITY;
                         left_out |= !seen;
                     }
-                }
-                share::<1>(p, thread, &t);
-                warp::sync();
-                if again[0] != 0 {
-                    accumulate_weighted::<T, W, Q, V, 1>(&mut acc, p, with, other0, others, thread);
-                } else {
-                    let first = fetch_keys::<T, L, W, V>(with, thread, other0, others);
-                    accumulate::<T, W, Q, L, V, 1>(&mut acc, p, with, other0, others, first, slots, thread);
+                    let mut made = fast::exp2((logit - logs[n]) * std::f32::consts::LOG2_E);
+                    if OF != 2 {
+                        made *= (t[0][x / 4][i][x % 4] - deltas[n]) * (score.slope(product, at) * scale);
+                    }
+                    t[0][x / 4][i][x % 4] = if seen { made } else { 0.0 };
                 }
             }
             share::<1>(p, thread, &t);
