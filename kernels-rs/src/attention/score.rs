@@ -51,6 +51,8 @@ mod items {
     pub struct Plain;
 
     impl Score for Plain {
+        const LEAVES_OUT: bool = false;
+
         fn score(&self, x: f32, _at: Place) -> f32 {
             x
         }
@@ -66,6 +68,8 @@ mod items {
     }
 
     impl Score for Alibi {
+        const LEAVES_OUT: bool = false;
+
         fn score(&self, x: f32, at: Place) -> f32 {
             let (queries, keys) = at.lengths;
             let distance = (at.key + queries) as f32 - (at.query + keys) as f32;
@@ -98,6 +102,8 @@ mod items {
     }
 
     impl Score for Softcap {
+        const LEAVES_OUT: bool = false;
+
         fn score(&self, x: f32, _at: Place) -> f32 {
             self.cap * math::tanh(x / self.cap)
         }
