@@ -279,7 +279,7 @@ impl Device {
         launch: impl FnOnce(&Monomorphic, &ValidatedArgs<'_, 'm>) -> Result<T>,
     ) -> Result<T> {
         let program = self.instance(kernel, constants)?;
-        let approved = ValidatedArgs::new(kernel.name, &program, self, block, arguments)?;
+        let approved = ValidatedArgs::new(&program, self, block, arguments)?;
         if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
     }
 
@@ -292,7 +292,7 @@ impl Device {
             let program =
                 artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
             monomorphic(&program, instance)
-                .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })
+                .map_err(|source| Error::Compile { instance: artifact.instance_name(constants), source })
         })
     }
 }

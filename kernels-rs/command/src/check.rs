@@ -4,7 +4,7 @@
 //! results.
 
 use super::cases;
-use super::name::{self, Named};
+use super::name::{self, Selected};
 use super::oracle_args::OracleArgs;
 use super::ordered_parallel::ordered_parallel;
 use super::progress::with_bar;
@@ -40,8 +40,8 @@ use std::time::Instant;
 /// --allow-unsupported is given.
 #[derive(Args)]
 pub(super) struct Check {
-    /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an undeclared instance,
-    /// 'matmul::<8>'. All by default
+    /// Kernels, instances or patterns: saxpy, 'gemm*', gemm@f32_128x128_v4, or an undeclared
+    /// instance, 'matmul<T = 8>'. All by default
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print a JSON object
@@ -243,21 +243,10 @@ impl Check {
     }
 }
 
-/// Returns the named instances, or all declared ones; each once per spec of its kernel.
+/// Returns the selected instances, or all declared ones; each once per spec of its kernel.
 fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
-    let kernels = kernel_dsl::kernels();
-    let mut instances = Vec::new();
-    for name in names {
-        let named = Named::find(name, &kernels)?;
-        instances.extend(named.instances().into_iter().map(|instance| (named.artifact, instance)));
-    }
-    if names.is_empty() {
-        for artifact in kernels {
-            instances.extend(name::declared(artifact).into_iter().map(|instance| (artifact, instance)));
-        }
-    }
     let mut tasks = Vec::new();
-    for (artifact, instance) in instances {
+    for Selected { artifact, instance } in name::instances(names)? {
         let task = |spec| Task { artifact, instance: instance.clone(), spec };
         let before = tasks.len();
         tasks.extend(cases::of_kernel(artifact).map(|spec| task(Some(spec))));
@@ -295,7 +284,7 @@ impl Wish {
 
 impl Task {
     fn name(&self) -> String {
-        self.instance.name(self.artifact.name)
+        self.artifact.instance_name(&self.instance.0)
     }
 }
 

@@ -356,7 +356,7 @@ impl Cuda {
         approved: &ValidatedArgs<'_, '_>,
     ) -> Result<Launch> {
         let instance = program.instance();
-        let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
+        let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), artifact.instance_name(&instance.0));
         let failed = |source| Error::Compile { instance: name.clone(), source };
         let load = |ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;

@@ -112,7 +112,7 @@ impl Checker {
     pub fn check(&self, spec: &KernelSpec, instance: &Instance, seed: u64) -> InstanceReport {
         let cases = (spec.cases)(instance, &mut Random::new(seed));
         let mut report = InstanceReport {
-            instance: instance.name(spec.artifact.name),
+            instance: spec.artifact.instance_name(&instance.0),
             seed,
             executors: Vec::new(),
             skipped: Vec::new(),
@@ -468,10 +468,10 @@ impl Prepared {
     /// Compiles the instance for another target. The interpreters run any target. A GPU always runs
     /// the kernel's own PTX.
     pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
-        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let compilation = Compilation::new(&program, target).map_err(compile)?;
-        let text = cuda::ptx(artifact, target, &program, &instance.name(artifact.name))?;
+        let text = cuda::ptx(artifact, target, &program, &artifact.instance_name(&instance.0))?;
         let optimized = compilation.optimized().map_err(compile)?;
         Prepared::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)
     }
@@ -479,7 +479,7 @@ impl Prepared {
     /// Replaces the PTX that the PTX interpreter runs by `text`. A GPU still runs the kernel's own
     /// PTX.
     pub fn with_ptx(self, text: &str) -> Result<Prepared> {
-        let name = self.program.instance().name(self.artifact.name);
+        let name = self.program.instance_name();
         // The checked form has the shared memory of the kernel as lowered.
         let shared = self.checked.1.kernel.shared_memory();
         Ok(Prepared { ptx: Some(ptx::Executable::new(name, text, shared)?), ..self })
@@ -492,7 +492,7 @@ impl Prepared {
         lowered: &ir::Kernel,
         optimized: &ir::Kernel,
     ) -> Result<Prepared> {
-        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         Prepared::new(artifact, program, lowered, optimized)
     }
@@ -503,7 +503,7 @@ impl Prepared {
         lowered: &ir::Kernel,
         optimized: &ir::Kernel,
     ) -> Result<Prepared> {
-        let compile = |source| Error::Compile { instance: program.instance().name(artifact.name), source };
+        let compile = |source| Error::Compile { instance: program.instance_name(), source };
         let form = Checked::of(lowered.clone());
         let guarded = passes::optimize(form.kernel.clone()).map_err(compile)?;
         let arguments = program.arguments();
@@ -548,7 +548,7 @@ impl Prepared {
         case: &Case,
         arguments: &'a [Argument<'a>],
     ) -> Result<ValidatedArgs<'a, 'a>> {
-        ValidatedArgs::new(self.artifact.name, &self.program, device, case.block, arguments)
+        ValidatedArgs::new(&self.program, device, case.block, arguments)
     }
 
     /// Returns the kernel, and the constants of the instance.
