@@ -18,8 +18,10 @@ use serde::Serialize;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// A device: an NVIDIA GPU, or the CPU, where the oracle interprets kernels and checks everything
@@ -265,6 +267,19 @@ impl Device {
                 // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
                 unsafe { cuda.run(&mut launch) }
             }
+        })
+    }
+
+    /// Compiles and loads both forms of the instance, each on its own thread. A launch then finds
+    /// them ready. On the CPU there is nothing to load.
+    pub(crate) fn load(&self, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
+        let Backend::Cuda(cuda) = &self.0.backend else { return Ok(()) };
+        let program = self.instance(kernel, constants)?;
+        let load = |form| cuda.preload(form, kernel, &program);
+        thread::scope(|scope| {
+            let checked = scope.spawn(|| load(Variant::Checked));
+            load(Variant::Unchecked)?;
+            checked.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
 

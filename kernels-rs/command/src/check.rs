@@ -72,9 +72,13 @@ pub(super) struct Check {
     device: Wish,
 }
 
-/// Number of instances checked concurrently on the CPU. The next instance begins while the last
+/// Number of instances checked concurrently without a GPU. The next instance begins while the last
 /// cases of one run and ptxas assembles it.
 const AT_ONCE: usize = 2;
+
+/// Largest number of instances checked concurrently with a GPU, whose driver compiles two modules
+/// of each. It bounds the memory of their cases.
+const MAX_AT_ONCE_ON_GPU: usize = 12;
 
 /// Device requested with `--device`.
 #[derive(Clone, Copy)]
@@ -200,8 +204,9 @@ impl Check {
             out.flush()?;
         }
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
-        // The GPU is shared: kernels use its memory one after another.
-        let at_once = if device.is_cpu() { AT_ONCE } else { 1 };
+        // The driver compiles a module on one core, which takes longer than all else.
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let at_once = if device.is_cpu() { AT_ONCE } else { cores.clamp(AT_ONCE, MAX_AT_ONCE_ON_GPU) };
         let mut checker = Checker::new(Some(device)).with_options(self.oracle.options());
         if let Some(seeded) = self.orders {
             checker = checker.with_orders(seeded);
