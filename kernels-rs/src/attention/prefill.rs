@@ -266,11 +266,11 @@ fn weigh_seen<
         partial(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)
     ),
     instances(
-        T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
-        T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
-        T = f16, M = Alibi, P = Dense, S = Padded, W = 64, V = 4, THREADS = 256, R = 1;
-        T = bf16, M = Plain, P = Dense, S = Packed, W = 32, V = 1, THREADS = 128, R = 1;
-        T = f16, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2
+        f32_w128_v4: T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
+        f32_w128_v4_listed: T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128, R = 2;
+        f16_w64_v4_alibi_padded: T = f16, M = Alibi, P = Dense, S = Padded, W = 64, V = 4, THREADS = 256, R = 1;
+        bf16_w32_v1_packed: T = bf16, M = Plain, P = Dense, S = Packed, W = 32, V = 1, THREADS = 128, R = 1;
+        f16_w128_v4: T = f16, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 128, R = 2
     ),
     derived(BM = THREADS / 2, Q = W / (32 * R), L = (W * 2).div_ceil(THREADS), NK = 512 / THREADS),
 )]

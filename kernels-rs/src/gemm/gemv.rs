@@ -60,16 +60,18 @@ pub fn finish<C: Float, E: Epilogue>(
     grid = (c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
     writes(c = once),
     instances(
-        A = f32, B = f32, C = f32, E = Identity, R = 1, L = 8, U = 16, THREADS = 256, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 8, L = 8 | 4, U = 4, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8, U = 8, THREADS = 512, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 8, L = 8 | 4, U = 4, THREADS = 256, V = 4 | 1
+        f32_l8_r1: A = f32, B = f32, C = f32, E = Identity, R = 1, L = 8, U = 16, THREADS = 256, V = 4 | 1;
+        f32_l4_r1: A = f32, B = f32, C = f32, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
+        f32_l8: A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
+        f32_l4: A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
+        f32_l8_r8: A = f32, B = f32, C = f32, E = Identity, R = 8, L = 8, U = 4, THREADS = 256, V = 4 | 1;
+        f32_l4_r8: A = f32, B = f32, C = f32, E = Identity, R = 8, L = 4, U = 4, THREADS = 256, V = 4 | 1;
+        f16_l8_r1: A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8, U = 8, THREADS = 512, V = 4 | 1;
+        f16_l4_r1: A = f16, B = f16, C = f16, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
+        f16_l8: A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
+        f16_l4: A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
+        f16_l8_r8: A = f16, B = f16, C = f16, E = Identity, R = 8, L = 8, U = 4, THREADS = 256, V = 4 | 1;
+        f16_l4_r8: A = f16, B = f16, C = f16, E = Identity, R = 8, L = 4, U = 4, THREADS = 256, V = 4 | 1
     ),
 )]
 #[requires(
@@ -159,12 +161,12 @@ const AHEAD: usize = 4;
     grid = (c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),
     writes(c = once),
     instances(
-        A = f32, B = f32, C = f32, E = Identity, R = 1, W = 1, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, W = 4, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 8, W = 2, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, W = 1, V = 8 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, W = 4, V = 8 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 8, W = 2, V = 8 | 1
+        f32_r1: A = f32, B = f32, C = f32, E = Identity, R = 1, W = 1, V = 4 | 1;
+        f32: A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, W = 4, V = 4 | 1;
+        f32_r8: A = f32, B = f32, C = f32, E = Identity, R = 8, W = 2, V = 4 | 1;
+        f16_r1: A = f16, B = f16, C = f16, E = Identity, R = 1, W = 1, V = 8 | 1;
+        f16: A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, W = 4, V = 8 | 1;
+        f16_r8: A = f16, B = f16, C = f16, E = Identity, R = 8, W = 2, V = 8 | 1
     ),
     derived(P = V.max(4)),
 )]

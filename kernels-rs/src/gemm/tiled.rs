@@ -21,13 +21,14 @@ pub fn grouped(id: usize, blocks_m: usize, blocks_n: usize, group: usize) -> (us
     grid = (c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), splits, a.dim(0)),
     writes(c = once),
     instances(
-        A = f32, B = f32, C = f32, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
-        A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 16, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false, T = 256;
-        A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = true, T = 256;
-        A = f32, B = f32, C = f32, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
-        A = f16, B = f16, C = f16, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false | true, T = 128;
-        A = f32, B = f32, C = f32, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
-        A = f16, B = f16, C = f16, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false, TB = false | true, T = 128
+        f32_128x128: A = f32, B = f32, C = f32, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
+        f16_128x128: A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 16, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false, T = 256;
+        f16_128x128_v4_tb: A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4, TA = false, TB = true, T = 256;
+        f16_128x128_v1_tb: A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 1, TA = false, TB = true, T = 256;
+        f32_64x128: A = f32, B = f32, C = f32, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
+        f16_64x128: A = f16, B = f16, C = f16, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false | true, T = 128;
+        f32_16x128: A = f32, B = f32, C = f32, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
+        f16_16x128: A = f16, B = f16, C = f16, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false, TB = false | true, T = 128
     ),
     derived(LA = BM * BK / (4 * T), LB = BK * BN / (4 * T)),
 )]
@@ -107,7 +108,7 @@ pub fn gemm<
     block = 256,
     grid = ((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0)),
     writes(c = once),
-    instances(C = f32 | f16, E = Identity, V = 4 | 1),
+    instances(f32: C = f32, E = Identity, V = 4 | 1; f16: C = f16, E = Identity, V = 4 | 1),
 )]
 #[requires(
     splits > 0, parts.dim(0) == c.dim(0) * splits, parts.dim(1) == c.dim(1), parts.dim(2) == c.dim(2),

@@ -220,7 +220,7 @@ pub fn compile(all: &Crate, function: &Function) -> &'static str {
         Err(_) => return "refused",
     };
     let Some(instance) = program.launch.instances.first() else { return "checked" };
-    match lower::lower(&program, instance, program.launch.target) {
+    match lower::lower(&program, &instance.arguments, program.launch.target) {
         Ok(kernel) => {
             ir::verify::verify(&kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
             if analyses::accept(&kernel).is_err() {
