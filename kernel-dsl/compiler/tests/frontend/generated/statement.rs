@@ -203,7 +203,7 @@ impl Generator {
         let range = match self.below(4) {
             0 => format!("(0..{n}).rev()"),
             1 => format!("(0..{n}).step_by(2)"),
-            2 => format!("{}..{n}", self.index(n, 1)),
+            2 => format!("{}..{n}", self.start(n)),
             _ => format!("0..{n}"),
         };
         let jumps = self.one_in(3);
@@ -226,6 +226,12 @@ impl Generator {
         self.jumps.truncate(outer);
         self.copies /= n;
         self.line("}");
+    }
+
+    /// The start of a range, which is constant before any loop is unrolled.
+    fn start(&mut self, below: usize) -> String {
+        let known: Vec<String> = self.numbers.iter().filter(|(_, n)| *n < below).map(|(n, _)| n.clone()).collect();
+        if known.is_empty() || self.one_in(2) { self.below(below).to_string() } else { self.one_of(&known) }
     }
 
     /// A loop that stays one, whose index is no index of registers.
