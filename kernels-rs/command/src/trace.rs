@@ -17,8 +17,8 @@ use std::io::Write;
 /// follow the trace.
 #[derive(Args)]
 pub(super) struct Trace {
-    /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. A kernel's name, or a pattern, is
-    /// enough if it selects one instance
+    /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. A kernel's name, or a pattern,
+    /// is enough if it selects one instance
     name: String,
     /// Index of the block in x, y, z; omitted y and z are 0
     #[arg(long, value_name = "X,Y,Z", default_value = "0", value_parser = index)]

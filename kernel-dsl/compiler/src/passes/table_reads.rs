@@ -1,4 +1,5 @@
-//! Loads whose results are known: reads of tables at constant indices, and loads that no lane makes.
+//! Loads whose results are known: reads of tables at constant indices, and loads that no lane
+//! makes.
 
 use super::constants::Constants;
 use super::simplify::Simplifier;
