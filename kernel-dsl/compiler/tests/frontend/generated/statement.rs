@@ -261,7 +261,7 @@ impl Generator {
         self.line("}");
     }
 
-    /// Accesses the elements beside an index, where there are such elements.
+    /// Writes accesses to the elements beside an index, where there are such elements.
     fn neighbors(&mut self) {
         let mut arrays = Vec::new();
         for v in self.scope.iter().filter(|v| v.mutable && v.below.is_none()) {
