@@ -262,7 +262,8 @@ impl Head {
     }
 
     /// Runs with zeros and with NaNs in some rows of queries and keys. Results that depend on none
-    /// of these rows must be bit-identical, and all others NaN.
+    /// of these rows must be equal within rounding, because NaNs cause a second pass that adds in
+    /// another order. All others must be NaN.
     fn compare<M: Score + Passed>(
         mut self,
         device: &Device,
@@ -307,7 +308,7 @@ impl Head {
                 let right = if n < 2 && strange(row) || n >= 2 && of_key(row) {
                     y.is_nan()
                 } else {
-                    x.to_bits() == y.to_bits()
+                    (x - y).abs() <= 1e-5 * x.abs().max(1.0)
                 };
                 assert!(right, "{what}, output {n}, row {row}: {y} with NaNs where nothing is seen, {x} with zeros");
             }

@@ -52,7 +52,7 @@ const UNBOUNDED: usize = 1 << 30;
 /// * **Keys that a query does not see** have no effect on it, whatever they contain. Such keys lie
 ///   outside the band, the sequence's length or the mask's lists, or a [`Score`] gives −∞ for them.
 ///   An infinity or a NaN among their values costs a warp a second pass over the keys of its tile.
-///   That pass takes about three times as long as the first.
+///   That pass takes about three times as long as the first, and adds in another order.
 /// * **NaN**: a logit that is NaN or +∞ makes the row and its logarithm NaN. A logit of −∞ is a
 ///   weight of 0.
 /// * **A value that is NaN or ±∞**, of a key that the query sees, makes its column NaN or ±∞. If

@@ -80,9 +80,11 @@ impl Prefill {
         let [batch, heads, queries, keys, _, values] = self.shape;
         let (mut o, mut lse) = (Vec::new(), Vec::new());
         for row in 0..batch * heads * queries {
-            let weights: Vec<f64> = self.logits(row).into_iter().map(f64::exp).collect();
+            let logits = self.logits(row);
+            let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let weights: Vec<f64> = logits.into_iter().map(|x| (x - max).exp()).collect();
             let (sum, first) = (weights.iter().sum::<f64>(), row / queries * keys);
-            lse.push(sum.ln());
+            lse.push(if keys == 0 { max } else { max + sum.ln() });
             o.extend((0..values).map(|d| {
                 let all: f64 =
                     weights.iter().enumerate().map(|(key, w)| w * self.v.1[(first + key) * values + d]).sum();

@@ -41,11 +41,18 @@ struct Written {
     name: &'static str,
     got: Vec<f64>,
     reference: Vec<f64>,
+    /// The absolute error that an element may have.
+    absolute: f64,
 }
 
 impl Written {
     fn new<T: Copy + Into<f64>>(name: &'static str, got: Vec<T>, reference: Vec<f64>) -> Written {
-        Written { name, got: got.into_iter().map(Into::into).collect(), reference }
+        Written { name, got: got.into_iter().map(Into::into).collect(), reference, absolute: 1e-3 }
+    }
+
+    /// Permits an absolute error, if it is more than the usual one.
+    fn within(self, absolute: f64) -> Written {
+        Written { absolute: self.absolute.max(absolute), ..self }
     }
 }
 
@@ -111,10 +118,10 @@ fn run(call: &Call, on: &On, varied: usize, size: usize) -> Option<String> {
         Ok(all) => all,
         Err(error) => return Some(format!("{what}: {error}")),
     };
-    all.into_iter().find_map(|Written { name, got, reference }| {
+    all.into_iter().find_map(|Written { name, got, reference, absolute }| {
         assert_eq!(got.len(), reference.len(), "{what}: {name}");
         // A comparison with NaN is false.
-        let is_near = |x: f64, y: f64| x == y || (x - y).abs() <= 1e-3 * (1.0 + y.abs());
+        let is_near = |x: f64, y: f64| x == y || (x - y).abs() <= absolute + 1e-3 * y.abs();
         let wrong = got.iter().zip(&reference).position(|(x, y)| !is_near(*x, *y));
         wrong.map(|i| format!("{what}: element {i} of {name} is {}, not {}", got[i], reference[i]))
     })
