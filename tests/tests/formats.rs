@@ -194,7 +194,8 @@ fn gguf(build: &Path) -> Option<PathBuf> {
 /// scales adds to the error.
 fn max_error<F: Ggml>() -> f32 {
     match F::NAME {
-        "Q8_0" => 0.5 / 127.0,
+        // Half a step, and the rounding of the scale to `f16`.
+        "Q8_0" => 0.5 / 127.0 + 1.0 / 2048.0,
         "Q6_K" => 1.0 / 32.0 + 0.01,
         "Q5_0" => 1.0 / 16.0,
         "Q5_1" | "Q5_K" => 1.0 / 31.0 + 0.02,

@@ -276,8 +276,9 @@ fn decisions_by_exact_values_are_not_reported() {
     assert_eq!(decisions::<used_again>(), [("branch", 15)], "a value of the iteration before");
 }
 
-/// Checks attention, whose weights are approximations. A weight of zero decides one branch, which
-/// skips a value that is infinite or NaN. The largest logit, which decides all others, is exact.
+/// Checks attention, whose weights are approximations. They decide three branches, all about values
+/// that are infinite or NaN: whether a sum is NaN, whether the warp adds again, and which keys that
+/// pass skips. The largest logit, which decides all others, is exact.
 #[test]
 fn attention_decides_by_exact_values() {
     use kernel_dsl::compiler::analyses::approximate::{Approximations, Decided};
@@ -290,7 +291,7 @@ fn attention_decides_by_exact_values() {
         let found = Approximations::of(&kernel);
         assert!(!found.reached.is_empty());
         assert!(found.decisions.iter().all(|decision| decision.decided == Decided::Branch), "{:?}", found.decisions);
-        assert!(found.decisions.len() <= 1, "{:?}", found.decisions);
+        assert!(found.decisions.len() <= 3, "{:?}", found.decisions);
     }
 }
 
