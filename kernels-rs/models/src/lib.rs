@@ -1,12 +1,8 @@
-//! Language models: their files, tokenizers, chat templates and configurations.
+//! Language models: their files and tokenizers.
 //!
 //! ```text
-//!   GGUF ───────────────┐
-//!                       ├─ file ─┬─ tokenizer      text ↔ tokens
-//!   safetensors, JSON ──┘        ├─ template       a conversation → text
-//!                                ├─ configuration  architecture and extents, of either source
-//!                                ├─ tensors        names and extents of the tensors it needs
-//!                                └─ memory         bytes of weights, cache and activations
+//!   GGUF, safetensors ─── file ─────── metadata and tensors
+//!   GGUF, JSON ────────── tokenizer ── text ↔ tokens
 //! ```
 //!
 //! The crate reads files that others made, so that no input may end the program: a damaged file, or
