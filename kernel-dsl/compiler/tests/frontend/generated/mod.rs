@@ -86,7 +86,7 @@ fn compile(program: &Program) -> Result<(), String> {
     let callees: Vec<_> = read.callees().into_iter().filter_map(callee).collect();
     let program = check::kernel(&read, &callees).map_err(|e| front(e.into()))?.hir;
     let instance = program.launch.instances.first().ok_or("no instance")?;
-    let monomorphic = hir::monomorphic(&program, instance).map_err(later)?;
+    let monomorphic = hir::monomorphic(&program, &instance.arguments).map_err(later)?;
     let compilation = Compilation::new(&monomorphic, program.launch.target).map_err(later)?;
     ir::verify::verify(compilation.lowered()).map_err(|e| format!("the verifier rejects the IR as lowered: {e}"))?;
     compilation.text().map_err(later)?;
