@@ -157,12 +157,12 @@ fn cases(artifact: &Artifact, instance: &Instance) -> (Vec<Case>, bool) {
         "saxpy" => vec![Input::scalar(2f32), Input::slice(&[1f32; 1024]), Input::slice(&[1f32; 1024])],
         "matmul" => vec![square(random), square(random), square(random)],
         "transpose" | "softmax" => vec![square(random), square(random)],
-        "gemm" => product(random, [128, 128, 32], false, &[Input::scalar(1usize)]),
-        "gemv_n" => product(random, [1, 64, 1024], false, &[]),
-        "gemv_t" => product(random, [1, 64, 256], true, &[]),
+        "gemm" => product(random, [128, 128, 32], false, &[Input::scalar(1usize), Input::scalar(0usize)]),
+        "gemv_n" => product(random, [1, 64, 1024], false, &[Input::scalar(0usize)]),
+        "gemv_t" => product(random, [1, 64, 256], true, &[Input::scalar(0usize)]),
         "sum_splits" => {
             let [parts, c] = [2, 1].map(|n| Input::view(&random.values::<f32>(n * 64 * 64), [n, 64, 64]));
-            vec![Input::scalar(1f32), parts, Input::scalar(2usize), Input::scalar(0f32), c]
+            vec![Input::scalar(1f32), parts, Input::scalar(2usize), Input::scalar(0f32), c, Input::scalar(0usize)]
         }
         _ => bound_by_memory(artifact, instance, random),
     };
