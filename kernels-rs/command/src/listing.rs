@@ -151,8 +151,10 @@ impl Listed<'_> {
             true => text.trim_end().to_string(),
             false => format!("{text:OPERANDS$}  "),
         };
-        let gutter = self.paint.put(Style::Cyan, &self.gutter(at, self.depths(), true));
-        let address = self.paint.put(Style::Dim, &format!("{:04x}", inst.address));
+        let (gutter, address) = (self.gutter(at, self.depths(), true), format!("{:04x}", inst.address));
+        let used = [&gutter, &address, &text].map(|text| text.chars().count()).iter().sum::<usize>() + 3;
+        let note = cut(&note, WIDTH.saturating_sub(used));
+        let (gutter, address) = (self.paint.put(Style::Cyan, &gutter), self.paint.put(Style::Dim, &address));
         writeln!(out, "{gutter}  {address} {text}{}", self.paint.put(Style::Yellow, &note))
     }
 
