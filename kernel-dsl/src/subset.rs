@@ -130,7 +130,7 @@
 //! |---|---|
 //! | A register array with an index that depends on the launch | registers cannot be indexed by `n`: unroll the loop over `n` |
 //! | A register array with the index of a loop that is not unrolled | registers cannot be indexed by `i`: unroll the loop over `i` |
-//! | A constant index beyond an array | index 4 is out of bounds of `v`, which has 3 elements |
+//! | A constant index beyond an array | index 4 is beyond `v`, which has 3 elements |
 //! | A register array that is too large for a thread | `v` would take 100000 elements in the registers of each thread |
 //! | `unroll` of a range that depends on the launch | the end of this range is not a constant: the loop cannot be unrolled |
 //! | `unroll` of too many copies | unrolled, the kernel has more than 262144 instructions |
@@ -153,7 +153,7 @@
 //! | A float in an atomic minimum | a GPU of sm_61 has no such atomic operation on `f32` |
 //! | A copy ahead to an array of dynamic size | `copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown |
 //! | A copy ahead of more than registers hold | the copy needs 313 registers in each thread; a thread has at most 255 |
-//! | A token that is given what it holds and more | `coming` joins its own value with another copy, so the number of copies in flight is unknown |
+//! | A token that is given what it holds and more | `coming` joins its own value with another copy, so the number of copies in copy is unknown |
 //! | `load` of more than 16 elements | an access must have 1, 2, 4, 8 or 16 elements, not 32 |
 //! | `pow` with an exponent that is not constant | the exponent of `pow` must be a constant, at most 65535 |
 //! | A step that is a constant 0 | the step of a loop cannot be 0 |
