@@ -153,7 +153,7 @@
 //! | A float in an atomic minimum | a GPU of sm_61 has no such atomic operation on `f32` |
 //! | A copy ahead to an array of dynamic size | `copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown |
 //! | A copy ahead of more than registers hold | the copy needs 313 registers in each thread; a thread has at most 255 |
-//! | A token that is given what it holds and more | `coming` joins its own value with another copy, so the number of copies in copy is unknown |
+//! | A token that is given what it holds and more | `coming` joins its own value with another copy, so the number of copies in flight is unknown |
 //! | `load` of more than 16 elements | an access must have 1, 2, 4, 8 or 16 elements, not 32 |
 //! | `pow` with an exponent that is not constant | the exponent of `pow` must be a constant, at most 65535 |
 //! | A step that is a constant 0 | the step of a loop cannot be 0 |

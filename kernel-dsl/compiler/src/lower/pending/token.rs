@@ -158,7 +158,7 @@ impl<'h> Lowerer<'h> {
         let Some(id) = self.token_variable(statement) else { return };
         let local = &self.function().locals[id.0 as usize];
         let message = format!(
-            "`{}` joins its own value with another copy, so the number of copies in copy is unknown",
+            "`{}` joins its own value with another copy, so the number of copies in flight is unknown",
             local.name
         );
         let help = "wait for the token before the next copy starts, or bind each copy to its own name and join them: `a.and(b)`";
