@@ -3,7 +3,7 @@
 //! A format states once where each field of a block lies ([`BlockFormat::code`] and the others) and
 //! how a unit is written to planes ([`BlockFormat::pack`]). Both move bits and invert some. So
 //! their inverses need no code of a format's own: each bit of a block is set alone, and the one bit
-//! that changes is recorded ([`Wiring`]).
+//! that changes is recorded (`Wiring`).
 
 use super::device::{BlockFormat, Place};
 use kernel_dsl::half::f16;
