@@ -73,7 +73,7 @@
 //!
 //! # A step
 //!
-//! It is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, or bytes with
+//! A step is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, or bytes with
 //! scales, contiguous or in pages.
 //!
 //! # Measured

@@ -9,8 +9,8 @@
 //! one that needs something unknown, gives an [`Error`] with the file, the byte offset or field,
 //! and what was expected.
 //!
-//! It is a workspace by itself. Tokenizers, regular expressions and templates need some hundred
-//! other crates, which the kernels do without.
+//! This crate is a separate workspace. Tokenizers, regular expressions and templates need some
+//! hundred other crates, which the kernels do without.
 
 mod error;
 pub mod file;

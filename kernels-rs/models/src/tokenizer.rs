@@ -241,7 +241,7 @@ impl Tokenizer {
     /// Reads a `tokenizer.json` from memory, without the files beside it. Messages call it `file`.
     ///
     /// # Errors
-    /// As [`Tokenizer::from_json`].
+    /// Returns the errors of [`Tokenizer::from_json`], except those of reading the file.
     pub fn from_json_bytes(file: &str, bytes: &[u8]) -> Result<Tokenizer> {
         let (json, tokens, strips_space) = json::Json::new(file, bytes)?;
         let algorithm = Algorithm::Json(Box::new(json));

@@ -15,7 +15,7 @@ const MAX_CONFIGURATION: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct Json {
     tokenizer: tokenizers::Tokenizer,
-    /// The same tokenizer, for which control tokens are text; made when first used.
+    /// A copy of the tokenizer that treats control tokens as text, built on first use.
     literal: OnceLock<tokenizers::Tokenizer>,
 }
 
