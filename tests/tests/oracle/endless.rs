@@ -38,7 +38,7 @@ fn who_waits_for_ever_is_told_what_for() {
         let object = finding.object.as_ref().expect("what it reads");
         assert_eq!((&object.name[..], object.element), ("ready", Some(0)));
         let other = finding.other.as_ref().expect("the other warp");
-        assert_eq!((other.thread.warp, other.action), (1, "turns in a circle too"));
+        assert_eq!((other.thread.warp, other.action), (1, "is in an infinite loop too"));
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["findings"][0]["check"], "livelock");
         assert_eq!(json["findings"][0]["object"]["name"], "ready");

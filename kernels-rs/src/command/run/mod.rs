@@ -312,6 +312,7 @@ impl Told<'_> {
         let Told { entry, grid, block, statistics, .. } = self;
         for finding in self.findings {
             let severity = match finding.check.severity() {
+                Severity::Note => "note",
                 Severity::Warning => "warning",
                 Severity::Error => "error",
             };
